@@ -24,7 +24,7 @@ import numpy as np
 from opticoll.arguments import refuse_masked
 from opticoll.errors import BadFile, BadInput
 from opticoll.instances.readers.graph_formats import SNDLIB, dimacs_links, sndlib_links, sndlib_xml_links
-from opticoll.instances.readers.reading import as_struct, parse_json, parse_xml, parses_as_float
+from opticoll.instances.readers.reading import as_struct, parse_json, parse_xml, parses_as_float, refuse
 from opticoll.instances.readers.tables import Row, check_labels, has_labels, rows_of, square
 from opticoll.instances.readers.topology_builder import end_columns
 from opticoll.instances.topology import parse_size
@@ -127,15 +127,12 @@ def _listed(ends: list[tuple[str, str]], amount: F64, in_bytes: bool, what: str)
     seen: set[tuple[str, str]] = set()
     for (s, t), one in zip(ends, amount.tolist(), strict=True):
         if (s, t) in seen:
-            msg = f"{what}: the pair {s} to {t} occurs twice; add up its amounts"
-            raise BadFile(msg)
+            refuse(what, f"the pair {s} to {t} occurs twice; add up its amounts")
         seen.add((s, t))
         if not (np.isfinite(one) and one >= 0):
-            msg = f"{what}: {s} sends {one} to {t}; give finite nonnegative numbers"
-            raise BadFile(msg)
+            refuse(what, f"{s} sends {one} to {t}; give finite nonnegative numbers")
         if s == t and one:
-            msg = f"{what}: {s} sends {one:g} to itself; omit it, since it uses no link"
-            raise BadFile(msg)
+            refuse(what, f"{s} sends {one:g} to itself; omit it, since it uses no link")
     return DemandTable(amount, tuple(ends), in_bytes)
 
 
@@ -184,8 +181,7 @@ def _pair_columns(names: list[str], what: str) -> tuple[int, int, int] | None:
     amounts = [i for i, name in enumerate(names) if name.strip().lower() in AMOUNTS]
     if len(amounts) != 1:
         reason = "no column has the amounts" if not amounts else f"{len(amounts)} columns may have the amounts"
-        msg = f"{what}: {reason}; name the columns src, dst and bytes (or {', '.join(AMOUNTS[1:5])})"
-        raise BadFile(msg)
+        refuse(what, f"{reason}; name the columns src, dst and bytes (or {', '.join(AMOUNTS[1:5])})")
     return *ends, amounts[0]
 
 
@@ -233,13 +229,11 @@ def rank_numbers(topology: Topology, names: set[str], what: str) -> dict[str, in
         return {name: int(name) for name in names}
     if unknown:
         reason = "is a vertex, but not a rank" if unknown[0] in switches else "is not a rank"
-        msg = f"{what}: {unknown[0][:60]!r} {reason} of {topology.spec}; {nearest(unknown[0], known)}"
-        raise BadFile(msg)
+        refuse(what, f"{unknown[0][:60]!r} {reason} of {topology.spec}; {nearest(unknown[0], known)}")
     if len(known) < len(labels):
         twice = next((name for name in sorted(names) if labels.count(name) > 1), None)
         if twice is not None:
-            msg = f"{what}: several ranks of {topology.spec} have the label {twice[:60]!r}; use rank numbers instead"
-            raise BadFile(msg)
+            refuse(what, f"several ranks of {topology.spec} have the label {twice[:60]!r}; use rank numbers instead")
     return known
 
 
@@ -297,16 +291,14 @@ def demands_of_network(text: str, what: str) -> dict[tuple[str, str], float] | N
     elif start.startswith("<"):
         root = parse_xml(text.encode(), what, "write SNDlib XML")
         if root.tag != "network":
-            msg = f"{what}: <{root.tag[:40]}> is not an SNDlib network; write a matrix, or src,dst,bytes and pairs"
-            raise BadFile(msg)
+            refuse(what, f"<{root.tag[:40]}> is not an SNDlib network; write a matrix, or src,dst,bytes and pairs")
         links = sndlib_xml_links(root, what)
     elif re.match(r"(?:c(?:[ \t][^\n]*)?\n|\s)*p[ \t]+max[ \t]", start):
         links = dimacs_links(text, what)
     else:
         return None
     if not links.demands:
-        msg = f"{what}: it contains no demands; give another file"
-        raise BadFile(msg)
+        refuse(what, "it contains no demands; give another file")
     return dict(links.demands)
 
 
@@ -334,8 +326,7 @@ def _amounts(texts: Sequence[str], place: Callable[[int], str]) -> tuple[F64, bo
     for i, text in enumerate(texts):
         read = _amount(text)
         if read is None:
-            msg = f"{place(i)}: amount {text[:60]!r} is unknown; write numbers, or sizes such as 64MB or 64MiB"
-            raise BadFile(msg)
+            refuse(place(i), f"amount {text[:60]!r} is unknown; write numbers, or sizes such as 64MB or 64MiB")
         values[i] = read[0]
         if read[1]:
             sized = i
@@ -355,8 +346,7 @@ def _pairs_of_rows(rows: list[Row], columns: tuple[int, int, int], heading: list
     for number, cells in rows:
         if len(cells) != len(heading) or not cells[columns[0]] or not cells[columns[1]]:
             given = ",".join(cells)[:60]
-            msg = f"{what}, line {number}: {given!r} does not match the heading; write one value per column"
-            raise BadFile(msg)
+            refuse(f"{what}, line {number}", f"{given!r} does not match the heading; write one value per column")
         ends.append((cells[columns[0]], cells[columns[1]]))
         amounts.append(cells[columns[2]])
     amount, sized = _amounts(amounts, lambda i: f"{what}, line {rows[i][0]}")
@@ -378,6 +368,5 @@ def _json_matrix(text: str, what: str) -> DemandTable:
     rows = as_struct(document if isinstance(document, dict) else {"demand": document}, _Matrix, what).demand
     for s, row in enumerate(rows):
         if len(row) != len(rows):
-            msg = f"{what}, row {s + 1}: {len(row)} entries in a matrix of {len(rows)} rows; give one per row"
-            raise BadFile(msg)
+            refuse(f"{what}, row {s + 1}", f"{len(row)} entries in a matrix of {len(rows)} rows; give one per row")
     return DemandTable(np.array(rows).reshape(len(rows), len(rows)))

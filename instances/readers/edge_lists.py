@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING
 
 from opticoll.errors import BadFile
 from opticoll.instances.readers.listed_graph import CAPACITY_NAMES, ListedGraph
-from opticoll.instances.readers.reading import parses_as_float
+from opticoll.instances.readers.reading import parses_as_float, refuse
 from opticoll.instances.readers.tables import cells_of
 from opticoll.instances.readers.topology_builder import ReadOptions, default_labels, end_columns, is_number
 from opticoll.instances.topology import split_rate
@@ -57,8 +57,7 @@ def read_edge_list(text: str, what: str, options: ReadOptions | None = None) -> 
     lines.check()
     _declare(graph, lines.vertices)
     if lines.labels and len(lines.labels) < graph.order:
-        msg = f"{what}: {len(lines.labels)} labels for {graph.order} vertices; give one label per vertex"
-        raise BadFile(msg)
+        refuse(what, f"{len(lines.labels)} labels for {graph.order} vertices; give one label per vertex")
     for v, label in enumerate(lines.labels or ()):
         if not graph.has_vertex(str(v)):
             msg = (
@@ -101,8 +100,7 @@ class _Lines:
         if not line:
             return
         if len(line) > _MAX_LINE:
-            msg = f"{where}: {len(line)} characters exceed the limit of {_MAX_LINE}; write one arc per line"
-            raise BadFile(msg)
+            refuse(where, f"{len(line)} characters exceed the limit of {_MAX_LINE}; write one arc per line")
         if not self.plain and line.lower() in {"directed", "undirected"}:
             self._declare_once("directed", where)
             self.graph.directed, self.stated = line.lower() == "directed", True
@@ -118,8 +116,7 @@ class _Lines:
         self._declare_once("directed" if key == "undirected" else key, where)
         if key in {"directed", "undirected"} and not value:
             if self.plain:
-                msg = f"{where}: {key!r} follows arcs; move it to the top"
-                raise BadFile(msg)
+                refuse(where, f"{key!r} follows arcs; move it to the top")
             graph.directed, self.stated = key == "directed", True
         elif key == "vertices" and is_number(value):
             graph.check_vertices(int(value) if len(value) < 19 else 10**18)
@@ -138,8 +135,7 @@ class _Lines:
 
     def _declare_once(self, key: str, where: str) -> None:
         if key in self.declared:
-            msg = f"{where}: {key!r} is declared twice; declare it once, on one line"
-            raise BadFile(msg)
+            refuse(where, f"{key!r} is declared twice; declare it once, on one line")
         self.declared.add(key)
 
     def _read_plain(self, line: str, number: int, where: str) -> None:
@@ -187,8 +183,7 @@ class _Lines:
         except (ValueError, SyntaxError, MemoryError, RecursionError, TypeError):
             attributes = None
         if len(cells) != 2 or not all(cells) or not isinstance(attributes, dict):
-            msg = f"{where}: {line[:60]!r} is not a networkx edge; write tail, head and {{'capacity': 1.0}}"
-            raise BadFile(msg)
+            refuse(where, f"{line[:60]!r} is not a networkx edge; write tail, head and {{'capacity': 1.0}}")
         if not self.stated:
             msg = (
                 f"{where}: an edge list with {{...}} does not specify whether its edges are directed; write "
@@ -208,8 +203,7 @@ class _Lines:
         """
         graph = self.graph
         if self.braced and self.plain:
-            msg = f"{graph.where(self.braced)}: lines with and without {{...}} cannot be mixed"
-            raise BadFile(msg)
+            refuse(graph.where(self.braced), "lines with and without {...} cannot be mixed")
         heads = [] if self.heading is None else [self.heading[i] for i in self.ends]
         twice = next((name for name in heads if graph.has_vertex(name)), None)
         if twice is not None:
@@ -271,8 +265,7 @@ def _declare(graph: ListedGraph, vertices: int | None) -> None:
         _refuse_gap(graph, first, largest)
         return
     if largest >= vertices + first:
-        msg = f"{graph.what}: vertex {largest} lies outside the {vertices} declared; number them from {first}"
-        raise BadFile(msg)
+        refuse(graph.what, f"vertex {largest} lies outside the {vertices} declared; number them from {first}")
     for v in range(first, vertices + first):
         graph.add_vertex(str(v))
 

@@ -36,7 +36,7 @@ from opticoll.instances.readers.graph_formats import (
     write_graphml,
 )
 from opticoll.instances.readers.machine_topologies import WIRINGS, read_nccl, read_nvidia_smi
-from opticoll.instances.readers.reading import NUMPY, as_path, decode, numpy_matrix, parse_xml, parses_as_float
+from opticoll.instances.readers.reading import NUMPY, as_path, decode, numpy_matrix, parse_xml, parses_as_float, refuse
 from opticoll.instances.readers.tables import has_labels, rows_of, split, square
 from opticoll.instances.readers.topology_builder import ReadOptions, end_columns
 from opticoll.instances.readers.topology_json import read_json, write_json
@@ -175,26 +175,22 @@ def read_specified(text: str) -> Topology:
     path, given = text, dict[str, Any]()
     while (match := _OPTION.fullmatch(path)) is not None:
         if match["name"] in given:
-            msg = f"file {match['path']!r}: {match['name']}= is given twice; give it once"
-            raise BadFile(msg)
+            refuse(f"file {match['path']!r}", f"{match['name']}= is given twice; give it once")
         path, given[match["name"]] = match["path"], match["value"]
     where = f"file {path!r}"
     unknown = re.fullmatch(r"(.*),\s*(\w+)=[^,/]*", path, re.DOTALL)
     if unknown is not None and not Path(path).exists() and Path(unknown[1]).exists():
         near = difflib.get_close_matches(unknown[2], OPTIONS, 1)
         hint = f"did you mean {near[0]!r}?" if near else f"known options are {', '.join(OPTIONS)}"
-        msg = f"file {unknown[1]!r}: unknown option {unknown[2][:40]!r}; {hint}"
-        raise BadFile(msg)
+        refuse(f"file {unknown[1]!r}", f"unknown option {unknown[2][:40]!r}; {hint}")
     for name, known in _WORDS.items():
         if name in given:
             if given[name] not in known:
-                msg = f"{where}: write directed=true or directed=false, and first=0 or first=1"
-                raise BadFile(msg)
+                refuse(where, "write directed=true or directed=false, and first=0 or first=1")
             given[name] = known[given[name]]
     rate = given.get("capacity")
     if rate is not None and not rate.strip():
-        msg = f"{where}: capacity= is empty; give a column, a number or a rate, or omit it"
-        raise BadFile(msg)
+        refuse(where, "capacity= is empty; give a column, a number or a rate, or omit it")
     if rate is not None and parses_as_float(rate):
         given["capacity"] = float(rate)
     return _topology_in(path, ReadOptions(**given))
@@ -211,11 +207,9 @@ def check_options(options: ReadOptions, what: str) -> None:
     for name, known in (("format", FORMATS), ("wiring", WIRINGS)):
         value = getattr(options, name)
         if value is not None and value not in known:
-            msg = f"{what}: {name}={str(value)[:40]} is unknown; write one of {', '.join(known)}"
-            raise BadFile(msg)
+            refuse(what, f"{name}={str(value)[:40]} is unknown; write one of {', '.join(known)}")
     if options.first not in (None, 0, 1):
-        msg = f"{what}: first={options.first} must be 0 or 1"
-        raise BadFile(msg)
+        refuse(what, f"first={options.first} must be 0 or 1")
 
 
 def _recognised(path: str | Path, data: bytes, what: str) -> str:
@@ -237,8 +231,7 @@ def _recognised(path: str | Path, data: bytes, what: str) -> str:
         name = root[1].lower() if root else b""
         name = next((other for first, sign, other in _SHARED_ROOTS if name == first and re.search(sign, start)), name)
         if name in _OTHER_ROOTS:
-            msg = f"{what}: {_OTHER_ROOTS[name].format(path=path)}"
-            raise BadFile(msg)
+            refuse(what, _OTHER_ROOTS[name].format(path=path))
         return _ROOTS.get(root[1] if root else b"", "graphml")
     if suffix == ".json":
         return "json"
@@ -246,8 +239,7 @@ def _recognised(path: str | Path, data: bytes, what: str) -> str:
         if re.match(pattern, start, re.IGNORECASE):
             if name in FORMATS:
                 return name
-            msg = f"{what}: {name}"
-            raise BadFile(msg)
+            refuse(what, name)
     if suffix == ".gml":
         return "gml"
     refuse_text(start.decode("utf-8", "replace"), what, suffix)
@@ -330,8 +322,7 @@ def read_matrix(path: str | Path, n: int) -> NDArray[np.float64]:
     else:
         matrix = square(rows_of(_text(data, what), what), what).numbers()
     if len(matrix) != n:
-        msg = f"{what}: a matrix of {len(matrix)} rows and columns; give {n}, one per server"
-        raise BadFile(msg)
+        refuse(what, f"a matrix of {len(matrix)} rows and columns; give {n}, one per server")
     return matrix
 
 

@@ -25,7 +25,7 @@ import numpy as np
 
 from opticoll.errors import BadFile
 from opticoll.instances.readers.listed_graph import ListedGraph
-from opticoll.instances.readers.reading import XmlElement, parse_xml, parses_as_float
+from opticoll.instances.readers.reading import XmlElement, parse_xml, parses_as_float, refuse
 from opticoll.instances.readers.tables import rows_of, square
 from opticoll.instances.readers.topology_builder import ReadOptions, TopologyBuilder, is_number
 
@@ -76,16 +76,13 @@ def read_graphml(data: bytes, what: str, options: ReadOptions | None = None) -> 
     root = parse_xml(data, what, "write GraphML")
     graphs = list(root.below("graph"))
     if len(graphs) != 1:
-        msg = f"{what}: {'no <graph>' if not graphs else 'more than one graph'}; write GraphML with one graph"
-        raise BadFile(msg)
+        refuse(what, f"{'no <graph>' if not graphs else 'more than one graph'}; write GraphML with one graph")
     if any(root.below("hyperedge")):
-        msg = f"{what}: hyperedges are not supported; write edges"
-        raise BadFile(msg)
+        refuse(what, "hyperedges are not supported; write edges")
     graph = graphs[0]
     default = graph.attributes.get("edgedefault", "directed")
     if default not in {"directed", "undirected"}:
-        msg = f"{what}: edgedefault {default[:60]!r} must be directed or undirected"
-        raise BadFile(msg)
+        refuse(what, f"edgedefault {default[:60]!r} must be directed or undirected")
     listed = ListedGraph(what, "edge", options, directed=default == "directed")
     names: dict[str | None, str] = {}
     defaults: dict[str, dict[str, str]] = {"node": {}, "edge": {}, "graph": {}}
@@ -102,8 +99,7 @@ def read_graphml(data: bytes, what: str, options: ReadOptions | None = None) -> 
         given = {names.get(key, key): item.text for key, item in zip(keys, items, strict=True)}
         if len(given) < len(items):
             name = "->".join(element.attributes[key] for key in ("id", "source", "target") if key in element.attributes)
-            msg = f"{what}: {kind} {name[:80]} has several values of one attribute; write each attribute once"
-            raise BadFile(msg)
+            refuse(what, f"{kind} {name[:80]} has several values of one attribute; write each attribute once")
         drawn = next((label.text.strip() for item in items for label in item.below(f"{kind.title()}Label")), "")
         if drawn:
             given.setdefault("label", drawn)
@@ -119,8 +115,7 @@ def read_graphml(data: bytes, what: str, options: ReadOptions | None = None) -> 
         ends = edge.attributes
         stated = ends.get("directed")
         if stated not in {"true", "false", None}:
-            msg = f"{listed.where(number)}: directed {str(stated)[:20]!r} must be true or false"
-            raise BadFile(msg)
+            refuse(listed.where(number), f"directed {str(stated)[:20]!r} must be true or false")
         own = None if stated is None else stated == "true"
         listed.list_link(ends.get("source"), ends.get("target"), attributes(edge, "edge"), number, own)
     return listed.build()
@@ -138,8 +133,7 @@ def write_graphml(topology: Topology) -> bytes:
 
     for label in topology.labels:
         if re.search("[^\t\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", label):
-            msg = f"write {topology.spec}: label {label[:60]!r} cannot be represented in XML; write JSON instead"
-            raise BadFile(msg)
+            refuse(f"write {topology.spec}", f"label {label[:60]!r} cannot be represented in XML; write JSON instead")
     graph = to_networkx(topology)
     if (topology.tail == topology.head).any():
         graph.graph["loops"] = "keep"
@@ -198,8 +192,7 @@ def _gml(text: str, what: str) -> GmlList:
             raise _not_gml(text, position, what, line)
         position = token.end()
     if key or len(open_lists) > 1:
-        msg = f"{what}, line {line}: the file ends inside a list; close it with ]"
-        raise BadFile(msg)
+        refuse(f"{what}, line {line}", "the file ends inside a list; close it with ]")
     return top
 
 
@@ -215,8 +208,7 @@ def _entries(entries: GmlList, what: str, line: int) -> dict[str, object]:
         if isinstance(value, list):
             continue
         if key in result:
-            msg = f"{what}, line {at}: key {key[:60]!r} occurs twice; write it once"
-            raise BadFile(msg)
+            refuse(f"{what}, line {at}", f"key {key[:60]!r} occurs twice; write it once")
         result[key] = value
     return result
 
@@ -235,12 +227,10 @@ def read_gml(text: str, what: str, options: ReadOptions) -> Topology:
     options.refuse(what, "GML names its vertices and lists all links", "first", "wiring")
     graphs = [value for key, value, _ in _gml(text, what) if key == "graph" and isinstance(value, list)]
     if len(graphs) != 1:
-        msg = f"{what}: it contains {len(graphs)} graphs; write GML with one 'graph ['"
-        raise BadFile(msg)
+        refuse(what, f"it contains {len(graphs)} graphs; write GML with one 'graph ['")
     about = _entries(graphs[0], what, 1)
     if about.get("directed", "0") not in {"0", "1"}:
-        msg = f"{what}: directed {str(about['directed'])[:20]!r} must be 0 or 1"
-        raise BadFile(msg)
+        refuse(what, f"directed {str(about['directed'])[:20]!r} must be 0 or 1")
     result = ListedGraph(what, "line", options, directed=about.get("directed") == "1")
     result.keep_loops = about.get("loops") == "keep"
     result.note_traffic(about, "the graph has")
@@ -250,14 +240,12 @@ def read_gml(text: str, what: str, options: ReadOptions) -> Topology:
         entries = _entries(value, what, line) if isinstance(value, list) else {}
         needed = ("id",) if key == "node" else ("source", "target")
         if not all(name in entries for name in needed):
-            msg = f"{what}, line {line}: {key} without {' and '.join(needed)}; add the missing keys"
-            raise BadFile(msg)
+            refuse(f"{what}, line {line}", f"{key} without {' and '.join(needed)}; add the missing keys")
         ends = [str(entries.pop(name)) for name in needed]
         if key == "edge":
             result.list_link(ends[0], ends[1], entries, line)
         elif result.has_vertex(ends[0]):
-            msg = f"{what}, line {line}: node id {ends[0][:60]} is used twice; give every node a unique id"
-            raise BadFile(msg)
+            refuse(f"{what}, line {line}", f"node id {ends[0][:60]} is used twice; give every node a unique id")
         else:
             result.add_node(ends[0], entries)
     return result.build()
@@ -304,8 +292,7 @@ def dimacs_links(text: str, what: str, options: ReadOptions | None = None) -> Li
         where = f"{what}, line {line}"
         if words[0] == "p":
             if kind or not _states_problem(words):
-                msg = f"{where}: {raw.strip()[:60]!r} is not the one problem line 'p max N M' (or {', '.join(_DIMACS)})"
-                raise BadFile(msg)
+                refuse(where, f"{raw.strip()[:60]!r} is not the one problem line 'p max N M' (or {', '.join(_DIMACS)})")
             kind, n, m = words[1], *(int(word) if len(word) < 10 else 10**9 for word in words[2:])
             result.check_vertices(n)
             for v in range(1, n + 1):
@@ -318,16 +305,13 @@ def dimacs_links(text: str, what: str, options: ReadOptions | None = None) -> Li
             continue
         attributes = _arc_attributes(words, kind, result)
         if attributes is None or len(raw) > _MAX_LINE:
-            msg = f"{where}: {raw.strip()[:60]!r} is not a line of DIMACS 'p {kind or 'max'}' with vertices 1..{n}"
-            raise BadFile(msg)
+            refuse(where, f"{raw.strip()[:60]!r} is not a line of DIMACS 'p {kind or 'max'}' with vertices 1..{n}")
         if attributes.pop("lower", "0") != "0":
-            msg = f"{where}: the arc has the lower bound {words[3][:20]!r}; opticoll supports no lower bounds; write 0"
-            raise BadFile(msg)
+            refuse(where, f"the arc has the lower bound {words[3][:20]!r}; opticoll supports no lower bounds; write 0")
         attributes.pop("cost", None)
         result.list_link(words[1], words[2], attributes, line)
     if len(result.links) != m or not kind:
-        msg = f"{what}: {len(result.links)} arcs, but the problem line states {m}; correct the number or add arcs"
-        raise BadFile(msg)
+        refuse(what, f"{len(result.links)} arcs, but the problem line states {m}; correct the number or add arcs")
     if len(ends) == 2:
         result.demands[ends["s"], ends["t"]] = 1.0
     return result
@@ -369,8 +353,7 @@ _SKIPPED = {"META", "ADMISSIBLE_PATHS"}
 def _amount(text: str | None, where: str, name: str) -> float:
     """Read a finite nonnegative number of an SNDlib file."""
     if text is None or not parses_as_float(text) or not 0 <= float(text) < float("inf"):
-        msg = f"{where}: {name} {str(text)[:40]!r} is not a finite nonnegative number"
-        raise BadFile(msg)
+        refuse(where, f"{name} {str(text)[:40]!r} is not a finite nonnegative number")
     return float(text)
 
 
@@ -392,8 +375,7 @@ def _snd_link(
             attributes[name] = value
     for end in ends:
         if not result.has_vertex(end):
-            msg = f"{where}: node {end[:60]!r} is not declared; add it to the nodes"
-            raise BadFile(msg)
+            refuse(where, f"node {end[:60]!r} is not declared; add it to the nodes")
     result.list_link(ends[0], ends[1], attributes, line)
 
 
@@ -421,11 +403,9 @@ def sndlib_links(text: str, what: str, options: ReadOptions | None = None) -> Li
         elif section and len(words) <= _MAX_LINE and (entry := _SND_LINES[section].fullmatch(words)):
             _snd_entry(result, section, entry, where, line)
         else:
-            msg = f"{where}: {words[:60]!r} is not a line of {'section ' + section if section else 'an SNDlib network'}"
-            raise BadFile(msg)
+            refuse(where, f"{words[:60]!r} is not a line of {'section ' + section if section else 'an SNDlib network'}")
     if section or "NODES" not in done:
-        msg = f"{what}: {f'section {section} is not closed' if section else 'no section NODES'}; complete the file"
-        raise BadFile(msg)
+        refuse(what, f"{f'section {section} is not closed' if section else 'no section NODES'}; complete the file")
     return result
 
 
@@ -440,16 +420,14 @@ def _snd_lines(text: str) -> Iterator[tuple[int, str]]:
 def _snd_entry(result: ListedGraph, section: str, entry: re.Match[str], where: str, line: int) -> None:
     if section == "NODES":
         if result.has_vertex(entry["id"]):
-            msg = f"{where}: node {entry['id'][:60]!r} is declared twice; give every node a unique name"
-            raise BadFile(msg)
+            refuse(where, f"node {entry['id'][:60]!r} is declared twice; give every node a unique name")
         result.add_vertex(entry["id"])
         return
     ends = entry["source"], entry["target"]
     if section == "LINKS":
         modules = entry["modules"].split()
         if len(modules) % 2:
-            msg = f"{where}: modules must be pairs of capacity and cost"
-            raise BadFile(msg)
+            refuse(where, "modules must be pairs of capacity and cost")
         _snd_link(result, ends, entry["installed"], modules[::2], where, line)
         return
     _snd_demand(result, ends, entry["unit"], entry["value"], where)
@@ -473,8 +451,7 @@ def sndlib_xml_links(root: XmlElement, what: str, options: ReadOptions | None = 
     for node in [node for part in structure if part.tag == "nodes" for node in part.all("node")]:
         name = node.attributes.get("id", "")
         if not name or result.has_vertex(name):
-            msg = f"{what}, line {node.line}: a node without id, or id {name[:60]!r} is used twice"
-            raise BadFile(msg)
+            refuse(f"{what}, line {node.line}", f"a node without id, or id {name[:60]!r} is used twice")
         result.add_vertex(name)
     for link in [link for part in structure if part.tag == "links" for link in part.all("link")]:
         where = f"{what}, line {link.line}"
@@ -492,8 +469,7 @@ def sndlib_xml_links(root: XmlElement, what: str, options: ReadOptions | None = 
 def _xml_ends(element: XmlElement, where: str) -> tuple[str, str]:
     source, target = element.content("source"), element.content("target")
     if not source or not target:
-        msg = f"{where}: <{element.tag}> without <source> and <target>; write both"
-        raise BadFile(msg)
+        refuse(where, f"<{element.tag}> without <source> and <target>; write both")
     return source, target
 
 

@@ -11,6 +11,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 from opticoll.errors import BadFile
+from opticoll.instances.readers.reading import refuse
 from opticoll.instances.readers.topology_builder import ReadOptions, TopologyBuilder, short
 from opticoll.instances.topology import rate_in, resembles_rate, split_rate
 
@@ -165,8 +166,7 @@ class ListedGraph(TopologyBuilder):
         if len(known) == 1:
             return known[0]
         if known:
-            msg = f"{self.what}: edges have {' and '.join(map(repr, known[:4]))}; {self._ask(known[0])}"
-            raise BadFile(msg)
+            refuse(self.what, f"edges have {' and '.join(map(repr, known[:4]))}; {self._ask(known[0])}")
         other = [key for key in present if key.lower() in OTHER_NAMES]
         if len(other) == 1:
             self.unit = self.unit or OTHER_NAMES[other[0].lower()]

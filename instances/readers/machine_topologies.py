@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.errors import BadFile
-from opticoll.instances.readers.reading import XmlElement, parse_xml
+from opticoll.instances.readers.reading import XmlElement, parse_xml, refuse
 from opticoll.instances.readers.topology_builder import ReadOptions, TopologyBuilder, is_number
 from opticoll.instances.topology import split_rate
 
@@ -95,8 +95,7 @@ def read_nccl(data: bytes, what: str, options: ReadOptions) -> Topology:
     """
     options.refuse(what, "NCCL files specify their links", "capacity", "directed", "first")
     if options.wiring not in {None, "nvlink", "pci", "all"}:
-        msg = f"{what}: wiring={options.wiring} does not apply to NCCL files; write nvlink, pci or all"
-        raise BadFile(msg)
+        refuse(what, f"wiring={options.wiring} does not apply to NCCL files; write nvlink, pci or all")
     root = parse_xml(data, what, "write NCCL's topology XML")
     if root.tag != "system":
         msg = f"{what}, line {root.line}: <{root.tag[:40]}> instead of <system>; write a file with NCCL_TOPO_DUMP_FILE"
@@ -170,8 +169,7 @@ def _check_gpus(machine: _Machine) -> None:
     ranks = [rank for rank, *_ in machine.gpus]
     if len(ranks) < 2 or len(set(ranks)) < len(ranks):
         fault = "fewer than two GPUs" if len(ranks) < 2 else f"two GPUs of rank {max(ranks, key=ranks.count)}"
-        msg = f"{machine.what}: {fault}; dump the topology of a whole machine with NCCL_TOPO_DUMP_FILE"
-        raise BadFile(msg)
+        refuse(machine.what, f"{fault}; dump the topology of a whole machine with NCCL_TOPO_DUMP_FILE")
 
 
 def _read_link(machine: _Machine, link: XmlElement, gpu: str, element: XmlElement, host: str, cpu: str) -> None:
@@ -300,16 +298,13 @@ def read_nvidia_smi(text: str, what: str, options: ReadOptions) -> Topology:
     options.refuse(what, "the matrix of nvidia-smi has links both ways", "directed", "first")
     rate = options.capacity
     if rate is not None and split_rate(rate) is None:
-        msg = f"{what}: capacity= is the rate of one NVLink here; write capacity=25GB/s, or omit it"
-        raise BadFile(msg)
+        refuse(what, "capacity= is the rate of one NVLink here; write capacity=25GB/s, or omit it")
     if options.wiring not in {None, "switch", "direct"}:
-        msg = f"{what}: wiring={options.wiring} does not apply to this file; write switch or direct"
-        raise BadFile(msg)
+        refuse(what, f"wiring={options.wiring} does not apply to this file; write switch or direct")
     links = _smi_matrix(text, what)
     n = len(links)
     if n < 2:
-        msg = f"{what}: one GPU has no links to others; save the matrix of a machine with several"
-        raise BadFile(msg)
+        refuse(what, "one GPU has no links to others; save the matrix of a machine with several")
     if not links.any():
         msg = f"{what}: no entry is NV#; `nvidia-smi topo -mp` omits NVLinks: save the matrix of nvidia-smi topo -m; "
         raise BadFile(
@@ -390,26 +385,22 @@ def _smi_matrix(text: str, what: str) -> NDArray[np.int64]:
             msg = f"{what}, line {number}: row of {words[0]} after those of all {rows} GPUs; save one matrix per file"
             raise BadFile(msg)
         if words[0] != f"GPU{rows}" or len(cells) < len(columns) or cells[gpus[rows]] != "X":
-            msg = f"{what}, line {number}: row of GPU{rows} expected, with one entry per column and X for itself"
-            raise BadFile(msg)
+            refuse(f"{what}, line {number}", f"row of GPU{rows} expected, with one entry per column and X for itself")
         for j, i in enumerate(gpus):
             values[rows, j] = _number_of_links(cells[i], f"{what}, line {number}")
             if (cells[i] == "X") != (j == rows):
-                msg = f"{what}, line {number}: X must stand only for GPU{rows} itself"
-                raise BadFile(msg)
+                refuse(f"{what}, line {number}", f"X must stand only for GPU{rows} itself")
         rows += 1
     if rows < len(gpus) or (values != values.T).any():
         fault = f"{rows} rows for {len(gpus)} GPUs" if rows < len(gpus) else "the matrix is not symmetric"
-        msg = f"{what}: {fault}; save the whole output of nvidia-smi topo -m"
-        raise BadFile(msg)
+        refuse(what, f"{fault}; save the whole output of nvidia-smi topo -m")
     return values
 
 
 def _gpu_columns(columns: list[str], where: str) -> list[int]:
     gpus = [i for i, word in enumerate(columns) if _GPU.fullmatch(word)]
     if [columns[i] for i in gpus] != [f"GPU{i}" for i in range(len(gpus))] or len(gpus) > 1024:
-        msg = f"{where}: the heading must name GPU0, GPU1, ... in order"
-        raise BadFile(msg)
+        refuse(where, "the heading must name GPU0, GPU1, ... in order")
     return gpus
 
 
@@ -418,8 +409,7 @@ def _number_of_links(entry: str, where: str) -> int:
         return int(entry[2:])
     if entry not in {"X", "SYS", "NODE", "PHB", "PXB", "PIX", "PSB", "SOC"}:
         hint = "; this is the matrix of topo -p2p; save that of topo -m" if entry in _PEER_TO_PEER else ""
-        msg = f"{where}: entry {entry[:20]!r} is not NV#, PIX, PXB, PHB, NODE, SYS or X{hint}"
-        raise BadFile(msg)
+        refuse(where, f"entry {entry[:20]!r} is not NV#, PIX, PXB, PHB, NODE, SYS or X{hint}")
     return 0
 
 

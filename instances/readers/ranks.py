@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.errors import BadFile
+from opticoll.instances.readers.reading import refuse
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -60,30 +60,25 @@ def chosen(
     if given is None:
         return None
     if ranks is not None and switches is not None:
-        msg = f"{what}: ranks= and switches= state the same twice; give one of them"
-        raise BadFile(msg)
+        refuse(what, "ranks= and switches= state the same twice; give one of them")
     if isinstance(given, str):
         found = [v for v, words in enumerate(texts) if any(word and fnmatchcase(word, given) for word in words)]
         if not found:
             example = ", ".join(dict.fromkeys(text for words in texts[:3] for text in words if text))
-            msg = f"{what}: no vertex matches {option}={given[:60]}; names and kinds look like {example[:120]}"
-            raise BadFile(msg)
+            refuse(what, f"no vertex matches {option}={given[:60]}; names and kinds look like {example[:120]}")
     elif isinstance(given, Iterable):
         names = [str(name) for name in given]
         number = {text: v for place in (1, 0) for v, words in enumerate(texts) if (text := words[place])}
         for name, count in Counter(names).items():
             if count > 1 or name not in number:
                 reason = "occurs twice; name each once" if count > 1 else "is not a vertex; name vertices by labels"
-                msg = f"{what}: {option}: {name[:60]!r} {reason}"
-                raise BadFile(msg)
+                refuse(what, f"{option}: {name[:60]!r} {reason}")
         found = [number[name] for name in names]
     else:
-        msg = f"{what}: {option}={given!r} must be a list of vertices or a pattern such as 'gpu*'"
-        raise BadFile(msg)
+        refuse(what, f"{option}={given!r} must be a list of vertices or a pattern such as 'gpu*'")
     result = found if option == "ranks" else sorted(set(range(len(texts))) - set(found))
     if not result:
-        msg = f"{what}: {option}= leaves no rank; name vertices that send and receive"
-        raise BadFile(msg)
+        refuse(what, f"{option}= leaves no rank; name vertices that send and receive")
     return result
 
 

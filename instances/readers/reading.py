@@ -11,7 +11,7 @@ import zlib
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from opticoll.errors import BadFile, BadInput
 from opticoll.file_contents import read_bytes, unreadable
@@ -27,6 +27,20 @@ if TYPE_CHECKING:
 
 
 Kind = TypeVar("Kind", bound="msgspec.Struct")
+
+
+def refuse(where: object, reason: str) -> NoReturn:
+    """Refuse a file because of what stands at a place of it.
+
+    Raises
+    ------
+    BadFile
+        With the place, the reason, and the remedy that it states.
+    """
+    msg = f"{where}: {reason}"
+    raise BadFile(msg)
+
+
 #: Prefix of a setting that names a file.
 PREFIX = "file:"
 #: Prefixes of instance specs that name a file.
@@ -142,8 +156,7 @@ def as_struct(value: Json, kind: type[Kind], where: str | Path) -> Kind:
         names = [one.encode_name for one in msgspec.structs.fields(kind)]
         unknown = next((name for name in value if name not in (*names, config.tag_field)), None)
         if unknown is not None:
-            msg = f"{where}: unknown field {unknown[:60]!r}; {nearest(unknown, names)}"
-            raise BadFile(msg)
+            refuse(where, f"unknown field {unknown[:60]!r}; {nearest(unknown, names)}")
     try:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError as error:
@@ -333,8 +346,7 @@ def numpy_matrix(data: bytes, where: str) -> NDArray[np.float64]:
         msg = f"{where} is not a complete NumPy file ({str(error)[:80]}); write it with numpy.save"
         raise BadFile(msg) from None
     if not square:
-        msg = f"{where}: an array of shape {shape} and type {str(kind)[:40]}; save a square matrix of real numbers"
-        raise BadFile(msg)
+        refuse(where, f"an array of shape {shape} and type {str(kind)[:40]}; save a square matrix of real numbers")
     return matrix.astype(np.float64)
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.errors import BadFile
-from opticoll.instances.readers.reading import parses_as_float
+from opticoll.instances.readers.reading import parses_as_float, refuse
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,14 +49,11 @@ def cells_of(line: str, where: str) -> list[str]:
         For other separators, other comments, and decimal commas.
     """
     if ";" in line:
-        msg = f"{where}: columns are separated by ';'; use commas or spaces"
-        raise BadFile(msg)
+        refuse(where, "columns are separated by ';'; use commas or spaces")
     if line.startswith(("%", "//")):
-        msg = f"{where}: {line[:60]!r} begins like a comment; comments begin with #"
-        raise BadFile(msg)
+        refuse(where, f"{line[:60]!r} begins like a comment; comments begin with #")
     if "," in line and ("\t" in line or _DECIMAL_COMMA.search(line)):
-        msg = f"{where}: {line[:60]!r} has blanks between its columns and a comma inside one; write 2.5 for 2,5"
-        raise BadFile(msg)
+        refuse(where, f"{line[:60]!r} has blanks between its columns and a comma inside one; write 2.5 for 2,5")
     return split(line)
 
 
@@ -93,8 +90,7 @@ class Square:
         """
         for i, cell in enumerate(self.cells()):
             if not parses_as_float(cell):
-                msg = f"{self.place(i)}: {cell[:40]!r} is not a number; write numbers"
-                raise BadFile(msg)
+                refuse(self.place(i), f"{cell[:40]!r} is not a number; write numbers")
         return np.array(self.cells(), dtype=float).reshape(len(self.rows), len(self.rows))
 
 
@@ -116,12 +112,10 @@ def check_labels(rows: Sequence[str], columns: Sequence[str], what: str) -> None
     for side in (rows, columns):
         if len(set(side)) < len(side):
             twice = next(name for name in side if side.count(name) > 1)
-            msg = f"{what}: label {twice[:60]!r} occurs twice; use each label once"
-            raise BadFile(msg)
+            refuse(what, f"label {twice[:60]!r} occurs twice; use each label once")
     odd = sorted(set(rows) ^ set(columns))
     if odd:
-        msg = f"{what}: {odd[0][:60]!r} labels only a row or only a column; give both the same labels"
-        raise BadFile(msg)
+        refuse(what, f"{odd[0][:60]!r} labels only a row or only a column; give both the same labels")
 
 
 def square(rows: Sequence[Row], what: str) -> Square:
@@ -144,6 +138,5 @@ def square(rows: Sequence[Row], what: str) -> Square:
         rows = [(number, cells[1:]) for number, cells in sorted(rows[1:], key=lambda row: place[row[1][0]])]
     for number, cells in rows:
         if len(cells) != len(rows):
-            msg = f"{what}, line {number}: {len(cells)} entries in a matrix of {len(rows)} rows; give one per row"
-            raise BadFile(msg)
+            refuse(f"{what}, line {number}", f"{len(cells)} entries in a matrix of {len(rows)} rows; give one per row")
     return Square(what, labels, list(rows))

@@ -14,6 +14,7 @@ import numpy as np
 
 from opticoll.errors import BadFile, BadInput
 from opticoll.instances.readers.ranks import Vertices, chosen, seeming_switches
+from opticoll.instances.readers.reading import refuse
 from opticoll.instances.topology import MAX_ARCS, MAX_VERTICES, Topology, is_size, parse_rate, rate_in
 
 if TYPE_CHECKING:
@@ -69,8 +70,7 @@ class ReadOptions:
         """
         for name in names:
             if getattr(self, name) is not None:
-                msg = f"{what}: {name}= does not apply: {reason}; omit it"
-                raise BadFile(msg)
+                refuse(what, f"{name}= does not apply: {reason}; omit it")
 
 
 def number_vertices(names: Sequence[Hashable]) -> tuple[dict[Hashable, int], tuple[str, ...]]:
@@ -106,12 +106,10 @@ def end_columns(headings: Sequence[str], what: str) -> tuple[int, int] | None:
     for end, found in zip(("source", "target"), ends, strict=True):
         if len(found) > 1:
             names = " and ".join(repr(headings[i].strip()[:40]) for i in found[:3])
-            msg = f"{what}: the columns {names} may all name the {end} of an edge; keep one of them"
-            raise BadFile(msg)
+            refuse(what, f"the columns {names} may all name the {end} of an edge; keep one of them")
     twice = next((name for name, count in Counter(map(str.strip, headings)).items() if name and count > 1), None)
     if twice is not None:
-        msg = f"{what}: {twice[:40]!r} heads several columns; keep one of them, or rename the others"
-        raise BadFile(msg)
+        refuse(what, f"{twice[:40]!r} heads several columns; keep one of them, or rename the others")
     return ends[0][0], ends[1][0]
 
 
@@ -133,8 +131,7 @@ def read_capacity(value: object, where: str) -> float:
     if not isfinite(number) or number <= 0:
         unlimited = number > 0
         remedy = "write a number that it cannot exceed" if unlimited else "omit arcs without capacity"
-        msg = f"{where}: capacity {short(value)} must be positive and finite ({remedy})"
-        raise BadFile(msg)
+        refuse(where, f"capacity {short(value)} must be positive and finite ({remedy})")
     return number
 
 
@@ -241,8 +238,7 @@ class TopologyBuilder:
             If it has no name or was already added, or ``terminal`` is not true or false.
         """
         if name is None or self.has_vertex(name):
-            msg = f"{self.what}: a node has no id, or id {short(name)} is used twice; give every node a unique id"
-            raise BadFile(msg)
+            refuse(self.what, f"a node has no id, or id {short(name)} is used twice; give every node a unique id")
         self.add_vertex(name)
         called = [str(attributes[key]) for word in NAMES for key in attributes if key.lower() == word]
         if called:  # networkx writes the numbers of vertices as labels of GML
@@ -254,8 +250,7 @@ class TopologyBuilder:
         self.stated = self.stated or "terminal" in attributes
         terminal = str(attributes.get("terminal", True)).strip().lower()
         if terminal not in {"true", "false", "1", "0"}:
-            msg = f"{self.what}: node {short(name)} has terminal {short(terminal)}; write true or false"
-            raise BadFile(msg)
+            refuse(self.what, f"node {short(name)} has terminal {short(terminal)}; write true or false")
         if terminal in {"false", "0"}:
             self.relays.add(name)
         place = _place(attributes)
@@ -287,8 +282,7 @@ class TopologyBuilder:
             If ``n`` is above the largest topology.
         """
         if n > MAX_VERTICES:
-            msg = f"{self.what}: {short(n)} vertices are more than the {MAX_VERTICES} allowed; split the file"
-            raise BadFile(msg)
+            refuse(self.what, f"{short(n)} vertices are more than the {MAX_VERTICES} allowed; split the file")
 
     @property
     def order(self) -> int:
@@ -325,8 +319,7 @@ class TopologyBuilder:
             self._places.append(number)
             self._back.append(back)
         if len(self._tail) > MAX_ARCS:
-            msg = f"{self.what}: more than the {MAX_ARCS} arcs allowed; split the file"
-            raise BadFile(msg)
+            refuse(self.what, f"more than the {MAX_ARCS} arcs allowed; split the file")
 
     def add_edge(
         self, tail: Hashable | None, head: Hashable | None, capacity: object, number: int, *, directed: bool
@@ -339,8 +332,7 @@ class TopologyBuilder:
             If an end is missing, the capacity is not a positive finite number, or there are too many arcs.
         """
         if tail is None or head is None:
-            msg = f"{self.where(number)}: source or target is missing; name both nodes"
-            raise BadFile(msg)
+            refuse(self.where(number), "source or target is missing; name both nodes")
         where = f"{self.where(number)} ({short(tail)}->{short(head)})"
         self.add_link(tail, head, self.capacity(capacity, where), number, directed=directed)
 
@@ -354,8 +346,7 @@ class TopologyBuilder:
         """
         rate = rate_in(value)
         if rate is None and is_size(value):
-            msg = f"{where}: capacity {short(value)} is a size, not a rate; write it per second, such as 400Gb/s"
-            raise BadFile(msg)
+            refuse(where, f"capacity {short(value)} is a size, not a rate; write it per second, such as 400Gb/s")
         if self._rated not in (None, rate is not None):
             msg = f"{where}: capacity {short(value)} has {'a' if rate else 'no'} unit, unlike the previous ones; "
             raise BadFile(msg + "give all capacities a unit, or none")
@@ -389,15 +380,13 @@ class TopologyBuilder:
             are the same text, such as 1 and "1".
         """
         if not self._vertices:
-            msg = f"{self.what}: it contains no vertices and no arcs; {self.ask_arcs}"
-            raise BadFile(msg)
+            refuse(self.what, f"it contains no vertices and no arcs; {self.ask_arcs}")
         self._refuse_both_ways()
         order = sorted(self._vertices, key=lambda name: int(str(name))) if self.options.first else list(self._vertices)
         numbers, names = number_vertices(order)
         alike = next((name for name, count in Counter(names).items() if count > 1), None)
         if alike is not None:
-            msg = f"{self.what}: several vertices are called {short(alike)} as text; give them different names"
-            raise BadFile(msg)
+            refuse(self.what, f"several vertices are called {short(alike)} as text; give them different names")
         tail, head = self._arc_ends(numbers)
         labels = list(names)
         for name, label in self.labels.items():
@@ -429,8 +418,7 @@ class TopologyBuilder:
         tail, head = (vertex[np.array(ends, dtype=np.int64)] for ends in (self._tail, self._head))
         for bad in np.flatnonzero((tail < 0) | (head < 0))[:1].tolist():
             end = list(self._seen)[self._tail[bad] if tail[bad] < 0 else self._head[bad]]
-            msg = f"{self.where(self._places[bad])}: vertex {short(end)} is not declared; add it to the vertices"
-            raise BadFile(msg)
+            refuse(self.where(self._places[bad]), f"vertex {short(end)} is not declared; add it to the vertices")
         for bad in [] if self.keep_loops else np.flatnonzero(tail == head)[:1].tolist():
             end = short(list(self._seen)[self._tail[bad]])
             msg = f"{self.where(self._places[bad])}: arc {end}->{end} is a loop and carries no flow; "
@@ -442,11 +430,9 @@ class TopologyBuilder:
         terminals = [v for v in self._vertices if v not in self.relays] if self.terminals is None else self.terminals
         unknown = [name for name in terminals if name not in numbers]
         if unknown:
-            msg = f"{self.what}: terminal {short(unknown[0])} is not a vertex; name vertices of the file"
-            raise BadFile(msg)
+            refuse(self.what, f"terminal {short(unknown[0])} is not a vertex; name vertices of the file")
         if not terminals:
-            msg = f"{self.what}: no vertex is a terminal; mark the vertices that send and receive"
-            raise BadFile(msg)
+            refuse(self.what, "no vertex is a terminal; mark the vertices that send and receive")
         return [numbers[name] for name in terminals]
 
     def _refuse_both_ways(self) -> None:

@@ -30,7 +30,7 @@ from msgspec import Meta
 
 from opticoll.errors import BadFile
 from opticoll.instances.readers.listed_graph import ListedGraph
-from opticoll.instances.readers.reading import as_struct, parse_json
+from opticoll.instances.readers.reading import as_struct, parse_json, refuse
 from opticoll.instances.readers.topology_builder import ReadOptions, TopologyBuilder, default_labels, read_capacity
 from opticoll.instances.readers.unsupported import refuse_keys
 
@@ -130,14 +130,12 @@ def _ours(data: dict[str, Any], what: str, options: ReadOptions) -> Topology:
     for k, arc in enumerate(read.arcs):
         where = builder.where(k)
         if not all(type(v) is int for v in arc[:2]):
-            msg = f"{where}: must be [tail, head] or [tail, head, capacity] with whole numbers as ends"
-            raise BadFile(msg)
+            refuse(where, "must be [tail, head] or [tail, head, capacity] with whole numbers as ends")
         builder.add_link(arc[0], arc[1], _capacity(arc[2], where) if len(arc) == 3 else 1.0, k, directed=True)
     builder.terminals = None if read.terminals is None else list(read.terminals)
     if read.labels is not None:
         if len(read.labels) != read.n:
-            msg = f"{what}: {len(read.labels)} labels for {read.n} vertices; give one label per vertex"
-            raise BadFile(msg)
+            refuse(what, f"{len(read.labels)} labels for {read.n} vertices; give one label per vertex")
         builder.labels = dict(enumerate(read.labels))
     builder.unit = builder.checked_unit(read.unit)
     return builder.build()
@@ -145,19 +143,17 @@ def _ours(data: dict[str, Any], what: str, options: ReadOptions) -> Topology:
 
 def _capacity(value: Any, where: str) -> float:
     if isinstance(value, str):
-        msg = f"{where}: capacity {value[:60]!r} is a string; write a number"
-        raise BadFile(msg)
+        refuse(where, f"capacity {value[:60]!r} is a string; write a number")
     return read_capacity(value, where)
 
 
 def _name(value: Any, where: str) -> Hashable:
     """Make a node id hashable; networkx writes tuples as lists."""
-    if isinstance(value, (str, int, float)) and not isinstance(value, bool):
-        return value
     if isinstance(value, list):
         return json.dumps(value)
-    msg = f"{where}: the id of a node must be a number, a string or a list"
-    raise BadFile(msg)
+    if not isinstance(value, str | int | float) or isinstance(value, bool):
+        refuse(where, "the id of a node must be a number, a string or a list")
+    return value
 
 
 def _attributes(item: dict[str, Any], where: str) -> dict[str, Any]:
@@ -168,8 +164,7 @@ def _attributes(item: dict[str, Any], where: str) -> dict[str, Any]:
     own = {key: value for key, value in item.items() if key != "data"}
     twice = next((key for key in inside if key in own and str(own[key]) != str(inside[key])), None)
     if twice is not None:
-        msg = f"{where}: {twice[:40]!r} stands there and under 'data' with another value; keep one of them"
-        raise BadFile(msg)
+        refuse(where, f"{twice[:40]!r} stands there and under 'data' with another value; keep one of them")
     return {**inside, **own}
 
 
@@ -179,8 +174,7 @@ def _node_link(data: dict[str, Any], what: str, options: ReadOptions) -> Topolog
     for about in (read.graph, read.attrs):
         if isinstance(about, dict):
             if about.get("loops") not in (None, "keep"):
-                msg = f"{what}: 'loops' must be 'keep' or absent"
-                raise BadFile(msg)
+                refuse(what, "'loops' must be 'keep' or absent")
             graph.keep_loops = graph.keep_loops or about.get("loops") == "keep"
             graph.unit = graph.unit or graph.checked_unit(about.get("unit"))
             graph.note_traffic(about, "the graph has")
@@ -188,18 +182,15 @@ def _node_link(data: dict[str, Any], what: str, options: ReadOptions) -> Topolog
         where = f"{what}, node {number}"
         attributes = _attributes(node, where)
         if "id" not in attributes:
-            msg = f"{where}: must have an 'id', which edges name (places in the list are not read)"
-            raise BadFile(msg)
+            refuse(where, "must have an 'id', which edges name (places in the list are not read)")
         graph.add_node(_name(attributes["id"], where), attributes)
     if read.links is not None and read.edges is not None:
-        msg = f"{what}: it has 'links' and 'edges'; keep one of them"
-        raise BadFile(msg)
+        refuse(what, "it has 'links' and 'edges'; keep one of them")
     for number, edge in enumerate((read.edges if read.links is None else read.links) or ()):
         where = graph.where(number)
         attributes = _attributes(edge, where)
         if "source" not in attributes or "target" not in attributes:
-            msg = f"{where}: must have 'source' and 'target'"
-            raise BadFile(msg)
+            refuse(where, "must have 'source' and 'target'")
         tail, head = (_name(attributes.pop(end), where) for end in ("source", "target"))
         graph.list_link(tail, head, attributes, number)
     return graph.build()
@@ -208,14 +199,12 @@ def _node_link(data: dict[str, Any], what: str, options: ReadOptions) -> Topolog
 def _check_square(rows: list[list[float]], key: str, what: str, n: int) -> None:
     """Refuse rows that are not n×n numbers with zero diagonal."""
     if len(rows) != n or any(len(row) != n for row in rows) or any(rows[i][i] for i in range(n)):
-        msg = f"{what}: {key!r} must be a list of {n} rows of {n} numbers, 0 on the diagonal; {key}[dst][src]"
-        raise BadFile(msg)
+        refuse(what, f"{key!r} must be a list of {n} rows of {n} numbers, 0 on the diagonal; {key}[dst][src]")
 
 
 def _msccl(data: Any, what: str, options: ReadOptions) -> Topology:
     if not isinstance(data, dict) or data.get("msccl_type") != "topology":
-        msg = f"{what}: contains no msccl topology; write {{'msccl_type': 'topology', 'links': ...}}"
-        raise BadFile(msg)
+        refuse(what, "contains no msccl topology; write {'msccl_type': 'topology', 'links': ...}")
     read = as_struct(data, _Msccl, what)
     links, n = read.links, len(read.links)
     _check_square(links, "links", what, n)
@@ -227,8 +216,7 @@ def _msccl(data: Any, what: str, options: ReadOptions) -> Topology:
     for k, (sources, targets, bandwidth, name) in enumerate(read.switches or ()):
         where = f"{what}, switch {k}"
         if max([*sources, *targets], default=0) >= n:
-            msg = f"{where}: ranks are 0..{n - 1}"
-            raise BadFile(msg)
+            refuse(where, f"ranks are 0..{n - 1}")
         if 1 not in (len(sources), len(targets)):
             msg = f"{where}: it limits the links between several sources and several destinations together, which "
             raise BadFile(msg + "capacities cannot express; give one switch per source or per destination")
@@ -236,8 +224,7 @@ def _msccl(data: Any, what: str, options: ReadOptions) -> Topology:
         side = behind if len(sources) == 1 else before
         pairs = [(u, v) for u in sources for v in targets if u != v and links[v][u]]
         if any(pair in side for pair in pairs):
-            msg = f"{where}: a link belongs to two switches on one side, which capacities cannot express"
-            raise BadFile(msg)
+            refuse(where, "a link belongs to two switches on one side, which capacities cannot express")
         side.update(dict.fromkeys(pairs, relay))
         capacity = read_capacity(bandwidth, where)
         if pairs:
@@ -273,8 +260,7 @@ def _taccl_links(builder: TopologyBuilder, links: list[list[float]], slowness: l
     for v, row in enumerate(links):
         for u, count in enumerate(row):
             if bool(count) != bool(slowness[v][u]):
-                msg = f"{builder.what}: links and invbws must be 0 for the same pairs, not only for {u}->{v}"
-                raise BadFile(msg)
+                refuse(builder.what, f"links and invbws must be 0 for the same pairs, not only for {u}->{v}")
             if count:
                 builder.add_edge(u, v, count * 1000.0 / slowness[v][u], v, directed=True)
 
@@ -286,8 +272,7 @@ def _taccl_wiring(builder: TopologyBuilder, read: _Taccl, wiring: str | None) ->
         msg = f"{what}: it has no 'links' (their wiring is in TACCL's code); write file:PATH,wiring=ndv2, dgx2 or "
         raise BadFile(msg + "hub_and_spoke")
     if len(values) != (2 if wiring == "ndv2" else 1) or n != {"ndv2": 8, "dgx2": 16}.get(wiring, n):
-        msg = f"{what}: {n} GPUs with {len(values)} invbws do not fit wiring={wiring}; choose another"
-        raise BadFile(msg)
+        refuse(what, f"{n} GPUs with {len(values)} invbws do not fit wiring={wiring}; choose another")
     if wiring == "ndv2":
         for pairs, slow in zip((_NDV2_DOUBLE, _NDV2_SINGLE), values, strict=True):
             for u, v in pairs:

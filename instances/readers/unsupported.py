@@ -8,8 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 
-from opticoll.errors import BadFile
-from opticoll.instances.readers.reading import parses_as_float
+from opticoll.instances.readers.reading import parses_as_float, refuse
 
 _DUMP = "dump {}'s topology with NCCL_TOPO_DUMP_FILE and read that file"
 _EDGES = "write its links to an edge list, tail,head,capacity"
@@ -121,8 +120,7 @@ def refuse_text(text: str, what: str, suffix: str) -> None:
     remedies += [_LGL] if _is_lgl(text) else []
     remedies += [_METIS] if _is_metis(text) else []
     if remedies:
-        msg = f"{what}: {remedies[0]}"
-        raise BadFile(msg)
+        refuse(what, remedies[0])
 
 
 def _is_lgl(text: str) -> bool:
@@ -157,8 +155,6 @@ def refuse_keys(keys: Collection[str], what: str) -> None:
     """Refuse a JSON object that is recognised by its keys; errors as for :func:`refuse_text`."""
     for key, remedy in _JSON_KEYS.items():
         if key in keys:
-            msg = f"{what}: {remedy}"
-            raise BadFile(msg)
+            refuse(what, remedy)
     if any(key.startswith("(Topology)") for key in keys):
-        msg = f"{what}: {_ROCM}"
-        raise BadFile(msg)
+        refuse(what, _ROCM)
