@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 from opticoll.errors import BadInput
+from opticoll.formulations.rounds.collectives import collective
 from opticoll.instances.collective_steps import balanced_digits, collective_steps
 from opticoll.solvers.methods.lumorph import patterns
+from opticoll.solvers.methods.lumorph.index_algorithm import index_pattern
 
 
 def demands(pattern, n):
@@ -43,7 +45,7 @@ def test_all_gathers_are_those_of_the_transfers(algorithm, n, pattern):
 @pytest.mark.parametrize(("n", "radix"), [(8, 2), (7, 2), (9, 3), (12, 4), (2, 3)])
 def test_bruck_is_the_index_algorithm(n, radix):
     steps = [step.demand for step in collective_steps(f"bruck:{radix}", n)]
-    assert np.array_equal(steps, demands(patterns.index_all_to_all(n, radix), n))
+    assert np.array_equal(steps, demands(index_pattern(collective("all-to-all", n), radix), n))
 
 
 @pytest.mark.parametrize("n", [2, 3, 4, 5, 8, 9, 10, 27, 28, 64])

@@ -23,7 +23,8 @@ from opticoll.solvers.methods.lumorph.collective_algorithms import (
     layer_to_layer,
     random_groups,
 )
-from opticoll.solvers.methods.lumorph.patterns import index_all_to_all, recursive
+from opticoll.solvers.methods.lumorph.index_algorithm import index_pattern
+from opticoll.solvers.methods.lumorph.patterns import recursive
 from opticoll.solvers.relaxation import FARKAS
 from opticoll.solvers.task import PROVEN
 
@@ -269,7 +270,7 @@ def _two_steps(laboratory: Laboratory) -> Measurement:
 @MEASURES.of("log-all-to-all")
 def _index(laboratory: Laboratory) -> Measurement:
     sizes = laboratory.scope["GPUs"]
-    steps = {n: index_all_to_all(n, 2).steps for n in sizes}
+    steps = {n: index_pattern(collective("all-to-all", n), 2).steps for n in sizes}
     measured = {f"{n} GPUs": count for n, count in steps.items()}
     return swept(
         [str(n) for n in sizes if steps[n] != math.log2(n)],
@@ -286,7 +287,7 @@ def _forwarding(laboratory: Laboratory) -> Measurement:
 
     lasers, sizes = laboratory.scope.values("lasers", "GPUs")
     mesh, limits, kind = parse("lightpath:2x4,waveguides=8"), Limits(lasers, 8, load=None), collective("all-to-all", 8)
-    measured = violations(mesh, kind, limits, realised(mesh, limits, index_all_to_all(8, 2)))
+    measured = violations(mesh, kind, limits, realised(mesh, limits, index_pattern(kind, 2)))
     rounds = {n: (-(-(n - 1) // lasers), int(math.log2(n))) for n in sizes}
     direct = [n for n, (needed, stated) in rounds.items() if needed <= stated]
     choices = Readings("no forwarding")

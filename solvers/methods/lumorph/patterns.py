@@ -455,7 +455,7 @@ def tree_all_reduce(parent: I64, delay: ArrayLike) -> Pattern:
     return _joined((replace(up, adds=~up.adds), down), steps)
 
 
-# Whole buffers, and patterns with forwarding ---------------------------------------------------------------------
+# Whole buffers --------------------------------------------------------------------------------------------------
 
 
 def whole_exchange(radices: Sequence[int], chunks: int) -> Pattern:
@@ -476,28 +476,3 @@ def whole_exchange(radices: Sequence[int], chunks: int) -> Pattern:
     step, source, target, which, group = (np.concatenate([part[i].ravel() for part in parts]) for i in range(5))
     adds = np.ones(step.size, dtype=bool)
     return Pattern(len(radices), step, source, target, which, adds, whole=True, group=group)
-
-
-def index_all_to_all(p: int, radix: int) -> Pattern:
-    """Bruck's index algorithm: the chunk of i for j, number ``i p + j``, moves by one digit of j - i per step.
-
-    ceil(log_radix p) steps, each with at most radix - 1 peers. Chunks pass through ranks that do not require them,
-    which Algorithm 1 (3) of the paper forbids, although its Appendix C uses this algorithm.
-
-    Raises
-    ------
-    BadInput
-        For fewer than 2 ranks, a radix below 2, or too many ranks.
-    """
-    _check(p, radix)
-    source, ahead = np.arange(p)[:, None], np.arange(1, p)[None, :]
-    parts, stride, steps = [], 1, 0
-    while stride < p:
-        digit = (ahead // stride) % radix
-        moving = np.broadcast_to(digit > 0, (p, p - 1))
-        at = (source + ahead % stride) % p
-        to = (at + digit * stride) % p
-        chunk = source * p + (source + ahead) % p
-        parts.append([np.broadcast_to(a, moving.shape)[moving] for a in (np.asarray(steps), at, to, chunk)])
-        stride, steps = stride * radix, steps + 1
-    return _copies(steps, *(np.concatenate([part[i] for part in parts]) for i in range(4)))

@@ -33,6 +33,7 @@ from opticoll.solvers.methods.lumorph.collective_algorithms import (
     square_order,
     square_radices,
 )
+from opticoll.solvers.methods.lumorph.index_algorithm import index_pattern
 from opticoll.solvers.methods.lumorph.patterns import (
     binomial_tree,
     circulant,
@@ -40,7 +41,6 @@ from opticoll.solvers.methods.lumorph.patterns import (
     exchange,
     factors,
     heap_tree,
-    index_all_to_all,
     least_steps,
     neighbour_exchange,
     recursive,
@@ -189,7 +189,7 @@ def test_index_all_to_all_takes_log_steps_and_forwards_what_algorithm_1_forbids(
     topology = parse(f"lightpath:1x{p},lasers={p},waveguides={p}")
     limits = Limits(p, p, load=None)
     wanted = collective("all-to-all", p)
-    pattern = index_all_to_all(p, radix)
+    pattern = index_pattern(wanted, radix)
     assert pattern.steps == least_steps(p, radix)
     schedule = realised(topology, limits, pattern)
     result = violations(topology, wanted, limits, schedule)
