@@ -1,4 +1,4 @@
-"""Assign rounds, wavelengths and routes to circuits without precedence, and bound the number of rounds by arc prices.
+"""Assign rounds, wavelengths and routes to circuits without precedence.
 
 A *colour* is a wavelength of a round: R rounds of L wavelengths are R L colours, colour k being wavelength ``k mod L``
 of round ``k // L``. In a colour a vertex sends and receives at most ``ports`` circuits; an arc holds as many as
@@ -7,9 +7,6 @@ of round ``k // L``. In a colour a vertex sends and receives at most ``ports`` c
 1. Candidate routes: the straight ones of a mesh, and shortest ones that avoid loaded arcs.
 2. First fit of all circuits in several orders, then ejection search for fewer rounds
    (:mod:`opticoll.solvers.methods.lumorph.search_kernels`).
-3. Bound: arc prices by multiplicative weights on the fluid routing problem. Prices grow with the load that shortest
-   paths put on the arcs (Plotkin, Shmoys & Tardos, Mathematics of Operations Research 20, 1995). The bound is rigorous
-   for any prices (:func:`opticoll.formulations.lumorph.collective_bounds.priced_bound`).
 """
 
 from __future__ import annotations
@@ -21,7 +18,6 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import numpy as np
 
 from opticoll.errors import BadInput
-from opticoll.formulations.lumorph.collective_bounds import priced_bound, shared_room, single_demand
 from opticoll.formulations.lumorph.route_sets import RouteSet, straight_routes
 from opticoll.formulations.model import NotApplicable
 from opticoll.formulations.rounds.segments import offsets, select
@@ -30,18 +26,12 @@ from opticoll.instances.photonics import LightpathMesh
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from opticoll.formulations.model import Bound
-    from opticoll.formulations.rounds.collectives import Collective
     from opticoll.formulations.rounds.round_schedule import Limits
     from opticoll.instances.topology import F64, I64, Topology
 
 
 #: Weight of the load of an arc, in units of the mean load, beside its length 1.
 AVERSION = 0.5
-#: Steps without a better bound after which the prices are final.
-STALE = 60
-
-
 #: Most entries in the tables of one search.
 MOST_ENTRIES = 400_000_000
 #: Search steps times bins between two checks of the clock.
@@ -353,34 +343,3 @@ def assign_rounds(
     _, items.bin_of, items.choice = best
     improve(items, least, random, within(lambda: np.inf, seconds))
     return items.assignment()
-
-
-def tight_bound(
-    topology: Topology, collective: Collective, limits: Limits, enough: int, left: Callable[[], float], steps: int = 400
-) -> Bound:
-    """The best priced bound; stops at ``enough`` rounds, when time is up, or when it no longer improves.
-
-    Only chunks with one holder and one destination determine the prices.
-    """
-    from opticoll.solvers.methods.lumorph.search_kernels import loads_by_trees
-
-    demand, _ = single_demand(collective)
-    first_out = np.searchsorted(topology.tail, np.arange(topology.n + 1))
-    logarithm = np.zeros(topology.arcs)
-    price = np.ones(topology.arcs)
-    _, room = shared_room(topology, limits)
-    best = priced_bound(topology, collective, limits, price)
-    ratio, stale = 0.0, 0
-    for step in range(steps if demand.any() else 0):
-        if best.value >= enough or left() <= 0 or stale >= STALE:
-            break
-        load = loads_by_trees(first_out, topology.head, topology.tail, price, demand)
-        value = float((load * price).sum() / (price * room).sum())
-        stale = 0 if value > ratio * (1 + 1e-4) else stale + 1
-        if value > ratio:
-            ratio = value
-            best = max(best, priced_bound(topology, collective, limits, price), key=lambda bound: bound.value)
-        load /= room
-        logarithm += load / load.max(initial=1e-300) / np.sqrt(1.0 + step / 4.0)
-        price = np.exp(logarithm - logarithm.max())
-    return best

@@ -12,7 +12,6 @@ from opticoll.formulations.lumorph import rounds
 from opticoll.formulations.lumorph.collective_bounds import sum_bounds
 from opticoll.formulations.lumorph.rounds_solution import program_only
 from opticoll.formulations.model import NotApplicable, Parameter
-from opticoll.solvers.methods.lumorph.assignment import tight_bound
 from opticoll.solvers.methods.lumorph.collective_algorithms import calls
 from opticoll.solvers.methods.lumorph.patterns import whole_exchange
 from opticoll.solvers.methods.lumorph.realisation import realised
@@ -31,8 +30,6 @@ if TYPE_CHECKING:
 MOST_VARIABLES = 60_000
 #: Deliveries that the search time is meant for; more get proportionally more time.
 DELIVERIES = 300_000
-#: Share of the search time for arc prices.
-PRICE_SHARE = 0.2
 
 
 def run_certified_rounds(context: Context) -> Answer:
@@ -40,9 +37,7 @@ def run_certified_rounds(context: Context) -> Answer:
 
     Stops as soon as every phase meets its bound:
 
-    1. Bounds of the formulation (:mod:`opticoll.formulations.lumorph.collective_bounds`) for every phase; where
-       these leave a gap for direct sends, arc prices by multiplicative weights
-       (:mod:`opticoll.solvers.methods.lumorph.assignment`).
+    1. Bounds of the formulation (:mod:`opticoll.formulations.lumorph.collective_bounds`) for every phase.
     2. Constructions: balanced permutations of the mesh, the ring, first fit
        (:mod:`opticoll.solvers.methods.lumorph.round_search`).
     3. Search within the time limit: ejections for direct sends, nearest rarest chunks round by round for copies.
@@ -68,8 +63,6 @@ class _State:
     def __init__(self, context: Context) -> None:
         self.context = context
         self.data: RoundModel = context.data
-        self.least = list(self.data.least)
-        self.priced = False
         self.out_of_time = False
         self.program = "not tried"
         self.single: RoundSchedule | None = None
@@ -82,7 +75,7 @@ class _State:
                 tied_routes(self.data, k),
                 context.task.seed,
             )
-            for k, (phase, least) in enumerate(zip(self.data.phases, self.least, strict=True))
+            for k, (phase, least) in enumerate(zip(self.data.phases, self.data.least, strict=True))
         ]
         self.twin = [self._first_equal(k) for k in range(len(self.phases))]
 
@@ -120,7 +113,6 @@ class _State:
         for k, other in enumerate(self.twin):
             if other != k:
                 self.phases[k].take(self.phases[other])
-                self.least[k] = self.least[other]
         self.context.save(self.answer(), float(self.rounds))
 
     def _left(self, until: float) -> float:
@@ -144,17 +136,8 @@ class _State:
         for number, k in enumerate(open_ones):
             phase = self.phases[k]
             share = time.monotonic() + max(self._left(end), 0.0) / (len(open_ones) - number)
-            if not phase.copies:
-                self._price(k, time.monotonic() + PRICE_SHARE * max(self._left(share), 0.0))
             phase.search(lambda share=share: self._left(share), self._save)  # type: ignore[misc]
         self._save()
-
-    def _price(self, k: int, until: float) -> None:
-        phase = self.phases[k]
-        bound = tight_bound(phase.topology, phase.collective, phase.limits, phase.rounds, lambda: self._left(until))
-        if bound.value > self.least[k]:
-            self.least[k] = phase.least = int(bound.value)
-            self.priced = True
 
     def branch_and_bound(self) -> None:
         """Solve the formulation's program with one round fewer, if it is small and has one phase."""
@@ -192,12 +175,10 @@ class _State:
         return Answer(
             ending,
             values=composed.values(),
-            bound=float(sum(self.least)) if self.priced and not self.data.free else None,
-            bound_source="priced arc use" if self.priced and not self.data.free else None,
             solver={"algorithm": by},
             metrics={
                 "phase_rounds": [phase.rounds for phase in self.phases],
-                "phase_bounds": self.least,
+                "phase_bounds": list(self.data.least),
                 "found_by": by,
                 "attempts": sum(phase.attempts for phase in self.phases),
                 "program": self.program,

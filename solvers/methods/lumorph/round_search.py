@@ -44,7 +44,6 @@ from opticoll.solvers.methods.lumorph.assignment import (
     pack_first,
     packing,
     squeeze,
-    tight_bound,
     within,
 )
 from opticoll.solvers.methods.lumorph.constructions import halving_broadcast, mesh_exchange, ring_all_gather
@@ -198,8 +197,6 @@ def compile_search(*, copies: bool) -> None:
     if copies:
         spread_copies(pair, tiny, Limits(1), Policy(1, 1), 0, 4, lambda: 1.0)
         symmetric_copies(pair, tiny, Limits(1), 1, 0, lambda: 1.0)
-    else:
-        tight_bound(pair, collective("all-to-all", 2), Limits(1), 9, lambda: 1.0, steps=1)
 
 
 class PhaseSearch:

@@ -1,7 +1,7 @@
 """Compiled kernels: packing of items into bins with many resources, and shortest paths.
 
 Source  Bloechliger & Zufferey, Computers & Operations Research 35, 2008 (PartialCol); McMurchie & Ebeling, PathFinder,
-        FPGA 1995; Plotkin, Shmoys & Tardos, Math. of Operations Research 20, 1995
+        FPGA 1995
 
 Packing, by first fit and by tabu search with ejections. An item (a transfer) uses one of its candidates (a route),
 which needs one unit of each of its resources (arcs, the sender's laser, the receiver's photodiode); every bin (a
@@ -16,14 +16,10 @@ Negotiated congestion. Circuits are ripped up and rerouted one at a time. An arc
 carries ``load`` costs ``price (1 + FULLNESS load / max(limit, 1) + pressure max(0, load + 1 - limit))``. A sweep
 reroutes every circuit over an overloaded arc on a lightest path; then the prices of overloaded arcs grow by their
 excess, and the pressure grows for all arcs.
-
-Multiplicative weights. Lengths of arcs grow with the load that shortest paths put on them; the ratio of the circuits'
-total distance to the total length, times the capacities, bounds the fluid optimum.
 """
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -500,71 +496,6 @@ def negotiate(
 
 
 @compiled(nogil=True)
-def weigh(
-    first_out: I64,
-    tail: I64,
-    head: I64,
-    starts: I64,
-    first: I64,
-    target: I64,
-    capacity: F64,
-    exponent: F64,
-    best: F64,
-    ratio: F64,
-    rounds: int,
-    rate: float,
-) -> float:
-    """Run multiplicative weights; return the largest ratio of the circuits' distances to the total length.
-
-    Parameters
-    ----------
-    starts, first, target
-        Circuits by source: those out of ``starts[i]`` end at ``target[first[i]:first[i + 1]]``.
-    capacity
-        Capacities of the arcs, ``(m,)``.
-    exponent
-        Logarithms of the lengths, ``(m,)``, changed in place.
-    best
-        Lengths with the largest ratio so far, ``(m,)``, in place.
-    ratio
-        The ratio of ``best``, ``(1,)``, in place.
-    rate
-        Growth per round of the exponent of the busiest arc.
-    """
-    m, n = head.size, first_out.size - 1
-    distance, parent = np.empty(n), np.empty(n, dtype=np.int64)
-    heap, node = np.empty(m + 1), np.empty(m + 1, dtype=np.int64)
-    load, weight = np.empty(m), np.empty(m)
-    for _ in range(rounds):
-        peak = -np.inf
-        for a in range(m):
-            peak = max(peak, exponent[a])
-        cost = size = 0.0
-        for a in range(m):
-            weight[a] = math.exp(max(exponent[a] - peak, -25.0))
-            load[a] = 0.0
-            size += weight[a] * capacity[a]
-        for i in range(starts.size):
-            lightest_paths(first_out, head, weight, starts[i], -1, distance, parent, heap, node)
-            for j in range(first[i], first[i + 1]):
-                v = target[j]
-                cost += distance[v]
-                while v != starts[i]:
-                    load[parent[v]] += 1.0
-                    v = tail[parent[v]]
-        better, busiest = cost / size > ratio[0], 1.0
-        ratio[0] = max(ratio[0], cost / size)
-        for a in range(m):
-            if better:
-                best[a] = weight[a]
-            load[a] /= capacity[a]
-            busiest = max(busiest, load[a])
-        for a in range(m):
-            exponent[a] += rate * load[a] / busiest
-    return ratio[0]
-
-
-@compiled(nogil=True)
 def routes_by_trees(
     first_out: I64, head: I64, tail: I64, sources: I64, targets: I64, load: F64, aversion: float, mean: float, seed: int
 ) -> tuple[I64, I64]:
@@ -603,24 +534,3 @@ def routes_by_trees(
             arcs[i] = parents[s, v]
             v = tail[arcs[i]]
     return route_start, arcs
-
-
-@compiled(nogil=True)
-def loads_by_trees(first_out: I64, head: I64, tail: I64, weight: F64, demand: F64) -> F64:
-    """Load of every arc, ``(m,)``, if the demand ``(n, n)`` of each pair follows a lightest path."""
-    n, m = first_out.size - 1, head.size
-    load = np.zeros(m)
-    distance, parent = np.empty(n), np.empty(n, dtype=np.int64)
-    heap, key = np.empty(m + n + 1, dtype=np.int64), np.empty(m + n + 1)
-    for s in range(n):
-        if not demand[s].any():
-            continue
-        parent[:] = -1
-        lightest_paths(first_out, head, weight, s, -1, distance, parent, key, heap)
-        for t in range(n):
-            if demand[s, t] > 0.0 and np.isfinite(distance[t]):
-                v = t
-                while v != s:
-                    load[parent[v]] += demand[s, t]
-                    v = tail[parent[v]]
-    return load

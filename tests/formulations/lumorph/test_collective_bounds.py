@@ -15,7 +15,6 @@ from opticoll.formulations.rounds.round_schedule import Limits
 from opticoll.instances import Topology, parse
 from opticoll.instances.photonics import WaferFibres
 from opticoll.solvers import solve
-from opticoll.solvers.methods.lumorph.assignment import tight_bound
 from opticoll.solvers.task import Task
 
 #: Two wafers of two tiles in a row.
@@ -115,7 +114,6 @@ def test_never_above_the_optimum_of_drawn_collectives(seed, lasers, waveguides):
     assert max(named(topology, wanted, limits).values()) <= best
     prices = random.random(topology.arcs) * (random.random(topology.arcs) < 0.7)
     assert priced_bound(topology, wanted, limits, prices).value <= best
-    assert tight_bound(topology, wanted, limits, 99, lambda: 1.0, steps=5).value <= best
     program = RoundProgram(topology, wanted, limits, 1, 2, "straight", fixed=False, symmetry=False)
     assert sufficient_rounds(program) >= best
 

@@ -16,7 +16,7 @@ from opticoll.formulations.rounds.collectives import COLLECTIVES, Collective, co
 from opticoll.formulations.rounds.round_schedule import Limits, direct, violations
 from opticoll.instances import parse
 from opticoll.solvers import solve
-from opticoll.solvers.methods.lumorph.assignment import assign_rounds, tight_bound
+from opticoll.solvers.methods.lumorph.assignment import assign_rounds
 from opticoll.solvers.methods.lumorph.constructions import (
     balanced,
     halving_broadcast,
@@ -196,8 +196,6 @@ def test_assigned_circuits_are_valid_and_not_below_the_bound(spec, lasers, waveg
     assert order.size == circuits
     assert valid(topology, wanted, limits, schedule)
     assert low <= result.rounds <= circuits
-    priced = tight_bound(topology, wanted, limits, 10**6, lambda: 1.0, steps=20)
-    assert priced.value <= result.rounds
 
 
 def test_assignment_keeps_ports_and_wavelengths_that_are_tied():
