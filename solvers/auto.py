@@ -13,37 +13,34 @@ the formulation's certified method, and, without a time limit, by ``certified-br
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING
 
 from msgspec import structs
 
-from opticoll.formulations.model import NotApplicable, forms_of, is_own
-from opticoll.formulations.registry import bounds_of
+from opticoll.formulations.model import NotApplicable, forms_of
 from opticoll.instances import MatrixProgram, Topology
 from opticoll.solvers import verify
+from opticoll.solvers.judge import leading
 from opticoll.solvers.methods.registry import method_named, taking_over
-from opticoll.solvers.process.budget import BOUNDS_S, LimitReached, limited
 from opticoll.solvers.relaxation import UNBOUNDED
 from opticoll.solvers.run import Continuation, MethodChoice
-from opticoll.solvers.task import PROVEN, ModelInfo, Proof, Termination, joined_messages
+from opticoll.solvers.task import ENDED, PROVEN, ModelInfo, Proof, Termination, joined_messages
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
-    from opticoll.formulations.model import Bound, Formulation
+    from opticoll.formulations.model import Formulation
     from opticoll.formulations.standard_form import StandardForm
+    from opticoll.solvers.evidence import Evidence
     from opticoll.solvers.methods.method import Beyond, Method
     from opticoll.solvers.run import Plan, Run
     from opticoll.solvers.task import Outcome, Task
 
     Size = Mapping[str, int]
 
-
-#: Terminations that mean the solver has solved its problem.
-ENDED = (Termination.OPTIMAL, Termination.INFEASIBLE)
 
 #: Method that proves the optimum of small integer programs; with a time limit of its own, for at most this share of the
 #: time left.
@@ -147,30 +144,39 @@ def is_small(variables: int | None, nonzeros: int | None) -> bool:
     return known and variables <= SMALL_VARIABLES and nonzeros <= SMALL_NONZEROS  # type: ignore[operator]
 
 
-def settled(run: Run) -> bool:
+def settled(found: Sequence[Evidence]) -> bool:
     """Whether there is nothing left to prove, or the run was stopped."""
-    record = run.record
-    proven = run.proof is Proof.OPTIMAL or record.infeasible_by is not None or UNBOUNDED in (record.message or "")
-    return proven or run.termination is Termination.INTERRUPTED
+    if any(one.solved.infeasible_by is not None or UNBOUNDED in one.state.notes for one in found):
+        return True
+    plan, tol = found[0].state.plan, found[0].state.task.tol
+    bound = verify.tightest([bound for one in found for bound in one.bounds], plan.problem.sense)
+    best = leading(found, bound).checked
+    proven = best.verified and verify.closes(bound, best.objective, plan.problem.sense, tol)
+    return proven or found[-1].solved.outcome.termination is Termination.INTERRUPTED
 
 
-def continuations(choice: MethodChoice, run: Run) -> list[Continuation]:
-    """The methods that continue a run which did not prove the optimum, in order.
+def continuations(first: Evidence, *, proving: bool) -> list[Continuation]:
+    """The methods that continue a run in which the first one did not prove the optimum, in order.
 
     On a small program, another method than ``certified-branching`` comes between two attempts of it, of which the
-    second has all the time.
+    second has all the time. A method that ``auto`` did not choose is continued if the run is ``proving``.
     """
-    plan, size = run.plan, run.record.size
-    if plan is None or not plan.integer:
+    plan, form, ended = first.state.plan, first.solved.form, first.solved.outcome.termination
+    choice, verified = plan.choice, first.checked.verified
+    if not plan.integer:
         return []
-    if run.termination in ENDED and not run.verified and run.termination is not Termination.INFEASIBLE:
+    if choice is None:
+        return [Continuation(PROOF, math.inf)] if proving and verified and _is_small(plan.problem) else []
+    if ended is Termination.OPTIMAL and not verified:
         return []  # the build, the checker and the objective contradict each other
-    variables, nonzeros = (size.variables, size.nonzeros) if plan.builds else (choice.variables, choice.nonzeros)
+    known = {"variables": choice.variables, "nonzeros": choice.nonzeros}
+    size = known if not plan.builds else dict.fromkeys(known) if form is None else form.size
+    variables, nonzeros = size["variables"], size["nonzeros"]
     branching = Continuation(PROOF)
     small = is_small(variables, nonzeros)
     if choice.reason is not None:  # a certified method has run, and the model was not built
         return [branching] if small else []
-    special = choice.proof if run.termination in ENDED else choice.beyond
+    special = choice.proof if ended in ENDED else choice.beyond
     if special is None or special == PROOF:
         brief = [Continuation(PROOF, ATTEMPT_S)] if special == PROOF and choice.beyond is not None else []
         return [branching] if small else brief
@@ -178,12 +184,8 @@ def continuations(choice: MethodChoice, run: Run) -> list[Continuation]:
     return [Continuation(PROOF, SMALL_PROOF_S), other, branching] if small else [other]
 
 
-def can_be_branched(run: Run) -> bool:
-    """Whether a run of a method without a model can be continued by ``certified-branching`` on a small one."""
-    plan = run.plan
-    if plan is None or not plan.integer or settled(run) or not run.verified:
-        return False
-    size, _ = _size(plan.problem)
+def _is_small(problem: Formulation) -> bool:
+    size, _ = _size(problem)
     return size is not None and is_small(size["variables"], size["nonzeros"])
 
 
@@ -217,82 +219,6 @@ def explained(run: Run) -> Run:
 def _provers(method: Method, at: Beyond) -> tuple[str, ...]:
     """The methods that may prove an optimum which HiGHS has found, the more suitable one first."""
     return (method.name,) if at.proves else (PROOF, method.name)
-
-
-def joined(first: Run, second: Run, method: str) -> Run:
-    """Merge the run of the stated model with that of the method which continued it: the better solution of the two.
-
-    ``second`` was given the bound of ``first``: its bound is the tighter of the two, or None where they contradict
-    each other.
-    """
-    old, new, sense = first.record, second.record, str(first.record.sense)
-    lead = verify.relative_gap(old.objective, new.objective, sense) if second.verified else -1.0
-    better = lead is not None and (lead < 0 or (lead <= verify.PAST and second.proof is not Proof.OPTIMAL))
-    kept = second
-    if first.verified and better and not new.infeasible_by:
-        proof, gap = verify.prove(
-            verified=True, objective=old.objective, bound=new.bound, sense=sense, tol=first.task.tol
-        )
-        if first.needed is not None:
-            proof, gap = verify.capped(proof, gap, first.needed.proof, first.needed.record.gap)
-        record = structs.replace(old, bound=new.bound, bound_source=new.bound_source, proof=proof, gap=gap)
-        kept = replace(first, record=record if new.bound is not None else structs.replace(record, message=new.message))
-    if second.termination is Termination.INTERRUPTED and kept.proof is not Proof.OPTIMAL:
-        record = structs.replace(kept.record, termination=second.termination, message=new.message)
-        kept = replace(kept, record=record)
-    if second.termination is Termination.ERROR and kept is not second:
-        message = joined_messages(kept.record.message, f"{method} ended with an error: {new.message or 'unknown'}")
-        kept = replace(kept, record=structs.replace(kept.record, message=message))
-    end = "proven optimal" if kept.proof is Proof.OPTIMAL else "continued"
-    spent = {name: (old.time[name] or 0.0) + (new.time[name] or 0.0) for name in ("solve_s", "verify_s")}
-    record = structs.replace(
-        kept.record,
-        key=old.key,
-        form=old.form,
-        settings=old.settings,
-        size=old.size,
-        start=old.start or kept.record.start,
-        requested=old.requested,
-        time=structs.replace(old.time, **spent),
-        model=structs.replace(old.model, reason=f"{old.model.reason}, {end} by {method}"),
-    )
-    return replace(kept, task=first.task, record=record, plan=first.plan)
-
-
-def closed(bounds: list[Bound], objective: float | None, sense: str, tol: float) -> bool:
-    """Whether the tightest of the bounds leaves no gap beyond the tolerance."""
-    best = verify.tightest(bounds, sense)
-    gap = None if best is None else verify.relative_gap(objective, best.value, sense)
-    return gap is not None and gap <= tol
-
-
-def compared(run: Run) -> Run:
-    """The run with all analytic bounds that can be shown beside its value; if they contradict it, nothing is proven.
-
-    A run computes the bounds of user-defined formulations always, and ours only where no other bound closes the gap.
-    """
-    plan, record = run.plan, run.record
-    if plan is None or run.bounds is not None or is_own(plan.problem) or plan.problem.needs is not None:
-        return run
-    deadline, sense = None if run.task.time_limit_s is None else time.monotonic(), plan.problem.sense
-    try:
-        bounds = limited(partial(bounds_of, plan.problem), deadline, least_s=BOUNDS_S)
-    except (LimitReached, MemoryError):  # the run is complete without them
-        return run
-    value = record.objective if run.verified else None
-    wrong = verify.contradiction(verify.differing_from(bounds, value, sense), value, sense)
-    if wrong is not None:
-        record = structs.replace(
-            record,
-            proof=Proof.NONE,
-            bound=None,
-            bound_source=None,
-            gap=None,
-            verified=False,
-            objective_exact=None,
-            message=f"{record.message or ''} {wrong}; nothing is proven".strip(),
-        )
-    return replace(run, record=record, bounds=bounds, exact=run.exact if wrong is None else None)
 
 
 def attempt_until(task: Task, plan: Plan, form: StandardForm, deadline: float | None) -> float | None:

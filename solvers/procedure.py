@@ -159,8 +159,8 @@ def last_saved(reported: Mapping[str, Any], ending: Termination) -> Answer:
     return dataclasses.replace(saved, termination=ending, values=reported.get("values"), duals=reported.get("duals"))
 
 
-def call_procedure(state: RunState, start: Arrays | None = None, bounds: tuple[Bound, ...] = ()) -> Solved:
-    """Run a method's procedure in a separate worker, from a known solution and beside known bounds, if any."""
+def call_procedure(state: RunState, start: Arrays | None = None) -> Solved:
+    """Run a method's procedure in a separate worker, from a known solution, if any."""
     plan, task = state.plan, state.task
     if start is not None and plan.method is not None and plan.method.starts:
         state.start_used.append(plan.method_name)
@@ -187,8 +187,9 @@ def call_procedure(state: RunState, start: Arrays | None = None, bounds: tuple[B
     if answer.termination in NO_SOLUTION and answer.infeasible_by is None and plan.problem.concurrent is not None:
         answer.termination = Termination.TOLERANCE
         state.notes += [] if answer.values is not None else [NO_FLOW]
+    bounds: tuple[Bound, ...] = ()
     if answer.bound is not None and answer.bound_source is not None:
-        bounds += (Bound(answer.bound_source, answer.bound, "recomputed by the method's certificate"),)
+        bounds = (Bound(answer.bound_source, answer.bound, "recomputed by the method's certificate"),)
     return Solved(
         Outcome(answer.termination, message=call.message or answer.message, peak_memory_mb=call.peak_memory_mb),
         SolverInfo.read({"name": plan.method_name, "options": {}, **answer.solver}),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, TextIO
@@ -14,8 +15,9 @@ from opticoll.formulations.registry import bounds_of
 from opticoll.formulations.variables import NamedArrays
 from opticoll.plugin_faults import exits_refused
 from opticoll.solvers import auto, verify
-from opticoll.solvers.auto import PROOF, PROOF_SHARE, continuations, joined, settled
-from opticoll.solvers.judge import Checked, at_optimum, check_values, gather_bounds, judge, met
+from opticoll.solvers.auto import PROOF_SHARE
+from opticoll.solvers.evidence import Checked, Evidence, evidence_of
+from opticoll.solvers.judge import judge, leading
 from opticoll.solvers.methods.registry import method_named
 from opticoll.solvers.model_solve import kept, refuted_by, solve_model
 from opticoll.solvers.plan import instance_of, make_plan, needed_task
@@ -23,9 +25,10 @@ from opticoll.solvers.procedure import call_procedure, run_procedure
 from opticoll.solvers.process import memory, solver_log
 from opticoll.solvers.process.budget import READING_S, Budget, LimitReached
 from opticoll.solvers.record import properties, record_of
-from opticoll.solvers.run import Continuation, Plan, Run
+from opticoll.solvers.resume_key import plan_key, plugin_digests
+from opticoll.solvers.run import Continuation, Plan, Run, Solved
 from opticoll.solvers.run_state import RunState
-from opticoll.solvers.task import PROVEN, Task, Termination, joined_messages
+from opticoll.solvers.task import Outcome, Requested, Task, Termination
 from opticoll.solvers.warm_start import WarmStart
 
 if TYPE_CHECKING:
@@ -39,7 +42,6 @@ if TYPE_CHECKING:
     from opticoll.solvers.methods.method import Answer
     from opticoll.solvers.process.budget import OnProgress
     from opticoll.solvers.process.messages import Report
-    from opticoll.solvers.run import Solved
 
     Arrays = dict[str, NDArray[np.float64]]
 
@@ -85,8 +87,13 @@ def solve(
         return _exactly(_solve(task, None, budget, known), budget)
 
 
-def _solve(task: Task, instance: Instance | None, budget: Budget, known: WarmStart | None = None) -> Run:
-    """The six steps: parse, prepare, build, solve, verify, record; then other methods, if ``auto`` continues."""
+def _solve(
+    task: Task, instance: Instance | None, budget: Budget, known: WarmStart | None = None, *, proving: bool = False
+) -> Run:
+    """The six steps: parse, prepare, build, solve, verify, record; ``auto`` solves and verifies by several methods.
+
+    A method that ``auto`` did not choose is continued only if the run is ``proving``.
+    """
     plan, instance, needed, known, refutation = _prepared(task, instance, budget, known)
     if needed is None:
         budget.start_solving()
@@ -99,15 +106,20 @@ def _solve(task: Task, instance: Instance | None, budget: Budget, known: WarmSta
             solved = solve_model(state) if plan.procedure is None else call_procedure(state, known.values)
     if known.values is not None:
         solved = kept(state, solved)
-    run = finish(state, solved, needed, list(analytic) or None)
-    if plan.choice is None:
-        return auto.explained(run)
-    misled = run.termination in (Termination.INFEASIBLE, Termination.TOLERANCE) and not run.verified
-    if plan.method_name == auto.TIME_FORM and misled:  # no time is finite, F = 0 may be
+    found = [evidence_of(state, solved, list(analytic) or None)]
+    first = found[0]
+    misled = first.solved.outcome.termination in (Termination.INFEASIBLE, Termination.TOLERANCE)
+    if plan.choice is not None and plan.method_name == auto.TIME_FORM and misled and not first.checked.verified:
         other = _solve(msgspec.structs.replace(task, method=auto.SIMPLEX), instance, budget, known)
-        record = msgspec.structs.replace(other.record, key=run.record.key, requested=run.record.requested)
-        return replace(other, task=task, record=record)
-    return _continued(run, continuations(plan.choice, run), budget)
+        key = plan_key(task, plan, None if needed is None else needed.record.key, plugin_digests(plan))
+        record = msgspec.structs.replace(other.record, key=key, requested=Requested.of(task))
+        return replace(other, task=task, record=record)  # no time is finite, F = 0 may be
+    for following in auto.continuations(first, proving=proving):
+        deadline = _deadline_of(following, budget)
+        if auto.settled(found) or budget.stopped or (deadline is not None and deadline <= time.monotonic()):
+            break
+        found.append(_continued(found, following.method, deadline))
+    return auto.explained(finish(found, needed))
 
 
 def _prepared(
@@ -150,77 +162,47 @@ def _prepared(
     return plan, read, needed, start, refutation
 
 
-def finish(state: RunState, solved: Solved, needed: Run | None, analytic: list[Bound] | None = None) -> Run:
-    """Verify, judge and record what a solver or a method returned.
-
-    ``needed`` is the run whose solution is the data of this one, ``analytic`` are bounds computed before.
-    """
-    problem, start, before = state.plan.problem, time.monotonic(), state.times["exact_s"] or 0.0
-    checked = state.asked("residuals, objective or repair", Checked(solved.values), check_values, state, solved)
-    if state.budget.overdue and not checked.verified:
-        solved = replace(solved, outcome=replace(solved.outcome, termination=Termination.TIME_LIMIT))
-        state.notes.append("; no value is verified")
-    gathered = gather_bounds(state, solved, checked.objective, analytic)
-    best = verify.tightest(gathered.bounds, problem.sense)
-    if checked.verified and best is not None and not met(state, checked.objective, best):
-        checked = state.asked("objective", checked, at_optimum, problem, solved, checked, best, gathered.optimum)
-    closed_forms: list[Bound] = []
-    bounds = gathered.bounds
-    if gathered.analytic is None:  # else they are among the analytic bounds
-        closed_forms = state.asked("closed_forms", [], problem.closed_forms)
-        if not met(state, checked.objective, best):  # the others took too long
-            bounds = [*bounds, *closed_forms]
-    judgement = judge(problem, state.task.tol, solved, checked, bounds, closed_forms, needed)
-    state.notes += judgement.notes
-    if judgement.proof in PROVEN and solved.outcome.termination is Termination.TOLERANCE:  # bounds reach it
-        solved = replace(solved, outcome=replace(solved.outcome, termination=Termination.OPTIMAL))
-    state.times["verify_s"] = time.monotonic() - start - ((state.times["exact_s"] or 0.0) - before)
-    metrics = properties(state, solved, checked, judgement)
-    record = record_of(state, solved, checked, judgement, metrics, needed)
-    values = None if checked.values is None else NamedArrays(checked.values)
-    duals = None if solved.duals is None else dict(solved.duals)
-    basis = solved.outcome.basis if checked.repaired is None else None
-    return Run(state.task, record, values, duals, state.plan, gathered.analytic, needed, basis=basis)
+def _deadline_of(following: Continuation, budget: Budget) -> float | None:
+    """When a method ends that continues a run; one with a limit of its own has a share of the time left at most."""
+    now, most = time.monotonic(), following.limit_s
+    if most is None or (budget.deadline is None and most == math.inf):
+        return budget.deadline
+    return now + (most if budget.deadline is None else min(most, PROOF_SHARE * (budget.deadline - now)))
 
 
-def _continued(run: Run, methods: Sequence[Continuation], budget: Budget) -> Run:
-    """Continue with other methods, in order, a run that did not prove the optimum of the stated model."""
-    plan = run.plan
-    for following in methods:
-        now = time.monotonic()
-        if settled(run) or budget.stopped:
-            break
-        deadline = budget.deadline
-        if deadline is not None and deadline <= now:
-            break
-        if following.limit_s is not None:
-            most = following.limit_s
-            deadline = now + (most if deadline is None else min(most, PROOF_SHARE * (deadline - now)))
-        assert plan is not None
-        run = _continued_by(following.method, run, plan, deadline, budget)
-    return auto.explained(run)
-
-
-def _continued_by(method: str, first: Run, plan: Plan, deadline: float | None, budget: Budget) -> Run:
-    """Continue with another method after a run that did not prove the optimum of the stated model."""
-    task, old = first.task, first.record
+def _continued(found: Sequence[Evidence], method: str, deadline: float | None) -> Evidence:
+    """What another method finds after those that did not prove the optimum, from their best solution and bound."""
+    first = found[0]
+    task, plan, sense = first.state.task, first.state.plan, first.state.plan.problem.sense
+    bound = verify.tightest([bound for one in found for bound in one.bounds], sense)
+    best = leading(found, bound).checked
     left = None if deadline is None else deadline - time.monotonic()
     own = {name: value for name, value in task.settings.items() if name in plan.parameters}
     other = msgspec.structs.replace(task, method=method, form=plan.form, settings=own, time_limit_s=left)
     procedure = method_named(method)
     assert procedure is not None
     chosen = read_parameters(procedure.parameters, {}, method)
-    next_plan = replace(plan, method=procedure, adapter=None, choice=None, options={}, method_parameters=chosen)
-    state = RunState(other, next_plan, budget, deadline)
-    bounds: tuple[Bound, ...] = ()
-    if old.bound is not None:
-        bounds = (Bound(str(old.bound_source), old.bound, "proven for the stated model"),)
+    plan = replace(plan, method=procedure, adapter=None, choice=None, options={}, method_parameters=chosen)
+    state = RunState(other, plan, first.state.budget, deadline)
     try:
-        solved = call_procedure(state, first.values if first.verified else None, bounds)
+        solved = call_procedure(state, best.values if best.verified else None)
     except OpticollError as error:
-        message = joined_messages(old.message, f"{method} could not continue: {error}")
-        return replace(first, record=msgspec.structs.replace(old, message=message))
-    return joined(first, finish(state, solved, first.needed, first.bounds), method)
+        message = f"{method} could not continue: {error}"
+        return Evidence(state, Solved(Outcome(Termination.ERROR, message=message)), Checked(), [], [], first.analytic)
+    known = () if bound is None else (bound,)
+    return evidence_of(state, replace(solved, bounds=(*known, *solved.bounds)), first.analytic)
+
+
+def finish(found: Sequence[Evidence], needed: Run | None) -> Run:
+    """Judge and record what was found; ``needed`` is the run whose solution is the data of this one."""
+    judgement = judge(found, needed)
+    state, lead = found[0].state, judgement.lead
+    metrics = properties(judgement)
+    record = record_of(found, judgement, metrics, needed)
+    values = None if lead.checked.values is None else NamedArrays(lead.checked.values)
+    duals = None if lead.solved.duals is None else dict(lead.solved.duals)
+    basis = lead.solved.outcome.basis if lead.checked.repaired is None else None
+    return Run(state.task, record, values, duals, state.plan, lead.analytic, needed, basis=basis)
 
 
 def _exactly(run: Run, budget: Budget) -> Run:
@@ -244,13 +226,9 @@ def solve_needed(task: Task, instance: Instance, plan: Plan, caller: Budget) -> 
         return None
     basis = needed_task(task, plan)
     budget = Budget(basis, caller.stop, caller.on_progress)
-    first = _solve(basis, instance, budget)
     default = next((p.default for p in plan.problem.parameters if p.name == plan.problem.needs.method), None)
-    if task.method == "auto" and basis.method == default and auto.can_be_branched(first):
-        if budget.deadline is not None:  # the task itself needs time too
-            budget.deadline -= PROOF_SHARE * max(budget.deadline - time.monotonic(), 0.0)
-        first = _continued(first, [Continuation(PROOF)], budget)
-    first = _exactly(first, budget)
+    proving = task.method == "auto" and basis.method == default
+    first = _exactly(_solve(basis, instance, budget, proving=proving), budget)
     if first.values is None or not first.verified:
         source = f"{task.formulation} takes its data from {basis.formulation}"
         msg = f"{source}, which ended with {first.termination}; raise the limits"

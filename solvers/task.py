@@ -65,6 +65,8 @@ class Proof(StrEnum):
 
 #: Proofs of an optimum.
 PROVEN = (Proof.EXACT, Proof.OPTIMAL)
+#: Endings with which a solver says that it has solved its problem.
+ENDED = (Termination.OPTIMAL, Termination.INFEASIBLE)
 
 
 @dataclass(frozen=True)

@@ -587,6 +587,12 @@ def relative_gap(objective: float | None, bound: float | None, sense: str) -> fl
         return float(np.float64(difference) / abs(objective))
 
 
+def closes(bound: Bound | None, objective: float | None, sense: str, tol: float) -> bool:
+    """Whether a bound proves that an objective is optimal, within a relative tolerance."""
+    gap = None if bound is None else relative_gap(objective, bound.value, sense)
+    return gap is not None and 0 <= gap <= tol
+
+
 def prove(
     *, verified: bool, objective: float | None, bound: float | None, sense: str, tol: float
 ) -> tuple[Proof, float | None]:

@@ -33,7 +33,7 @@ from opticoll.formulations.rounds.round_formulation import RoundFormulation
 from opticoll.formulations.variables import BANDWIDTHS, TIME, Array, numbered, stored
 from opticoll.instances import Instance, Topology, as_instance
 from opticoll.nearest_names import NamedItems
-from opticoll.solvers import auto
+from opticoll.solvers import judge
 from opticoll.solvers import solve as runner
 from opticoll.solvers.compile.compilation import index_labels
 from opticoll.solvers.compile.program_json import program_document
@@ -381,7 +381,7 @@ class Result(rendering.Printed, Run):
 
     def compared(self) -> Result:
         """The result with all analytic bounds that can be shown; if they contradict it, nothing is proven."""
-        return Result.of(auto.compared(self), self.shard)
+        return Result.of(judge.compared(self), self.shard)
 
     def bound_rows(self) -> list[BoundRow]:
         """The analytic bounds that are known, tightest first."""

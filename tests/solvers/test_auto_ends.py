@@ -126,18 +126,18 @@ def test_a_small_file_of_three_vertices_ends(tmp_path):
 
 def test_a_proof_without_end_shows_progress_and_keeps_its_incumbent_when_stopped(monkeypatch):
     stop, begun, seen = threading.Event(), [], []
-    continued = solve._continued_by
+    continued = solve._continued
 
-    def beginning(method, *rest):
+    def beginning(found, method, deadline):
         begun.append(method)
-        return continued(method, *rest)
+        return continued(found, method, deadline)
 
     def watch(progress):
         if begun and progress["objective"] is not None:
             seen.append(progress)
             stop.set()
 
-    monkeypatch.setattr(solve, "_continued_by", beginning)
+    monkeypatch.setattr(solve, "_continued", beginning)
     run = solve.solve(Task("topology.design", "servers:n=13,degree=3,traffic=alltoall"), on_progress=watch, stop=stop)
     assert begun == ["certified-branching"]
     assert seen

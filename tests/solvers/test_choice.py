@@ -22,7 +22,8 @@ from opticoll.solvers.methods import methods, taking_over
 from opticoll.solvers.plan import make_plan
 from opticoll.solvers.process.worker import interpreter
 from opticoll.solvers.resume_key import resume_key
-from opticoll.solvers.task import Proof, Task, Termination
+from opticoll.solvers.run import Solved
+from opticoll.solvers.task import Outcome, Proof, Task, Termination
 
 GAP_GRAPH = "genkautz:n=8,d=3"
 
@@ -204,15 +205,28 @@ def test_the_better_solution_is_kept_with_the_better_bound(monkeypatch):
     assert run.verified
 
 
+def test_a_method_that_excludes_the_value_of_another_proves_nothing(monkeypatch):
+    def excluding(state, start=None):
+        return Solved(Outcome(Termination.INFEASIBLE), infeasible_by="a wrong proof")
+
+    monkeypatch.setattr(solve, "call_procedure", excluding)
+    run = solve.solve(Task("sipml.placement", "op-graph:model=chain,splits=1x4", settings={"degree": "2"}))
+    assert run.record.model.reason == "solved by highs, continued by certified-branching"
+    assert run.proof is Proof.NONE
+    assert run.bound is None
+    assert not run.verified
+    assert "a value satisfies every constraint, but a wrong proof excludes all solutions" in run.record.message
+
+
 def test_a_time_limit_is_shared_between_the_model_and_its_continuation(monkeypatch):
     seen = {}
-    original = solve.finish
+    original = solve.evidence_of
 
     def spying(state, *rest):
         seen[state.plan.method_name] = state.task.time_limit_s
         return original(state, *rest)
 
-    monkeypatch.setattr(solve, "finish", spying)
+    monkeypatch.setattr(solve, "evidence_of", spying)
     monkeypatch.setattr("opticoll.solvers.auto.ATTEMPT_SHARE", 1e-6)
     run = solve.solve(Task("alltoall.min-congestion", "petersen", time_limit_s=300.0))
     assert set(seen) == {"highs", "certified-branching"}
