@@ -42,6 +42,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from opticoll.formulations.builders import Cvx, Pyo
+from opticoll.formulations.declared_axes import all_arrays
 from opticoll.formulations.index import Index
 from opticoll.formulations.model import CvxpyModel, Formulation, NotApplicable, Parameter, PyomoModel
 from opticoll.formulations.topology import design_bounds, design_solution, topology_sizes
@@ -218,7 +219,7 @@ class Design(Formulation):
 
     bounds = design_bounds.design_bounds
     estimate = topology_sizes.design_size
-    arrays = design_solution.design_arrays
+    arrays = all_arrays
     describe = design_solution.described_design
     links = design_solution.design_links
     metrics = design_solution.design_metrics

@@ -6,22 +6,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.formulations.variables import BANDWIDTHS, Array, Axis, Links
+from opticoll.formulations.variables import BANDWIDTHS, Links
 from opticoll.instances.families.regular_graphs import digraph_spec
 from opticoll.instances.topology import Topology
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Mapping
 
     from opticoll.formulations.topology.design import Design
     from opticoll.instances.topology import F64
     from opticoll.types import Json
-
-
-def design_arrays(data: Design, names: Collection[str]) -> dict[str, Array]:
-    """Shapes of the variables."""
-    pair = Axis("src", data.n), Axis("dst", data.n)
-    return {"x": Array(pair), "g": Array((Axis("source", data.n), *pair)), "F": Array()}
 
 
 def described_design(data: Design, values: Mapping[str, F64]) -> dict[str, Json]:
