@@ -129,7 +129,8 @@ class ListedGraph(TopologyBuilder):
             As :meth:`TopologyBuilder.build`, and for numbers or rates under an unknown name, several known names, or
             links without a capacity when others have one.
         """
-        chosen, name = self.options.capacity, None
+        chosen = self.options.capacity
+        name: str | None = None
         if chosen is None:
             name = self._capacity_name([link.attributes for link in self.links])
             chosen = 1.0
