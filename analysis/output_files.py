@@ -287,29 +287,11 @@ def kept_rows(problem: Formulation) -> str | None:
     return f"demands and capacities, not other rows of {problem.name}" if is_own(problem) else None
 
 
-def _write_rounds(request: ScheduleRequest, run: Run) -> dict[str, Any]:
-    """Write the rounds of a verified run, read them back and replay them."""
+def _write_circuits(request: ScheduleRequest, run: Run) -> dict[str, Any]:
+    """Write rounds of circuits, or circuits that change, of a verified run; read the file back and execute it."""
     from opticoll.formulations.rounds.round_schedule import RoundSchedule
     from opticoll.solvers import solution_json
-    from opticoll.solvers.schedules.schedule_json import rounds_document
-    from opticoll.solvers.schedules.schedule_kinds import schedule_of
-
-    plan, path = run.plan, request.path
-    assert plan is not None
-    assert run.values is not None
-    assert isinstance(plan.instance, Topology)
-    schedule = schedule_of(plan, run.values, request.chunks)
-    assert isinstance(schedule, RoundSchedule)
-    write_text(path, json.dumps(rounds_document(plan.instance, schedule)) + "\n")
-    result = solution_json.check(plan.problem.name, plan.instance, path, plan.parameters)
-    size = {"rounds": schedule.rounds, "circuits": schedule.circuits, "transfers": schedule.transfers}
-    return {"file": str(path), **size, "delivers": result["verified"], "violation": result["reason"] or None}
-
-
-def _write_configurations(request: ScheduleRequest, run: Run) -> dict[str, Any]:
-    """Write the circuits and transfers of a verified run, read them back and execute them."""
-    from opticoll.solvers import solution_json
-    from opticoll.solvers.schedules.schedule_json import configurations_document
+    from opticoll.solvers.schedules.schedule_json import configurations_document, rounds_document
     from opticoll.solvers.schedules.schedule_kinds import schedule_of
     from opticoll.solvers.schedules.sequence_schedule import SequenceSchedule
 
@@ -317,22 +299,28 @@ def _write_configurations(request: ScheduleRequest, run: Run) -> dict[str, Any]:
     assert plan is not None
     assert run.values is not None
     schedule = schedule_of(plan, run.values, request.chunks)
-    assert isinstance(schedule, SequenceSchedule)
-    write_text(path, json.dumps(configurations_document(plan.instance, schedule)) + "\n")
+    facts: dict[str, Any]
+    if isinstance(schedule, RoundSchedule):
+        assert isinstance(plan.instance, Topology)
+        document = rounds_document(plan.instance, schedule)
+        facts = {"rounds": schedule.rounds, "circuits": schedule.circuits, "transfers": schedule.transfers}
+    else:
+        assert isinstance(schedule, SequenceSchedule)
+        document = configurations_document(plan.instance, schedule)
+        facts = {
+            "chunks": schedule.per_shard,
+            "configurations": len(schedule.configurations),
+            "transfers": schedule.transfers,
+            "fluid_time": schedule.fluid_time,
+            "time": schedule.time,
+            "loss": schedule.loss,
+            "time_by_chunks": {str(number): time for number, time in schedule.prices.items()},
+        }
+    write_text(path, json.dumps(document) + "\n")
     result = solution_json.check(plan.problem.name, plan.instance, path, plan.parameters)
-    return {
-        "file": str(path),
-        "chunks": schedule.per_shard,
-        "configurations": len(schedule.configurations),
-        "transfers": schedule.transfers,
-        "fluid_time": schedule.fluid_time,
-        "time": schedule.time,
-        "loss": schedule.loss,
-        "time_by_chunks": {str(number): time for number, time in schedule.prices.items()},
-        "simulated_time": result["objective"],
-        "delivers": result["verified"],
-        "violation": result["reason"] or None,
-    }
+    if isinstance(schedule, SequenceSchedule):
+        facts["simulated_time"] = result["objective"]
+    return {"file": str(path), **facts, "delivers": result["verified"], "violation": result["reason"] or None}
 
 
 def write_text(path: Path, text: str) -> Path:
@@ -376,10 +364,8 @@ def write_schedule(request: ScheduleRequest, run: Run) -> dict[str, Json]:
     assert run.plan is not None
     assert run.values is not None
     kind = kind_of(run.plan.problem)
-    if kind is ScheduleKind.ROUNDS:
-        return _write_rounds(request, run)
-    if kind is ScheduleKind.CONFIGURATIONS:
-        return _write_configurations(request, run)
+    if kind in {ScheduleKind.ROUNDS, ScheduleKind.CONFIGURATIONS}:
+        return _write_circuits(request, run)
     assert isinstance(run.plan.instance, Topology)
     plan, topology, path = run.plan, run.plan.instance, request.path
     alpha, beta = cost_model(plan)
