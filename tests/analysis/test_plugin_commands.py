@@ -192,6 +192,7 @@ def test_everything_is_listed_from_outside(folder, capfd):
 EXTENSION = """
 import click
 from opticoll.extensions import Extension
+from opticoll.solvers.schedules.schedule_check import ScheduleCheck, ScheduleFormat
 
 @click.command()
 def hello():
@@ -200,14 +201,25 @@ def hello():
 def rows():
     return [{"name": "good morning", "words": 2}]
 
+FORMAT = ScheduleFormat(
+    lambda document, path: isinstance(document, dict) and "greeting" in document,
+    lambda document, path, topology, collective: ScheduleCheck(True, metrics={"time": document["greeting"]}),
+)
 EXTENSION = Extension(
-    "greetings", commands=(f"{__name__}:hello",), lists={"greetings": (f"{__name__}:rows", ("name", "words"))}
+    "greetings",
+    commands=(f"{__name__}:hello",),
+    lists={"greetings": (f"{__name__}:rows", ("name", "words"))},
+    schedules=(f"{__name__}:FORMAT",),
 )
 """
 
 
-def test_a_plug_in_adds_a_command_and_a_list(tmp_path):
+def test_a_plug_in_adds_a_command_a_list_and_a_format_of_schedules(tmp_path):
     (tmp_path / "greeting.py").write_text(EXTENSION, encoding="utf-8")
+    (tmp_path / "s.json").write_text('{"greeting": 4.0}', encoding="utf-8")
+    asked = ("-m", "opticoll", "check", "alltoall.master", "ring:4", "s.json", "--json")
+    assert json.loads(outside(tmp_path, *asked, "--plugin", "greeting.py").stdout)["metrics"]["over_bound"] == 2.0
+    assert outside(tmp_path, *asked).returncode == 2
     said = outside(tmp_path, "-m", "opticoll", "--plugin", "greeting.py", "hello")
     assert (said.returncode, said.stdout) == (0, "hello\n")
     listed = outside(tmp_path, "-m", "opticoll", "list", "greetings", "--json", "--plugin", "greeting.py")
