@@ -42,7 +42,7 @@ def bounds(problem: StepChild) -> list[Bound]:
     ]
 
 
-def arrays(problem: StepChild, _names: Collection[str]) -> dict[str, Array]:
+def arrays(problem: StepChild, names: Collection[str]) -> dict[str, Array]:
     """Shapes of the arrays, with arcs between vertices after steps, ``u@t``."""
     topology, arc = problem.commodities.topology, arc_axis(problem.topology)
     targets = vertex_axis("destination", topology, np.argmax(problem.flow.demand, axis=0) % topology.n)

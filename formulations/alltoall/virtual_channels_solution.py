@@ -34,7 +34,7 @@ def metrics(problem: LayeredRoutes, value: float | None) -> dict[str, Json]:
     }
 
 
-def links(problem: LayeredRoutes, _values: object = None) -> Links:
+def links(problem: LayeredRoutes, values: object = None) -> Links:
     """Load of every arc by the given routes, one shard each."""
     load, capacity = arc_load(problem.known_routes, np.ones(problem.known_routes.paths)), problem.topology.capacity
     return Links(problem.topology, load, capacity, float((load / capacity).max(initial=0.0)), SHARDS, BANDWIDTHS)

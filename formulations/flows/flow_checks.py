@@ -6,7 +6,7 @@ in the formulation; functions of a formulation, ``problem``, are its methods.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -167,7 +167,9 @@ def flow_size(topology: Topology, groups: int) -> dict[str, int]:
 class FlowProblem(Protocol):
     """A formulation whose data are a concurrent flow."""
 
-    variables: ClassVar[Mapping[str, tuple[str, ...]]]
+    @property
+    def variables(self) -> Mapping[str, tuple[str, ...]]:
+        """Axes of the variables."""
 
     @property
     def flow(self) -> ConcurrentFlow:
