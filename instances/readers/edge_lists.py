@@ -23,6 +23,7 @@ from __future__ import annotations
 import ast
 import io
 import json
+from sys import intern
 from typing import TYPE_CHECKING
 
 from opticoll.errors import BadFile
@@ -79,6 +80,7 @@ class _Lines:
         self.stated = graph.options.directed is not None  # the direction; networkx lines, ``u v {...}``, do not
         self.heading: list[str] | None = None
         self.ends, self.rest = (0, 1), [(2, "capacity")]
+        self.alike: dict[tuple[str, ...], dict[str, str]] = {}  # attributes that links share, by their cells
         self.plain, self.braced = False, 0  # whether there are lines without {...}; the number of one with them
         self.declared: set[str] = set()
         self.vertices: int | None = None
@@ -154,10 +156,13 @@ class _Lines:
                 msg += "; in a list of neighbours, write one line per link"
             raise BadFile(msg)
         self.plain = True
-        attributes = {name: cells[i] for i, name in self.rest if i < len(cells) and cells[i]}
-        self._list(tail, head, attributes, number)
+        given = tuple(cells[i] if i < len(cells) else "" for i, _ in self.rest)
+        if given not in self.alike:
+            self.alike[given] = {name: cell for (_, name), cell in zip(self.rest, given, strict=True) if cell}
+        self._list(tail, head, self.alike[given], number)
 
     def _list(self, tail: str, head: str, attributes: Mapping[str, object], number: int) -> None:
+        tail, head = intern(tail), intern(head)
         self.graph.add_vertex(tail)
         self.graph.add_vertex(head)
         self.graph.list_link(tail, head, attributes, number)
