@@ -1,20 +1,11 @@
-r"""Data and arithmetic of models over path sets.
+"""Data and arithmetic of models over path sets: commodities, amounts, loads, checker, repair and routes.
 
 A solution has one number for every path of the set. Solutions over sets that are too large to list contain their own
 paths: ``path_arcs`` (|P|, longest), 1 + arc number and 0 after the end, and ``path_pair`` (|P|,), the number of the
 commodity of every path, ascending.
 
-Equal split over kappa paths: every commodity uses kappa different paths, and the largest load is minimized.
-
-Sets    a in A arcs; k in K commodities; p in P_k paths of k, |P_k| >= kappa
-Data    kappa >= 1 paths of a commodity; c_a > 0 capacity, (m,); D_k > 0 amount that commodity k sends, (|K|,); D_p that
-        of the commodity of p; A arc-path incidence, (m, |P|); B commodity-path incidence, (|K|, |P|)
-Vars    x_p in {0,1} path taken, (|P|,); Lambda in 0 .. kappa sum_k D_k / min c largest load per capacity, in parts of
-        1/kappa of a commodity, integer where all capacities are 1 and all amounts integers
-
-min Lambda / kappa  s.t.
-    congestion[a]   sum_p A_ap D_p x_p - c_a Lambda <= 0
-    choose[k]       (B x)_k = kappa
+Functions of a formulation, ``problem``, are methods of those that choose kappa paths of every commodity: x, Lambda and
+the rows ``choose`` and ``congestion`` as in :mod:`opticoll.formulations.alltoall.min_congestion`.
 """
 
 from __future__ import annotations
