@@ -62,7 +62,7 @@ if TYPE_CHECKING:
     from opticoll.types import DataSize, Gibibytes, Json, Seconds
 
     StatedLike: TypeAlias = pyo.ConcreteModel | cp.Problem
-    InstanceLike = str | Instance | nx.Graph[Any] | ArrayLike | pd.DataFrame
+    InstanceLike: TypeAlias = "str | Instance | nx.Graph[Any] | ArrayLike | pd.DataFrame"
     Setting = str | float | bool
     StartLike = Run | Mapping[str, ArrayLike] | Topology | str | Path
 
