@@ -258,19 +258,15 @@ def _chosen_links(machine: _Machine, options: ReadOptions) -> Topology:
 
 
 def _connected(ranks: list[str], links: list[tuple[str, str, float, int]]) -> bool:
-    """Whether every GPU reaches the first one and is reachable from it."""
-    for flip in (False, True):
-        after: dict[str, list[str]] = {}
-        for u, v, *_ in links:
-            after.setdefault(v if flip else u, []).append(u if flip else v)
-        seen, queue = {ranks[0]}, [ranks[0]]
-        while queue:
-            new = [v for v in after.get(queue.pop(), []) if v not in seen]
-            seen.update(new)
-            queue += new
-        if not seen.issuperset(ranks):
-            return False
-    return True
+    """Whether every GPU reaches every other one."""
+    import scipy.sparse as sp
+    from scipy.sparse.csgraph import connected_components
+
+    number = {name: i for i, name in enumerate(dict.fromkeys([*ranks, *(end for link in links for end in link[:2])]))}
+    ends = [[number[link[side]] for link in links] for side in (0, 1)]
+    graph = sp.coo_array((np.ones(len(links)), ends), shape=(len(number), len(number)))
+    group = connected_components(graph, connection="strong")[1]
+    return np.unique(group[: len(ranks)]).size == 1
 
 
 def _without_dead_ends(links: list[tuple[str, str, float, int]], ranks: set[str]) -> list[tuple[str, str, float, int]]:

@@ -43,8 +43,7 @@ import msgspec
 import numpy as np
 from msgspec import Meta
 
-from opticoll.errors import BadFile
-from opticoll.instances.readers.reading import as_struct
+from opticoll.instances.readers.reading import as_struct, refuse
 from opticoll.solvers.schedules.collective_steps import CollectiveSteps, Move
 from opticoll.solvers.schedules.link_schedule import LinkSteps, RouteTable, VertexRoute
 from opticoll.solvers.schedules.sequence_schedule import LitCircuits, TimedTransfer
@@ -287,16 +286,13 @@ def _read(document: Any, path: Path, instance: Instance, n: int, kind: type[Kind
     """
     result = as_struct(document, kind, path)
     if result.instance_hash not in (None, instance.hash):
-        msg = f"{path}: instance_hash does not match {instance.spec}; use the instance of the file"
-        raise BadFile(msg)
+        refuse(path, f"instance_hash does not match {instance.spec}; use the instance of the file")
     if result.instance_hash is None and result.instance not in (None, instance.spec):
         given = str(result.instance)[:80]
-        msg = f"{path}: is for the instance {given}, not for {instance.spec}; name that of the file, or omit it"
-        raise BadFile(msg)
+        refuse(path, f"is for the instance {given}, not for {instance.spec}; name that of the file, or omit it")
     beyond = next((v for v in result._vertices() if v >= n), None)
     if beyond is not None:
-        msg = f"{path}: vertex {beyond} is not one of {instance.spec}, 0..{n - 1}; use the instance of the file"
-        raise BadFile(msg)
+        refuse(path, f"vertex {beyond} is not one of {instance.spec}, 0..{n - 1}; use the instance of the file")
     return result
 
 
@@ -311,8 +307,7 @@ def read_schedule(document: Any, path: Path, topology: Topology) -> LinkSteps | 
     name = document.get("kind")
     kind = KINDS.get(name) if isinstance(name, str) else None
     if kind is None or kind in (RoundsDocument, ConfigurationsDocument):
-        msg = f"{path}: 'kind' must be 'links', 'moves' or 'routes', not {str(name)[:40]!r}"
-        raise BadFile(msg)
+        refuse(path, f"'kind' must be 'links', 'moves' or 'routes', not {str(name)[:40]!r}")
     read: Document = _read(document, path, topology, topology.n, kind)
     if isinstance(read, LinksDocument):
         return _link_steps(read, path)
@@ -320,8 +315,7 @@ def read_schedule(document: Any, path: Path, topology: Topology) -> LinkSteps | 
         return _route_table(read, path)
     assert isinstance(read, MovesDocument)
     if (read.collective == "broadcast") != (read.root is not None):
-        msg = f"{path}: 'root' must be the vertex of a broadcast, and absent otherwise"
-        raise BadFile(msg)
+        refuse(path, "'root' must be the vertex of a broadcast, and absent otherwise")
     steps = [[Move(way, shard, chunk, does == "add") for way, shard, chunk, does in step] for step in read.steps]
     return CollectiveSteps(read.collective, read.chunks, steps, read.root)
 
@@ -334,8 +328,7 @@ def _link_steps(read: LinksDocument, path: Path) -> LinkSteps:
         ((t, i) for t, step in enumerate(read.steps) for i, row in enumerate(step) if len(row) != len(form)), None
     )
     if odd is not None:
-        msg = f"{path}: steps[{odd[0]}][{odd[1]}] must be [{', '.join(form)}]"
-        raise BadFile(msg)
+        refuse(path, f"steps[{odd[0]}][{odd[1]}] must be [{', '.join(form)}]")
     moves = [
         [(row[0], row[1], (row[2], row[3] if len(row) == 5 else -1, row[-1])) for row in step] for step in read.steps
     ]
@@ -345,11 +338,9 @@ def _link_steps(read: LinksDocument, path: Path) -> LinkSteps:
 def _route_table(read: RoutesDocument, path: Path) -> RouteTable:
     for i, route in enumerate(read.routes):
         if read.chunks is not None and route.chunks is None:
-            msg = f"{path}: routes[{i}] must have the number of its chunks, since the document has 'chunks'"
-            raise BadFile(msg)
+            refuse(path, f"routes[{i}] must have the number of its chunks, since the document has 'chunks'")
         if (route.layer is None) != (read.routes[0].layer is None):
-            msg = f"{path}: routes[{i}]: give all routes a layer, or none"
-            raise BadFile(msg)
+            refuse(path, f"routes[{i}]: give all routes a layer, or none")
     return RouteTable(read.chunks, read.routes, _demand(read.demand, path))
 
 
@@ -359,8 +350,7 @@ def _demand(rows: Demand | None, path: Path) -> dict[tuple[int, int], float] | N
     demand: dict[tuple[int, int], float] = {}
     for i, (s, t, amount) in enumerate(rows):
         if s == t or (s, t) in demand:
-            msg = f"{path}: demand[{i}] must be for two different vertices, and each pair stand once"
-            raise BadFile(msg)
+            refuse(path, f"demand[{i}] must be for two different vertices, and each pair stand once")
         demand[s, t] = amount
     return demand
 
@@ -386,8 +376,7 @@ def read_rounds(document: dict[str, Json], path: Path, topology: Topology) -> Ro
         used: dict[tuple[int, int, int], int] = {}
         for i, (way, w) in enumerate(one.circuits):
             if not all(ends in arcs for ends in pairwise(way)):
-                msg = f"{path}: rounds[{r}].circuits[{i}]: {list(way)[:12]} is no path along arcs of {topology.spec}"
-                raise BadFile(msg)
+                refuse(path, f"rounds[{r}].circuits[{i}]: {list(way)[:12]} is no path along arcs of {topology.spec}")
             circuits.append((r, way[0], way[-1], w))
             for u, v in pairwise(way):
                 k = used.get((u, v, w), 0)
@@ -395,8 +384,7 @@ def read_rounds(document: dict[str, Json], path: Path, topology: Topology) -> Ro
                 taken.append(arcs[u, v][k % len(arcs[u, v])])
             start.append(len(taken))
     if not transfers:
-        msg = f"{path}: has no transfers"
-        raise BadFile(msg)
+        refuse(path, "has no transfers")
     table, light_paths = np.array(transfers, dtype=np.int64), np.array(circuits, dtype=np.int64).reshape(-1, 4)
     return RoundSchedule(
         circuit_round=light_paths[:, 0],
@@ -426,8 +414,7 @@ def read_configurations(document: dict[str, Json], path: Path, instance: Instanc
     for k, one in enumerate(read.configurations):
         i = next((i for i, row in enumerate(one.transfers) if row[1] >= len(read.chunks)), None)
         if i is not None:
-            msg = f"{path}: configurations[{k}].transfers[{i}]: the document has {len(read.chunks)} chunks"
-            raise BadFile(msg)
+            refuse(path, f"configurations[{k}].transfers[{i}]: the document has {len(read.chunks)} chunks")
         counts = np.zeros((n, n), dtype=np.int64)
         for u, v, number in one.circuits:
             counts[u, v] += number
