@@ -7,14 +7,13 @@ if __name__ != "opticoll.formulations":
     raise ImportError(msg)
 
 from opticoll.formulations.model import Formulation
+from opticoll.formulations.plugin_bounds import check_bounds, plugin_bounds
 from opticoll.formulations.registry import (
     bounds_of,
-    check_bounds,
     formulation,
     formulations,
     is_registered,
     package_names,
-    plugin_bounds,
 )
 
 __all__ = [

@@ -1,21 +1,17 @@
-"""Formulations found by name, with their bounds and those of plug-ins."""
+"""Formulations found by name, and their bounds."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from fractions import Fraction
 from functools import cache
 from importlib.util import find_spec
-from inspect import getdoc, signature
 from numbers import Rational, Real
 
 from opticoll import plugins
-from opticoll.contributions import functions
 from opticoll.errors import BadInput
 from opticoll.formulations import rounding
-from opticoll.formulations.bounded_quantity import declaration
 from opticoll.formulations.model import Bound, Formulation, is_own
 from opticoll.instances.spec import contributed, is_spec, modules_of
 from opticoll.instances.topology import Instance
@@ -144,42 +140,16 @@ def bounds_of(model: Formulation) -> list[Bound]:
     if not is_own(model):  # ours are NaN only where rounding overflows, which bounds nothing
         return [bound for bound in result if not math.isnan(bound.value)]
     listed = isinstance(result, list) and all(isinstance(bound, Bound) for bound in result)
-    wrong = next((bound for bound in result if not _is_number(bound.value)), None) if listed else None
+    wrong = next((bound for bound in result if not is_number(bound.value)), None) if listed else None
     if not listed or wrong is not None:
         where = f"{place_of(model.bounds)}formulation {model.name!r}"
         returned = str(result)[:60] if wrong is None else f"{str(wrong.value)[:60]} for {wrong.name!r}"
         msg = f"{where}: bounds returned {returned}; return a list of Bound objects whose values are numbers"
         raise BadInput(msg)
-    return [_in_floats(one, model.sense) for one in result]
+    return [in_floats(one, model.sense) for one in result]
 
 
-def _on_objective(model: Formulation, function: Callable[..., object], name: str, value: object) -> object:
-    """The value of a bound on the objective: F for one that declares a bound on T.
-
-    Raises
-    ------
-    BadInput
-        If it declares a bound on anything else.
-    """
-    on, _ = declaration(function)
-    if on in (None, "objective") or value is None or (on == "F" and model.concurrent is not None):
-        return value
-    if on != "T" or "T" not in model.metrics(1.0) or model.concurrent is None:
-        kinds = "'objective' or 'T'" if model.concurrent is not None else "'objective'"
-        where = f"{place_of(function)}bound {name!r} of {model.name}"
-        msg = f"{where}: on={on!r}; BOUNDS takes bounds on {kinds}, use `opticoll sweep --bound FILE.py:FUNCTION`"
-        raise BadInput(msg)
-    given = (value.rational or value.value) if isinstance(value, Bound) else value
-    if not isinstance(given, Real) or not float(given) >= 0:
-        return value
-    exact = 1 / Fraction(given) if isinstance(given, Rational) and given else None
-    inverse = float(exact) if exact is not None else 1 / float(given) if given else math.inf
-    if isinstance(value, Bound):
-        return replace(value, value=inverse, fraction=exact)
-    return inverse if exact is None else exact
-
-
-def _in_floats(bound: Bound, sense: str) -> Bound:
+def in_floats(bound: Bound, sense: str) -> Bound:
     """A bound of a user, whose value may be a fraction or a whole number, with the float on its safe side."""
     if isinstance(bound.value, bool) or not isinstance(bound.value, Rational):
         return bound
@@ -188,78 +158,6 @@ def _in_floats(bound: Bound, sense: str) -> Bound:
     return replace(bound, value=nearest, fraction=fraction)
 
 
-def _is_number(value: object) -> bool:
+def is_number(value: object) -> bool:
     """Whether a bound may have this value: an infinite one is valid, and proves nothing."""
     return isinstance(value, Real) and bool(value == value)
-
-
-def check_bounds(bounds: object, names: Iterable[str]) -> None:
-    """Check the ``BOUNDS`` of a plug-in; ``names`` are the formulations of plug-ins.
-
-    Raises
-    ------
-    BadInput
-        If it names an unknown formulation, or contains anything but functions of the instance, or of it and the data.
-    """
-    if not isinstance(bounds, Mapping) or not bounds:
-        msg = f'BOUNDS is of type {type(bounds).__name__}; write BOUNDS = {{"alltoall.master": function}}'
-        raise BadInput(msg)
-    known = package_names() | set(names)
-    for name in bounds:
-        if name not in known:
-            hint = nearest(str(name), sorted(known))
-            hint = f"{hint} If" if hint.startswith("did") else "see `opticoll list formulations`; if"
-            named = f"BOUNDS names the formulation {name!r}, which is unknown"
-            msg = f"{named}; {hint} another plug-in defines it, name that one first"
-            raise BadInput(msg)
-        for function in functions(bounds, name):
-            if not callable(function):
-                msg = f"BOUNDS[{name!r}] contains {function!r}, not a function of the instance"
-                raise BadInput(msg)
-            try:
-                taken = signature(function)
-                taken.bind(*[None] * (2 if len(taken.parameters) > 1 else 1))
-            except (TypeError, ValueError) as error:
-                named = f"{place_of(function)}BOUNDS[{name!r}]: {getattr(function, '__name__', 'a function')}"
-                msg = f"{named} must take the instance, or the instance and the data ({error}); correct its arguments"
-                raise BadInput(msg) from error
-
-
-def plugin_bounds(model: Formulation, instance: object, others: Iterable[Bound] = ()) -> list[Bound]:
-    """Compute the bounds contributed by plug-ins; they are shown but never used as a proof.
-
-    A bound is a function of the instance, or of the instance and the formulation's data. It returns a number, a
-    :class:`~opticoll.formulations.model.Bound`, or None where it does not apply. ``others`` are the formulation's own.
-
-    Raises
-    ------
-    BadInput
-        If a function returns anything else, or a bound with the name of another one.
-    """
-    results: list[Bound] = []
-    taken = {bound.name: "opticoll" if not is_own(model) else "the formulation" for bound in others}
-    for function in plugins.bounds_on(model.name):
-        own = getattr(function, "__name__", "<lambda>")
-        name = "bound" if own == "<lambda>" else own
-        value = function(instance, model) if len(signature(function).parameters) > 1 else function(instance)
-        value = _on_objective(model, function, own, value)
-        name = value.name if isinstance(value, Bound) else name
-        named = isinstance(value, Bound) or own != "<lambda>"
-        if named and name in taken:
-            where = f"{place_of(function)}the bound name {name!r} of {model.name}"
-            msg = f"{where} is already used by {taken[name]}; choose another name"
-            raise BadInput(msg)
-        if named:
-            taken[name] = "another bound of a plug-in"
-        if isinstance(value, Bound) and _is_number(value.value):
-            results.append(_in_floats(replace(value, paper=value.paper or "own"), model.sense))
-        elif isinstance(value, Real) and _is_number(value):
-            summary = (getdoc(function) or "a bound from a plug-in").split("\n")[0].rstrip(".")
-            fraction = Fraction(value) if isinstance(value, Rational) else None
-            results.append(Bound(name, float(value), summary, "own", fraction=fraction))
-        elif value is not None:
-            where = f"{place_of(function)}bound {name!r} of {model.name}"
-            returned = value.value if isinstance(value, Bound) else value
-            msg = f"{where}: returned {returned!r}; return a number, a Bound or None"
-            raise BadInput(msg)
-    return results
