@@ -159,6 +159,8 @@ def mixed(attributes):
         (np.array([[0, np.nan], [1, 0]]), {}, "positive and finite"),
         (np.array([[0, -1], [1, 0]]), {}, "positive"),
         (np.array([[1, 1], [1, 0]]), {}, "loop"),
+        (nx.DiGraph([(0, 0), (0, 1)]), {}, "loop"),
+        (nx.Graph([(0, 1, {"capacity": float("nan")})]), {}, "positive and finite"),
         (np.array([["a", "b"], ["c", "d"]]), {}, "numbers"),
         (5, {}, "int"),
         ("servers:8,degree=2", {}, "has no links"),
