@@ -375,8 +375,6 @@ def generate(
     TimeoutError
         If the time runs out before the first master is solved.
     """
-    pass
-
     demand = np.ones(pairs[0].size) if amount is None else amount
     master = RestrictedMaster(topology, pairs, demand, algorithm=algorithm, threads=context.task.threads)
     everyone = np.ones(master.pairs, dtype=bool)

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
-from opticoll.errors import BadInput
 from opticoll.formulations.lumorph.route_sets import RouteSet, straight_routes
 from opticoll.formulations.model import NotApplicable
 from opticoll.formulations.rounds.segments import offsets, select
@@ -311,21 +310,10 @@ def assign_rounds(
 
     Raises
     ------
-    BadInput
-        For arrays of unequal length, vertices out of range, or a circuit from a vertex to itself.
     NotApplicable
         If a pair has no route.
     """
     source, target = np.asarray(sources, dtype=np.int64), np.asarray(targets, dtype=np.int64)
-    ends = np.concatenate([source, target])
-    if source.shape != target.shape or source.ndim != 1 or (source == target).any():
-        msg = (
-            f"circuits: lengths {source.size} and {target.size} differ, or a circuit to itself; give pairs of vertices"
-        )
-        raise BadInput(msg)
-    if ends.size and (ends.min() < 0 or ends.max() >= topology.n):
-        msg = f"circuits: vertices must be in 0..{topology.n - 1}, not {ends.min()}..{ends.max()}"
-        raise BadInput(msg)
     if not source.size:
         nothing = np.zeros(0, dtype=np.int64)
         return Assignment(nothing, nothing, np.zeros(1, dtype=np.int64), nothing)

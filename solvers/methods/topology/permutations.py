@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -116,15 +117,9 @@ def fewest_matchings(demand: F64) -> I64:
 def fewest_permutations(data: TopologyMatchings) -> tuple[I64, F64]:
     """The matchings, extended to pairs that others serve at idle ports, and lengths of least sum."""
     heads = extended(data, fewest_matchings(data.demand))
-    single = fitted(_on_one_switch(data), heads, np.zeros(len(heads), dtype=np.int64))
+    single = fitted(replace(data, switches=1), heads, np.zeros(len(heads), dtype=np.int64))
     assert single is not None
     return single.heads, single.lengths
-
-
-def _on_one_switch(data: TopologyMatchings) -> TopologyMatchings:
-    from dataclasses import replace
-
-    return replace(data, switches=1)
 
 
 def run_spectra(context: Context) -> Answer:

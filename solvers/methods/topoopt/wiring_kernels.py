@@ -451,7 +451,7 @@ def enumerate_wirings(  # noqa: C901 - compiled
             count[v] = options[index[v]]
         if tax:
             bound = length_bounds(count, demand, member, transfer, 1, np.inf, np.inf)[0]
-            hops = bound * circuits_of(count)
+            hops = bound * count.sum()
             if hops >= goal:
                 continue
             bound = hops
@@ -476,20 +476,10 @@ def enumerate_wirings(  # noqa: C901 - compiled
 
 
 @compiled()
-def circuits_of(count: I64) -> int:
-    """Number of circuits."""
-    total = 0
-    for u in range(count.shape[0]):
-        for v in range(count.shape[0]):
-            total += count[u, v]
-    return total
-
-
-@compiled()
 def exchange_cost(count: I64, demand: F64, member: I64, transfer: F64, steps: int, tax: bool, worst: float) -> float:
     """Cost of a wiring in exchanges: byte-hops, or the maximum load by weights (with groups, its lower bound)."""
     if tax:
-        return length_bounds(count, demand, member, transfer, 1, np.inf, np.inf)[0] * circuits_of(count)
+        return length_bounds(count, demand, member, transfer, 1, np.inf, np.inf)[0] * count.sum()
     bounds = length_bounds(count, demand, member, transfer, steps, np.inf, worst)
     return bounds[0] if transfer.size or bounds[0] > worst else bounds[1]
 
