@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -127,18 +128,6 @@ def test_cells_run_again_under_other_code_and_count_again_after_it_is_taken_back
     assert counts(store) == {"skipped": 2}
     current = store.sql("SELECT same_code FROM latest WHERE NOT superseded")["same_code"]
     assert list(current) == [True, True]
-
-
-def test_two_studies_with_different_code_share_a_store(store: Store, code: Change) -> None:
-    mine = study_of("study", TASKS)
-    code("other")
-    theirs = study_of("study", TASKS)
-    with InProcess() as executor:
-        assert run_study(theirs, store, executor).count("done") == 2
-    code("")
-    with LocalProcesses(2) as executor:
-        assert run_study(mine, store, executor).count("done") == 2
-    assert len(store.sql("FROM runs")) == 4
 
 
 def test_a_process_with_other_code_than_the_key_gives_no_answer(store: Store, code: Change) -> None:
@@ -329,8 +318,13 @@ def changed(path: Path) -> None:
     path.write_bytes(data)
 
 
-@pytest.mark.parametrize("damage", [Path.unlink, Path.touch, cut, changed])
-@pytest.mark.parametrize("executor", [InProcess, lambda: LocalProcesses(1)], ids=["in-process", "local"])
+@pytest.mark.parametrize(
+    ("damage", "executor"),
+    [
+        *((damage, InProcess) for damage in (Path.unlink, Path.touch, cut, changed)),
+        (changed, partial(LocalProcesses, 1)),
+    ],
+)
 def test_a_cell_whose_solution_is_lost_runs_again(
     damage: Callable[[Path], None],
     executor: Callable[[], InProcess],

@@ -281,20 +281,6 @@ def test_a_single_solve_answers_too(store: Store, solver: Solver) -> None:
     assert solver.calls == 1
 
 
-def test_a_failing_cell_does_not_stop_the_others(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    def solve(task: Task) -> Run:
-        if task.seed == 1:
-            raise RuntimeError
-        optimal = {"termination": Termination.OPTIMAL, "proof": Proof.OPTIMAL, "verified": True}
-        return Run(task, Record(formulation=task.formulation, **optimal))
-
-    monkeypatch.setattr(runner, "solve", solve)
-    cells = tuple(Cell(Task("alltoall.master", "ring:4", seed=i), f"{i:064x}") for i in range(3))
-    summary = run_study(Study("s", "", cells, Path("s.toml")), store, InProcess())
-    assert [summary.results[c.key].status for c in cells] == ["done", "failed", "done"]
-    assert summary.complete
-
-
 def test_a_dead_worker_is_a_row(store: Store) -> None:
     class Dying(InProcess):
         def map_unordered(self, function: Any, items: Any) -> Any:
@@ -321,24 +307,6 @@ def test_a_held_cell_is_waited_for(store: Store, solver: Solver, monkeypatch: py
     assert run(store) == "done"
     assert len(naps) == 3
     assert not list(store.locks.iterdir())
-
-
-def test_an_answer_that_arrives_while_ours_is_recorded_is_not_counted_twice(
-    store: Store, solver: Solver, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Without locks another study may record its answer at any moment, here right after we looked for one."""
-    job, look = CellJob(CELL, str(store.root), "s"), Store.attempts
-    ours, theirs = attempt(CELL), attempt(CELL)
-
-    def look_then_lose(self: Store, key: str) -> list[Any]:
-        monkeypatch.setattr(Store, "attempts", look)
-        result = look(self, key)
-        assert record_attempt(job, theirs).status == "done"
-        return result
-
-    monkeypatch.setattr(Store, "attempts", look_then_lose)
-    assert record_attempt(job, ours).status == "skipped"
-    assert list(store.names()) == [f"{CELL.key}.1"]
 
 
 def test_a_store_that_cannot_be_written_ends_the_study(tmp_path: Path, solver: Solver) -> None:
