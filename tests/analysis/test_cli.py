@@ -191,14 +191,6 @@ def test_a_limit_without_solution_is_status_3_and_a_row(
     assert len(list(Store().names())) == 1
 
 
-@pytest.mark.parametrize("suffix", ["mps", "lp"])
-def test_export(capfd: pytest.CaptureFixture[str], tmp_path: Path, suffix: str) -> None:
-    file = tmp_path / f"model.{suffix}"
-    assert main(["export", "alltoall.master", "ring:4", "--to", str(file)]) == 0
-    assert capfd.readouterr().out == ""
-    assert file.stat().st_size > 100
-
-
 def test_the_forms_that_export_takes_are_those_that_help_and_describe_name(capfd, tmp_path: Path) -> None:
     for name in ("export", "solve"):
         assert main([name, "--help"]) == 0
@@ -326,33 +318,6 @@ def test_a_free_solver_whose_package_cannot_be_loaded_is_not_usable(capfd, tmp_p
     assert rows["highs"]["usable"]
 
 
-def test_claims_have_the_keys_of_the_contract(capfd: pytest.CaptureFixture[str], monkeypatch) -> None:
-    from opticoll.analysis.ledger import ledger
-    from opticoll.analysis.ledger.claim import Claim, Measurement, Verdict
-
-    known = {
-        "paper.ring": Claim(
-            "paper.ring",
-            "paper",
-            "table 1",
-            "a ring of 4 takes 2",
-            2.0,
-            measure=lambda lab: Measurement(
-                lab.solve("alltoall.master", "ring:4")["metrics"]["T"], Verdict.REPRODUCED, ("ring:4",)
-            ),
-        ),
-        "paper.hardware": Claim("paper.hardware", "paper", "section 7", "3.7 us", 3.7, reason="needs the hardware"),
-    }
-    monkeypatch.setattr(ledger, "claims", lambda: known)
-    rows = as_json(capfd, "claims")
-    keys = {"id", "paper", "where", "claim", "expected", "measured", "verdict", "instances", "reason"}
-    assert all(keys <= set(row) for row in rows)
-    assert rows[0]["measured"] == pytest.approx(2.0)
-    assert [row["verdict"] for row in rows] == ["reproduced", "not-testable"]
-    assert len(rows[0]["records"]) == 1
-    assert as_json(capfd, "claims", "paper.ring")[0]["records"] == rows[0]["records"], "answered by the store"
-
-
 def test_empty_results(capfd: pytest.CaptureFixture[str]) -> None:
     assert as_json(capfd, "results") == []
     assert main(["results"]) == 0
@@ -385,19 +350,6 @@ methods = ["highs-simplex"]
 """
 
 
-def test_study_runs_resumes_and_reports(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    file = tmp_path / "tiny.toml"
-    file.write_text(TINY)
-    first = as_json(capfd, "study", str(file))
-    assert (first["cells"], first["done"], first["skipped"]) == (2, 2, 0)
-    second = as_json(capfd, "study", str(file))
-    assert (second["done"], second["skipped"]) == (0, 2)
-    assert [r["proof"] for r in second["results"]] == ["optimal"] * 2
-    assert main(["study", str(file)]) == 0
-    assert "study tiny" in capfd.readouterr().out
-    assert len(list(Store().names())) == 2
-
-
 def test_study_stopped_by_ctrl_c_says_how_to_resume(tmp_path: Path) -> None:
     file = tmp_path / "tiny.toml"
     # The last two are not proven within hours, so the study cannot end before it is stopped.
@@ -423,21 +375,6 @@ def test_study_stopped_by_ctrl_c_says_how_to_resume(tmp_path: Path) -> None:
     assert f"opticoll study {file}" in err
     assert 1 <= len(Store().sql("FROM latest WHERE proof = 'optimal'")) <= 3
     assert len(Store().sql("FROM latest")) == len(list(Store().names()))
-
-
-def test_a_closed_pipe_is_quiet() -> None:
-    done = subprocess.run(
-        f"{sys.executable} -m opticoll list instances | true; exit ${{PIPESTATUS[0]}}",
-        shell=True,
-        executable="/bin/bash",
-        capture_output=True,
-        text=True,
-        timeout=240,
-        check=False,
-        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
-    )
-    assert done.stderr == ""
-    assert done.returncode in {0, 128 + signal.SIGPIPE}
 
 
 def test_a_run_with_unread_output_is_recorded(tmp_path: Path) -> None:
@@ -476,12 +413,6 @@ def test_compiled_code_cannot_write_to_stdout(
 
     monkeypatch.setattr(solve, "solve", chatty)
     as_json(capfd, "solve", "alltoall.master", "ring:4", "--method", "highs")
-
-
-def test_report(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    assert main(["report", "--out", str(tmp_path / "report")]) == 0
-    assert "wrote" in capfd.readouterr().err
-    assert (tmp_path / "report" / "index.html").stat().st_size > 100
 
 
 def test_lab_says_what_is_missing(

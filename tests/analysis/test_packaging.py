@@ -41,7 +41,8 @@ def test_a_wheel_installs_opticoll_and_nothing_else(wheel):
         stated = {f"opticoll/{path.relative_to(ROOT).as_posix()}" for path in (ROOT / layer).rglob("*.py")}
         assert stated <= modules
     assert "opticoll/analysis/studies/demo.toml" in names
-    assert any(name.startswith("opticoll/analysis/report/templates/") for name in names)
+    for folder in ("templates", "report/templates"):
+        assert any(name.startswith(f"opticoll/analysis/{folder}/") for name in names)
 
 
 def test_all_public_names_load_beside_a_user_s_own_modules(wheel, tmp_path):

@@ -25,8 +25,3 @@ def test_a_miss_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
     assert part.counts["missed"] == 1
     assert "MISSED broken, case 7.0: KeyError" in capsys.readouterr().out
     assert "| broken | 1 | 0 | 0 | 1 |" in soak.page((part,), "1s", 7)
-
-
-@pytest.mark.parametrize(("text", "value"), [("90", 90), ("10m", 600), ("2h", 7200), ("1.5s", 1.5)])
-def test_budgets(text: str, value: float) -> None:
-    assert soak.seconds(text) == value

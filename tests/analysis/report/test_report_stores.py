@@ -158,14 +158,6 @@ def test_failures_alone(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> No
     assert f"{total} of {total} cells have no verified value" in page
 
 
-def test_one_failure_alone(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    store = Store(tmp_path / "store")
-    store.save(failure("alltoall.master", "unavailable", {}))
-    page, rows = page_and_rows(store, tmp_path / "out", capfd)
-    assert [row["termination"] for row in rows] == ["unavailable"]
-    assert "1 of 1 cells have no verified value" in page
-
-
 def test_an_interrupted_solve_alone(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     stop = threading.Event()
     stop.set()
