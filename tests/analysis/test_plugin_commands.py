@@ -9,7 +9,6 @@ import shlex
 import subprocess
 import sys
 import time
-import tomllib
 from pathlib import Path
 
 import pytest
@@ -529,11 +528,6 @@ def test_a_study_runs_on_dask_workers_that_have_no_copy_of_the_files(folder, tmp
     assert values["own.broadcast ring:4 highs-simplex"] == pytest.approx(1 / 2)
 
 
-def test_templates_are_in_the_package():
-    data = tomllib.loads((ROOT.parent / "pyproject.toml").read_text())["tool"]["setuptools"]["package-data"]
-    assert "templates/*" in data["opticoll.analysis"]
-
-
 @pytest.mark.parametrize(
     "command", ["list", "bounds", "check", "export", "study", "claims", "results", "report", "benchmark run"]
 )
@@ -548,31 +542,15 @@ name = "tiny"
 formulations = ["alltoall.master"]
 instances = ["ring:{{4,6}}"]
 methods = {methods}
-plugins = ["broken.py"]
-"""
-BROKEN = """
-from opticoll.solvers.adapters.interface import Adapter, Capabilities
-from opticoll.solvers.task import Outcome, Termination
-
-class Broken(Adapter):
-    name = title = "broken"
-    package = distribution = "scipy"
-    algorithm = "none"
-    capabilities = Capabilities(lp=True, mip=False, duals=False)
-    modules = ("scipy",)
-
-    def solve(self, form, request, progress):
-        return Outcome(Termination.ERROR, message="gives up")
-
-ADAPTER = Broken()
+plugins = ["mine.py"]
 """
 
 
 @pytest.mark.parametrize(
     ("methods", "status", "says"),
     [
-        (["highs-simplex", "broken"], 1, "study tiny: 2 of 4 cells have no answer (2 failed)"),
-        (["broken"], 3, "study tiny: 2 of 2 cells have no answer (2 failed)"),
+        (["highs-simplex", "mine"], 1, "study tiny: 2 of 4 cells have no answer (2 failed)"),
+        (["mine"], 3, "study tiny: 2 of 2 cells have no answer (2 failed)"),
         (["mosek"], 4, "study tiny: 2 of 2 cells have no answer (2 without a usable solver)"),
         (["highs-simplex", "mosek"], 0, "study tiny: 2 of 4 cells have no answer (2 without a usable solver)"),
     ],
@@ -580,14 +558,14 @@ ADAPTER = Broken()
 def test_a_study_says_how_many_cells_have_no_answer(capfd, tmp_path, methods, status, says):
     if "mosek" in methods and probe("mosek").usable:
         pytest.skip("has the solver that must be missing")
-    (tmp_path / "broken.py").write_text(BROKEN)
+    (tmp_path / "mine.py").write_text(SOLVER.replace("return outcome", "return Outcome(Termination.ERROR)"))
     file = tmp_path / "tiny.toml"
     file.write_text(TWO_RINGS.format(methods=json.dumps(methods)))
     assert main(["study", str(file), "--json"]) == status
     out, err = capfd.readouterr()
     assert says in err
     document = json.loads(out)
-    assert document["failed"] == (2 if "broken" in methods else 0)
+    assert document["failed"] == (2 if "mine" in methods else 0)
     assert document["done"] == (2 if "highs-simplex" in methods else 0)
     if "highs-simplex" in methods:
         assert main(["compare", str(file)]) == 0
@@ -624,41 +602,19 @@ FORMULATION = Model
         assert described["sizes"]["variables"] == variables
 
 
-HANGING = '''
-"""Largest flow into a vertex."""
-import time
-import cvxpy as cp
-import opticoll as oc
-class Hanging(oc.Formulation):
-    name, sense = "own.hanging", "max"
-    def cvxpy(self):
-        BUILD
-        t = self.instance
-        f, R = cp.Variable(t.arcs, name="f", nonneg=True), cp.Variable(name="R", nonneg=True)
-        return cp.Problem(cp.Maximize(R), [t.incidence()[1:] @ f == R, f <= t.capacity])
-    def residuals(self, v):
-        RESIDUALS
-        return {"capacity": float((v["f"] - self.instance.capacity).max())}
-    def objective(self, v):
-        return float(v["R"])
-FORMULATION = Hanging
-'''
-
-
 def test_a_plug_in_that_sleeps_in_its_build_is_ended(tmp_path, capfd):
-    (tmp_path / "hanging.py").write_text(HANGING.replace("BUILD", "time.sleep(600)").replace("RESIDUALS", "pass"))
-    asked = ["solve", "own.hanging", "ring:4", "--no-store", "--time-limit", "1"]
-    assert main([*asked, "--plugin", str(tmp_path / "hanging.py")]) == 3
+    plugin = own(tmp_path, "t = self.instance", "t = self.instance; import time; time.sleep(600)")
+    assert main(["solve", "own.m", "ring:4", "--no-store", "--time-limit", "1", *plugin]) == 3
     assert "the time limit was reached while the model was built" in capfd.readouterr().err
 
 
 def test_a_plug_in_whose_check_does_not_return_is_a_failed_row(tmp_path, monkeypatch, capfd):
-    (tmp_path / "hanging.py").write_text(HANGING.replace("BUILD", "pass").replace("RESIDUALS", "time.sleep(60)"))
+    plugin = own(tmp_path, "return {", "import time; time.sleep(60)\n        return {")
     over = lambda step, *given, **named: limited(step, time.monotonic(), least_s=0.4)  # noqa: E731
     monkeypatch.setattr(course, "limited", over)  # as if the limit were over after the solve, on any machine
-    asked = ["own.hanging", "ring:4", "--time-limit", "3600", "--store", str(tmp_path / "store")]
-    assert main(["solve", *asked, "--plugin", str(tmp_path / "hanging.py")]) == 3
-    message = "formulation 'own.hanging': residuals, objective or repair did not return within 3600 s of work"
+    asked = ["own.m", "ring:4", "--time-limit", "3600", "--store", str(tmp_path / "store")]
+    assert main(["solve", *asked, *plugin]) == 3
+    message = "formulation 'own.m': residuals, objective or repair did not return within 3600 s of work"
     assert message in capfd.readouterr().err.splitlines()[-1]
     store = Store(tmp_path / "store")
     (record,) = map(store.read, store.names())
