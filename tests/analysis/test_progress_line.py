@@ -46,14 +46,7 @@ def test_the_gap_of_zero_is_not_divided_by():
 @pytest.mark.parametrize("words", [(), ("--json",)])
 def test_the_command_line_shows_it_on_stderr_and_not_beside_json(monkeypatch, capsys, words):
     monkeypatch.setattr(progress_line, "FIRST_S", 0.001)
-    solve = runner.solve
-
-    def slow(task, **options):
-        run = solve(task, **options)
-        threading.Event().wait(0.1)
-        return run
-
-    monkeypatch.setattr(runner, "solve", slow)
+    slowly(monkeypatch)
     assert main(["solve", "alltoall.min-congestion", "ring:4", "--no-store", *words]) == 0
     lines = [line for line in capsys.readouterr().err.splitlines() if "incumbent" in line]
     assert bool(lines) == (not words)

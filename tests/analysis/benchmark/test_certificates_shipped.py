@@ -74,9 +74,11 @@ def test_fill_resumes_and_check_refuses_changed_files(tmp_path, capsys):
         certificates.certified(index)
 
 
-def test_the_certificate_of_a_wiring_is_one_of_its_problem_alone(tmp_path):
+def test_the_certificate_of_a_wiring_is_one_of_its_problem_alone(monkeypatch):
     name, other = "topology-servers-n-6-degree-2", "topology-servers-n-6-degree-2-traffic-random-seed-1"
     named = {one.name: one for one in problems() if one.name in (name, other)}
+    ends = wiring_check.verify(wiring_check.read(str(certificates.FOLDER / SHIPPED[name].file)))
+    monkeypatch.setattr(wiring_check, "verify", lambda document: ends)  # all wirings are tried once
     assert certificates.verify(named[name], SHIPPED[name]) is None
     assert "another problem" in certificates.verify(named[other], SHIPPED[name])
     assert "the index says 1/7" in certificates.verify(named[name], replace(SHIPPED[name], value="1/7"))

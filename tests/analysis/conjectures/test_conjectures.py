@@ -178,7 +178,6 @@ def test_several_parameters_without_a_form_are_to_be_fixed(tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--over", "ring:{4..5}", "--in", "m"], "--in m: the instances have no parameter of this name; "),
         (["--over", "random-regular:n=8,d=3,seed={1..2}", "--in", "n"], "have the same n; name the parameters"),
         (["--over", "ring:{4..5}", "--on", "T", "--set", "x=1"], "'x'"),
         (["--over", "ring:{4..5}", "--over", "complete:{6..7}"], "has instances of 2 families (ring, complete)"),

@@ -360,7 +360,6 @@ def test_the_command_draws_points_of_a_file(capfd, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["lumorph5"], "did you mean 'lumorph-5'?"),
         (["lumorph-5", "--out", "f.gif"], "the name must end in .pdf, .svg or .png"),
         (["lumorph-5", "--out", "none/f.pdf"], "cannot be written"),
         (["lumorph-5", "--over", "none.csv"], "cannot read none.csv: No such file"),
