@@ -27,13 +27,14 @@ from opticoll.analysis.designs.sequence_records import (
 )
 from opticoll.analysis.rendering import Printed, number
 from opticoll.arguments import whole_number
-from opticoll.errors import BadInput
+from opticoll.errors import BadInput, NoSolution
 from opticoll.formulations.topology import sequence_bounds
 from opticoll.formulations.topology.sequence import MOST_CONFIGURATIONS, sequence_data
 from opticoll.formulations.variables import TIME
 from opticoll.instances.collective_steps import collective_steps, shared_ports
 from opticoll.solvers.methods.topology.sequence_orbits import OrbitSequence, named_group
 from opticoll.solvers.methods.topoopt.ring_permutations import selected
+from opticoll.solvers.process.isolation import call_isolated, modules_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from opticoll.instances.topology import I64
+    from opticoll.solvers.process.messages import Report
 
 #: Most columns, nodes times circuits, of the linear program of a cyclic record.
 MOST_CYCLIC = 50_000
@@ -246,7 +248,27 @@ def direct_records(n: int, degree: int, directed: bool) -> list[SequenceRecord]:
 
 @cache
 def cyclic_records(n: int, degree: int, directed: bool) -> tuple[SequenceRecord, ...]:
-    """Records of circuits u -> u + g modulo n: rings that stay, and the index algorithms, with flows at their best."""
+    """Records of circuits u -> u + g modulo n: rings that stay, and the index algorithms, with flows at their best.
+
+    Raises
+    ------
+    NoSolution
+        If the worker that solves their linear programs ends early, as for want of memory.
+    """
+    answer = call_isolated(
+        "opticoll.analysis.designs.envelope:cyclic_records_in_worker",
+        {"n": n, "degree": degree, "directed": directed},
+        threads=1,
+        modules=modules_of("highs"),
+    )
+    if not answer.finished:
+        msg = f"design n={n} degree={degree}: {answer.message}"
+        raise NoSolution(msg)
+    return tuple(answer.values)
+
+
+def cyclic_records_in_worker(n: int, degree: int, directed: bool, report: Report) -> list[SequenceRecord]:
+    """Find the records of :func:`cyclic_records` in a worker: HiGHS prints when it is first used in a process."""
     group = named_group(n, f"{n},1,1")
     result = []
     for rows in _cyclic_circuits(n, degree, directed=directed):
@@ -255,7 +277,7 @@ def cyclic_records(n: int, degree: int, directed: bool) -> tuple[SequenceRecord,
         data = sequence_data(n, degree, len(rows), directed=directed)
         found = routed_record(data, OrbitSequence(0, group, rows), bound_on_time(data, len(rows)))
         result += [] if found is None else [found]
-    return tuple(result)
+    return result
 
 
 def _cyclic_circuits(n: int, degree: int, *, directed: bool) -> Iterator[I64]:

@@ -11,6 +11,7 @@ from case_families import each
 import opticoll as oc
 from opticoll.analysis.cli.main import main
 from opticoll.analysis.designs import reconfigure as module
+from opticoll.analysis.designs.envelope import cyclic_records
 from opticoll.analysis.designs.reconfigure import _sequence, reconfigure
 from opticoll.analysis.designs.sequence_records import SequenceRecord
 from opticoll.errors import BadInput
@@ -80,6 +81,14 @@ def test_seconds_are_converted_and_progress_is_reported():
     other = reconfigure(6, 2, "6us", shard=1e5, bandwidth="12.5GB/s", time_limit=2)
     assert other.value == pytest.approx(answer.value)
     assert other.lines()["shard"] == "100000.0 B over a circuit of 12.5GB/s, which takes 8e-06 s"
+
+
+def test_linear_programs_are_solved_in_a_worker(monkeypatch):
+    """HiGHS prints on the output of the process that first uses it."""
+    import highspy
+
+    monkeypatch.setattr(highspy, "Highs", None)
+    assert cyclic_records(13, 4, False)
 
 
 def test_an_interrupted_search_keeps_what_is_known(monkeypatch):
