@@ -262,8 +262,9 @@ def _connected(ranks: list[str], links: list[tuple[str, str, float, int]]) -> bo
     import scipy.sparse as sp
     from scipy.sparse.csgraph import connected_components
 
-    number = {name: i for i, name in enumerate(dict.fromkeys([*ranks, *(end for link in links for end in link[:2])]))}
-    ends = [[number[link[side]] for link in links] for side in (0, 1)]
+    tails, heads = [u for u, _, _, _ in links], [v for _, v, _, _ in links]
+    number = {name: i for i, name in enumerate(dict.fromkeys([*ranks, *tails, *heads]))}
+    ends = [[number[name] for name in side] for side in (tails, heads)]
     graph = sp.coo_array((np.ones(len(links)), ends), shape=(len(number), len(number)))
     group = connected_components(graph, connection="strong")[1]
     return np.unique(group[: len(ranks)]).size == 1
