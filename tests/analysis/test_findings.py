@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from case_families import each
 
+from opticoll.analysis.ledger.ledger import claims
 from opticoll.analysis.papers.lumorph.drawn_points import points
 from opticoll.formulations.lumorph.collective_bounds import receptions
 from opticoll.formulations.optree import step_counts
@@ -256,8 +257,13 @@ ASKED = {
 }
 
 
-def test_there_are_ten_findings():
+def test_there_are_ten_findings_and_the_claims_that_they_name_exist():
     assert list(findings()) == list(ASKED) == list(range(1, 11))
+    named = {
+        name for names in re.findall(r"`opticoll claims ([^`]+)`", text("docs/results.md")) for name in names.split()
+    }
+    assert len(named) >= 10
+    assert named <= set(claims())
 
 
 @each("one", QUOTED)

@@ -59,7 +59,6 @@ def test_without_any_repair_the_row_is_empty():
     [
         (("ring:4",), "server pool"),
         ((POOL, {"circuits": ["0-9"]}), "no circuit from server 0 to 9"),
-        ((POOL, {"circuits": 1}), "must be a list of pairs"),
     ],
 )
 def test_bad_input_is_one_line(arguments, message):

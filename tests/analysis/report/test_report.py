@@ -138,6 +138,11 @@ class Page(HTMLParser):
         if not {"script", "style"} & set(self._stack):
             self.words.append(data)
 
+    @property
+    def text(self):
+        """The words with single blanks."""
+        return " ".join("".join(self.words).split())
+
     def all(self, name):
         return [attributes for tag, attributes in self.elements if tag == name]
 
@@ -213,7 +218,7 @@ def test_accessible(page):
 
 
 def test_failures_are_listed(page, findings):
-    words = " ".join("".join(page.words).split())
+    words = page.text
     assert len(findings.failures) == 3
     assert "3 of 7 cells have no verified value" in words
     assert "the worker died" in words
@@ -241,7 +246,7 @@ def test_files_beside_the_page(out):
 
 
 def test_figures_without_runs_in_the_store_are_listed(page):
-    words = " ".join("".join(page.words).split())
+    words = page.text
     assert "Each is drawn by opticoll figure NAME" in words
     listed = {figure.name for figure in figures() if f"{figure.name}: {figure.title}" in words}
     drawn = {figure.name for figure in figures() if f"tables/paper-{figure.name}.csv" in words}
@@ -335,7 +340,7 @@ def test_ratio_for_a_minimum_is_inverted():
 def test_empty_store(tmp_path):
     root = tmp_path / "nothing"
     page = Page(report.build(Store(root), tmp_path / "out").read_text(encoding="utf-8"))
-    words = " ".join("".join(page.words).split())
+    words = page.text
     assert "This store is empty" in words
     assert "opticoll study demo" in words
     assert not root.exists()
@@ -357,7 +362,7 @@ def test_runs_that_never_started_stop_no_figure(tmp_path):
 
 
 def test_a_store_of_failures_only(failed, tmp_path):
-    words = " ".join("".join(Page(report.build(failed, tmp_path / "out").read_text(encoding="utf-8")).words).split())
+    words = Page(report.build(failed, tmp_path / "out").read_text(encoding="utf-8")).text
     assert "1 of 1 cells have no verified value" in words
     assert not list((tmp_path / "out" / "tables").glob("paper-*")), "points of the paper alone make no figure here"
 
@@ -372,7 +377,7 @@ def test_a_long_store_is_cut_and_says_so(tmp_path, monkeypatch):
     monkeypatch.setattr(columns, "MOST_ROWS", 2)
     store = fill(Store(tmp_path / "store"), *(record(f"ring:{n}", None) for n in range(3, 10)))
     page = Page(report.build(store, tmp_path / "out").read_text(encoding="utf-8"))
-    words = " ".join("".join(page.words).split())
+    words = page.text
     assert "The first 2 of 7 rows" in words
     output = [one["id"] for one in page.all("details") if str(one.get("id")).startswith("record-")]
     assert len(output) == 7, "every run keeps its details, for the figures that link to it"
@@ -452,14 +457,11 @@ def test_records_of_later_versions_are_shown(tmp_path):
     (file,) = store.records.glob("*.json")
     known = json.loads(file.read_text(encoding="utf-8"))
     del known["checksum"]
-    file.write_bytes(encode(replace_fields(known)))
+    later = {"new <field>": json.dumps({"a": 1}), "time": {**known["time"], "new <part>": 1.5}}
+    file.write_bytes(encode({**known, **later}))
     page = report.build(store, tmp_path / "out").read_text(encoding="utf-8")
     assert "new &lt;field&gt;" in page
     assert "time.new &lt;part&gt;" in page
-
-
-def replace_fields(known):
-    return {**known, "new <field>": json.dumps({"a": 1}), "time": {**known["time"], "new <part>": 1.5}}
 
 
 # claims -------------------------------------------------------------------------------------------------------------
@@ -509,7 +511,7 @@ def test_claims_are_shown_with_verdict_reason_and_runs(claimed):
     file, run = claimed
     source = file.read_text(encoding="utf-8")
     page = Page(source)
-    words = " ".join("".join(page.words).split())
+    words = page.text
     section = source[source.index('id="claims"') : source.index('id="results"')]
     for part in (
         "≠ refuted",
@@ -561,7 +563,7 @@ def test_claims_without_any_run(tmp_path):
     store = Store(tmp_path / "store")
     keep(store, claim("alltoall.theorem-2"), 0.5)
     page = Page(report.build(store, tmp_path / "out").read_text(encoding="utf-8"))
-    words = " ".join("".join(page.words).split())
+    words = page.text
     assert "This store is empty" not in words
     assert "one & one are two" in words
     assert [a["href"] for a in page.all("a")] == ["#claims"]
