@@ -17,9 +17,9 @@ ROOT = Path(__file__).resolve().parents[2]
 STUDY = """
 name = "tiny"
 title = "two cells whose solves call compiled functions"
-formulations = ["topology.design"]
-instances = ["servers:n={5,6},degree=2,traffic=alltoall"]
-methods = ["symmetric-search"]
+formulations = ["alltoall.channels"]
+instances = ["ring:{4,5}"]
+methods = ["auto"]
 """
 
 
@@ -59,7 +59,7 @@ def test_a_study_runs_without_a_cache_of_compiled_functions_and_says_so_once(rea
     assert done.stderr.count("NUMBA_CACHE_DIR") == 1
     again = read_only("-m", "opticoll", "results", "--store", str(tmp_path / "store"))
     assert again.returncode == 0, again.stderr
-    assert again.stdout.count("topology.design") == 2
+    assert again.stdout.count("alltoall.channels") == 2
 
 
 def test_a_default_store_that_cannot_be_written_is_refused_in_one_line(read_only):
@@ -110,7 +110,7 @@ def shell(command, **variables):
 @pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-", "<&- >&- 2>&-"])
 def test_closed_streams_lose_what_is_printed_and_no_run(closed, tmp_path):
     store, file = tmp_path / "store", tmp_path / "tiny.toml"
-    file.write_text(STUDY.replace("{5,6}", "4").replace("symmetric-search", "highs"), encoding="utf-8")
+    file.write_text(STUDY.replace("{4,5}", "4").replace("auto", "highs"), encoding="utf-8")
     done = shell(f"opticoll study {file} --store {store} {closed}")
     assert (done.returncode, done.stderr) == (0, "")
     assert Store(store).sql("SELECT proof FROM runs")["proof"].tolist() == ["optimal"]
