@@ -26,7 +26,7 @@ from opticoll.solvers import verify
 from opticoll.solvers.auto import SIMPLEX_VARIABLES
 from opticoll.solvers.compile.compilation import refuse_other_axes
 from opticoll.solvers.compile.recompiled import Fingerprint, Recompiler, data_besides, fingerprint
-from opticoll.solvers.compile.user_models import layer_of, named_model, program_of
+from opticoll.solvers.compile.user_models import as_found, layer_of, named_model, program_of
 from opticoll.solvers.compile.write_back import Loader
 from opticoll.solvers.task import Task, Termination
 from opticoll.solvers.warm_start import WarmStart
@@ -396,7 +396,8 @@ class Model:
         self._basis = result.basis or self._basis
         if result.verified and result.values is not None:
             self._values = result.values
-        loader(result)
+        with as_found(self._stated):
+            loader(result)
         return result
 
     def _loader_of(self, compiled: Compiled) -> Loader:

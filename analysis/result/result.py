@@ -37,7 +37,7 @@ from opticoll.solvers import judge
 from opticoll.solvers import solve as runner
 from opticoll.solvers.compile.compilation import index_labels
 from opticoll.solvers.compile.program_json import program_document
-from opticoll.solvers.compile.user_models import layer_of, stated_task
+from opticoll.solvers.compile.user_models import as_found, layer_of, stated_task
 from opticoll.solvers.run import Plan, Run
 from opticoll.solvers.task import Proof, Record, Task, Termination, plain
 from opticoll.solvers.warm_start import WarmStart
@@ -151,7 +151,6 @@ def solve(
         load_plugin(place)
     limits = (time_limit, memory_limit, tol, seed, threads)
     alone = instance is None and demand is None and form is None
-    loader = None
     if isinstance(formulation, Task):
         if settings or not alone or (method, *limits, exact) != ("auto", None, None, 1e-6, 0, 2, False):
             msg = "solve: a Task holds the instance, settings and limits; set them in the Task, and pass nothing else"
@@ -162,7 +161,12 @@ def solve(
             msg = "solve: a model of your own holds its data; pass no instance, demand or form beside it"
             raise BadInput(msg)
         asked = dict(zip(("time_limit_s", "memory_limit_gib", "tol", "seed", "threads"), limits, strict=True))
-        task, loader = stated_task(formulation, method=method, settings=settings, exact=exact, **asked)
+        with as_found(formulation):
+            task, load = stated_task(formulation, method=method, settings=settings, exact=exact, **asked)
+            with load.clearing():
+                result = run_task(task, shard=shard, start=start, log=log, on_progress=on_progress, stop=stop)
+            load(result)
+        return result
     else:
         if hasattr(formulation, "stated") and hasattr(formulation, "update"):
             msg = "solve: a model that oc.model returned is solved by its own solve: m.solve()"
@@ -175,11 +179,7 @@ def solve(
             chosen, start = {**chosen, "start": start}, None
         value = instance if isinstance(instance, str) else as_instance(instance)
         task = Task(wanted, value, method, form, chosen, *limits, exact=exact)
-    with nullcontext() if loader is None else loader.clearing():
-        result = run_task(task, shard=shard, start=start, log=log, on_progress=on_progress, stop=stop)
-    if loader is not None:
-        loader(result)
-    return result
+    return run_task(task, shard=shard, start=start, log=log, on_progress=on_progress, stop=stop)
 
 
 def _without_instance(formulation: object) -> BadInput:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -99,17 +99,25 @@ def compiled(stated: Any, built: Built | None = None, *, program: Any = None) ->
     BadInput
         If it is not a linear or mixed-integer linear program; the message names the part that is not.
     """
+    with as_found(stated):
+        return _compiled(stated, built, program)
+
+
+def as_found(stated: Any) -> AbstractContextManager[None]:
+    """Keep what CVXPY notes in a user's problem only until the end of the block."""
+    if layer_of(stated) != "cvxpy":
+        return nullcontext()
+    from opticoll.solvers.compile.cvxpy_models import untouched
+
+    return untouched(stated)
+
+
+def _compiled(stated: Any, built: Built | None = None, program: Any = None) -> Compiled:
     start = time.monotonic()
     with refused():
-        if layer_of(stated) == "cvxpy":
-            from opticoll.solvers.compile.cvxpy_models import untouched
-
-            with untouched(stated):
-                now = named_model(stated, built)
-                assert isinstance(now, CvxpyModel)
-                return Compiled(from_cvxpy(now, program), now, time.monotonic() - start)
         now = named_model(stated, built)
-        assert isinstance(now, PyomoModel)
+        if isinstance(now, CvxpyModel):
+            return Compiled(from_cvxpy(now, program), now, time.monotonic() - start)
         form, columns, rows = from_pyomo(now, labelled=True)
         return Compiled(form, now, time.monotonic() - start, columns, rows)
 
@@ -191,9 +199,10 @@ def _as_tuple(key: Any) -> tuple[Any, ...]:
 def stated_task(stated: Any, **request: Any) -> tuple[Task, Loader]:
     """The task of solving a Pyomo or CVXPY model from elsewhere, and what writes the result into the model.
 
-    ``request`` are fields of :class:`~opticoll.solvers.task.Task`.
+    Both leave notes in it, which end with :func:`as_found`. ``request`` are fields of
+    :class:`~opticoll.solvers.task.Task`.
     """
-    one = compiled(stated)
+    one = _compiled(stated)
     layer = layer_of(stated)
     name = str(getattr(stated, "name", None) or "unknown") if layer == "pyomo" else "unknown"
     spec = f"{layer}:{'model' if name == 'unknown' else name}"

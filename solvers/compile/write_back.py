@@ -82,12 +82,6 @@ class _IntoCvxpy:
         self._built, self._compile_s = built, compile_s
 
     def load(self, run: Run, form: StandardForm, values: Arrays | None, duals: Arrays | None) -> None:
-        from opticoll.solvers.compile.cvxpy_models import untouched
-
-        with untouched(self._built.problem):
-            self._load(run, form, values, duals)
-
-    def _load(self, run: Run, form: StandardForm, values: Arrays | None, duals: Arrays | None) -> None:
         from cvxpy.problems.problem import SolverStats
         from cvxpy.reductions.solution import Solution
 
