@@ -440,7 +440,7 @@ def test_no_change_and_ranks_named_twice_are_refused():
     with pytest.raises(BadInput, match="no link is given"):
         oc.model("alltoall.master", "ring:4").update(capacity={})
     for obj in (clos(), oc.topology(clos())):
-        with pytest.raises(BadInput, match="rank 'rack a' occurs twice"):
+        with pytest.raises(BadInput, match="ranks: 'rack a' occurs twice"):
             oc.topology(obj, ranks=["rack a", "rack b", "rack a"])
 
 
