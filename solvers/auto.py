@@ -23,7 +23,7 @@ from msgspec import structs
 from opticoll.formulations.model import NotApplicable, forms_of
 from opticoll.instances import MatrixProgram, Topology
 from opticoll.solvers import verify
-from opticoll.solvers.judge import leading
+from opticoll.solvers.judge import best_of
 from opticoll.solvers.methods.registry import method_named, taking_over
 from opticoll.solvers.relaxation import UNBOUNDED
 from opticoll.solvers.run import Continuation, MethodChoice
@@ -148,10 +148,10 @@ def settled(found: Sequence[Evidence]) -> bool:
     """Whether there is nothing left to prove, or the run was stopped."""
     if any(one.solved.infeasible_by is not None or UNBOUNDED in one.state.notes for one in found):
         return True
-    plan, tol = found[0].state.plan, found[0].state.task.tol
-    bound = verify.tightest([bound for one in found for bound in one.bounds], plan.problem.sense)
-    best = leading(found, bound).checked
-    proven = best.verified and verify.closes(bound, best.objective, plan.problem.sense, tol)
+    (lead, bound), state = best_of(found), found[0].state
+    proven = lead.checked.verified and verify.closes(
+        bound, lead.checked.objective, state.plan.problem.sense, state.task.tol
+    )
     return proven or found[-1].solved.outcome.termination is Termination.INTERRUPTED
 
 

@@ -48,8 +48,7 @@ def judge(found: Sequence[Evidence], needed: Run | None = None) -> Judgement:
     problem, tol = state.plan.problem, state.task.tol
     sense = problem.sense
     bounds = [bound for one in found for bound in one.bounds]
-    bound = verify.tightest(bounds, sense)
-    lead = leading(found, bound)
+    lead, bound = best_of(found)
     checked, verified, infeasible_by = lead.checked, lead.checked.verified, lead.solved.infeasible_by
     objective = checked.objective
     notes: list[str] = []
@@ -81,19 +80,22 @@ def judge(found: Sequence[Evidence], needed: Run | None = None) -> Judgement:
     return Judgement(lead, proof, gap, bound, verified, infeasible_by, tuple(notes))
 
 
-def leading(found: Sequence[Evidence], bound: Bound | None) -> Evidence:
-    """The evidence with the best verified value; of equal ones a later one only if a bound proves it; else the last."""
-    best = found[0]
+def best_of(found: Sequence[Evidence]) -> tuple[Evidence, Bound | None]:
+    """The evidence with the best verified value, and the tightest bound of all.
+
+    Of equal values a later one is taken only if the bound proves it; without a verified value the last evidence is.
+    """
+    best, sense, tol = found[0], found[0].state.plan.problem.sense, found[0].state.task.tol
+    bound = verify.tightest([bound for one in found for bound in one.bounds], sense)
     for one in found[1:]:
         if not best.checked.verified:
             best = one
         elif one.checked.verified:
-            sense = one.state.plan.problem.sense
             lead = verify.relative_gap(best.checked.objective, one.checked.objective, sense)
-            proves = verify.closes(bound, one.checked.objective, sense, one.state.task.tol)
+            proves = verify.closes(bound, one.checked.objective, sense, tol)
             if lead is None or lead > verify.PAST or (proves and lead >= 0):
                 best = one
-    return best
+    return best, bound
 
 
 def compared(run: Run) -> Run:

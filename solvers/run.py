@@ -45,7 +45,10 @@ class MethodChoice:
 
 @dataclass(frozen=True)
 class Continuation:
-    """A method that continues a run, and its own time limit [s]; None if it has all the time."""
+    """A method that continues a run, and its own time limit [s]; None if it has all the time.
+
+    With a limit of its own it has at most a share of the time that is left, with an infinite one just that.
+    """
 
     method: str
     limit_s: float | None = None

@@ -14,10 +14,10 @@ from opticoll.formulations.model import Bound, read_parameters
 from opticoll.formulations.registry import bounds_of
 from opticoll.formulations.variables import NamedArrays
 from opticoll.plugin_faults import exits_refused
-from opticoll.solvers import auto, verify
+from opticoll.solvers import auto
 from opticoll.solvers.auto import PROOF_SHARE
-from opticoll.solvers.evidence import Checked, Evidence, evidence_of
-from opticoll.solvers.judge import judge, leading
+from opticoll.solvers.evidence import Evidence, evidence_of
+from opticoll.solvers.judge import best_of, judge
 from opticoll.solvers.methods.registry import method_named
 from opticoll.solvers.model_solve import kept, refuted_by, solve_model
 from opticoll.solvers.plan import instance_of, make_plan, needed_task
@@ -26,9 +26,9 @@ from opticoll.solvers.process import memory, solver_log
 from opticoll.solvers.process.budget import READING_S, Budget, LimitReached
 from opticoll.solvers.record import properties, record_of
 from opticoll.solvers.resume_key import plan_key, plugin_digests
-from opticoll.solvers.run import Continuation, Plan, Run, Solved
+from opticoll.solvers.run import Continuation, Plan, Run
 from opticoll.solvers.run_state import RunState
-from opticoll.solvers.task import Outcome, Requested, Task, Termination
+from opticoll.solvers.task import Requested, Task, Termination
 from opticoll.solvers.warm_start import WarmStart
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ def _solve(
         deadline = _deadline_of(following, budget)
         if auto.settled(found) or budget.stopped or (deadline is not None and deadline <= time.monotonic()):
             break
-        found.append(_continued(found, following.method, deadline))
+        found += _continued(found, following.method, deadline)
     return auto.explained(finish(found, needed))
 
 
@@ -170,12 +170,10 @@ def _deadline_of(following: Continuation, budget: Budget) -> float | None:
     return now + (most if budget.deadline is None else min(most, PROOF_SHARE * (budget.deadline - now)))
 
 
-def _continued(found: Sequence[Evidence], method: str, deadline: float | None) -> Evidence:
-    """What another method finds after those that did not prove the optimum, from their best solution and bound."""
-    first = found[0]
-    task, plan, sense = first.state.task, first.state.plan, first.state.plan.problem.sense
-    bound = verify.tightest([bound for one in found for bound in one.bounds], sense)
-    best = leading(found, bound).checked
+def _continued(found: Sequence[Evidence], method: str, deadline: float | None) -> list[Evidence]:
+    """What another method finds from the best solution and bound so far; nothing, with a note, if it is refused."""
+    first, (lead, bound) = found[0], best_of(found)
+    task, plan = first.state.task, first.state.plan
     left = None if deadline is None else deadline - time.monotonic()
     own = {name: value for name, value in task.settings.items() if name in plan.parameters}
     other = msgspec.structs.replace(task, method=method, form=plan.form, settings=own, time_limit_s=left)
@@ -185,12 +183,12 @@ def _continued(found: Sequence[Evidence], method: str, deadline: float | None) -
     plan = replace(plan, method=procedure, adapter=None, choice=None, options={}, method_parameters=chosen)
     state = RunState(other, plan, first.state.budget, deadline)
     try:
-        solved = call_procedure(state, best.values if best.verified else None)
+        solved = call_procedure(state, lead.checked.values if lead.checked.verified else None)
     except OpticollError as error:
-        message = f"{method} could not continue: {error}"
-        return Evidence(state, Solved(Outcome(Termination.ERROR, message=message)), Checked(), [], [], first.analytic)
+        lead.state.notes.append(f"{method} could not continue: {error}")
+        return []
     known = () if bound is None else (bound,)
-    return evidence_of(state, replace(solved, bounds=(*known, *solved.bounds)), first.analytic)
+    return [evidence_of(state, replace(solved, bounds=(*known, *solved.bounds)), first.analytic)]
 
 
 def finish(found: Sequence[Evidence], needed: Run | None) -> Run:

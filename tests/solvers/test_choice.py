@@ -13,6 +13,7 @@ from cases import CASES, first_case
 
 import opticoll as oc
 from opticoll.analysis.cli.main import main
+from opticoll.errors import NoSolution
 from opticoll.formulations import formulation
 from opticoll.formulations.model import Formulation
 from opticoll.solvers import solve, verify
@@ -203,6 +204,23 @@ def test_the_better_solution_is_kept_with_the_better_bound(monkeypatch):
     assert run.record.model.reason == "solved by highs, continued by degree-aware"
     assert run.record.bound >= heuristic.bound * (1 - 1e-9)
     assert run.verified
+
+
+def test_a_method_that_is_refused_leaves_the_run_as_it_was(monkeypatch):
+    """Also where there is no solution yet."""
+
+    reason = "it needs more memory"
+
+    def refusing(state, start=None):
+        raise NoSolution(reason)
+
+    monkeypatch.setattr(solve, "call_procedure", refusing)
+    monkeypatch.setattr("opticoll.solvers.auto.SMALL_ATTEMPT_S", 1e-3)
+    run = solve.solve(Task("alltoall.min-congestion", "petersen"))
+    assert run.termination is Termination.TIME_LIMIT
+    assert run.record.method == run.record.solver.name == "highs"
+    assert run.record.model.reason == "highs ended with time-limit"
+    assert "certified-branching could not continue: it needs more memory" in run.record.message
 
 
 def test_a_method_that_excludes_the_value_of_another_proves_nothing(monkeypatch):
