@@ -41,7 +41,7 @@ _COLLECTED_S = 0.5
 #: Most idle workers per thread.
 MOST_IDLE = 3
 
-_THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
+_THREAD_VARIABLES = (b"OMP_NUM_THREADS", b"OPENBLAS_NUM_THREADS", b"MKL_NUM_THREADS", b"VECLIB_MAXIMUM_THREADS")
 
 
 def interpreter(target: str) -> list[str]:
@@ -62,15 +62,15 @@ def importable_places() -> list[str]:
     return [entry or str(Path.cwd()) for entry in sys.path]
 
 
-def isolated_environment(threads: int | None = None) -> dict[str, str]:
+def isolated_environment(threads: int | None = None) -> dict[bytes, bytes]:
     """The environment of a worker, with the sizes of its thread pools.
 
     It lacks the variable in which pytest names the current test: a worker serves one environment.
     """
-    environment = dict(os.environ)
-    environment.pop("PYTEST_CURRENT_TEST", None)
+    environment = dict(os.environb)  # as text, every solve would decode all of it
+    environment.pop(b"PYTEST_CURRENT_TEST", None)
     if threads is not None:
-        environment.update(dict.fromkeys(_THREAD_VARIABLES, str(threads)))
+        environment.update(dict.fromkeys(_THREAD_VARIABLES, str(threads).encode()))
     return environment
 
 
@@ -98,7 +98,7 @@ class Worker:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             pass_fds=ends,
-            env={**isolated_environment(threads), SCRATCH: str(scratch)},
+            env={**isolated_environment(threads), SCRATCH.encode(): bytes(scratch)},
             start_new_session=True,
         )
         theirs.close()
