@@ -79,12 +79,29 @@ def test_builds_share_no_code(name):
     assert sum(map(len, code)) == len(set().union(*code))
 
 
+#: Formulations whose estimate leaves out what masks, bounds and reductions take away: it is only near the size.
+ROUGHLY_ESTIMATED = {
+    "alltoall.child",
+    "alltoall.link-mcf",
+    "alltoall.master",
+    "alltoall.sccl",
+    "alltoall.timestep-child",
+    "lumorph.forwarded-rounds",
+    "lumorph.iteration",
+    "lumorph.rounds",
+    "lumorph.sum-rounds",
+    "topoopt.routing",
+}
+
+
 @pytest.mark.parametrize(("name", "spec", "settings"), [(name, *case) for name in CASES for case in CASES[name]])
-def test_all_builds_are_one_matrix(name, spec, settings):
+def test_all_builds_are_one_matrix_of_the_estimated_size(name, spec, settings):
     forms = {form: compiled(name, spec, settings, build) for form, build in both_builds(name).items()}
     first = forms.pop("pyomo")
     for other in forms.values():
         assert differences(first, other) == []
+    if name not in ROUGHLY_ESTIMATED:
+        assert problem_of(name, spec, tuple(settings.items())).estimate() == first.size
 
 
 @each("name", CASES)

@@ -9,7 +9,7 @@ import pytest
 from case_families import each
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from reference import SMALL, assert_one_matrix, optimum
+from reference import SMALL, optimum
 from slow_cases import marked
 from strategies import topologies
 
@@ -17,7 +17,7 @@ import opticoll as oc
 from opticoll.errors import BadInput
 from opticoll.formulations import formulation
 from opticoll.formulations.alltoall import child, link_mcf, master
-from opticoll.formulations.model import NotApplicable, build_model, forms_of
+from opticoll.formulations.model import NotApplicable, build_model
 from opticoll.instances import Topology, parse
 from opticoll.solvers.compile.compilation import compile_model
 
@@ -93,21 +93,6 @@ def test_a_name_alone_proves_nothing():
     F, _ = optimum(compile_model(data.matrix()))
     assert 8 * F > 1 + 1e-6
     assert all(bound.value >= F * (1 - 1e-9) and not bound.exact for bound in data.bounds())
-
-
-@each(
-    ("name", "parameters"),
-    [
-        ("alltoall.master", {}),
-        ("alltoall.link-mcf", {}),
-        ("alltoall.link-mcf", {"printed": True}),
-        ("alltoall.child", {}),
-    ],
-)
-@each("spec", ["ring:5", "path:3", "hypercube:2+host=1.5", "genkautz:n=5,d=3"])
-def test_every_build_is_the_same_matrix(name, parameters, spec):
-    """Pyomo, CVXPY and the direct matrix, where there is one: the same named rows and columns, number by number."""
-    assert_one_matrix(*(compiled(name, spec, form, **parameters)[1] for form in forms_of(formulation(name))))
 
 
 @pytest.mark.parametrize("form", FORMS)

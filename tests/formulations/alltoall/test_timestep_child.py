@@ -8,20 +8,19 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from reference import assert_one_matrix, optimum
+from reference import optimum
 from strategies import topologies
 
 from opticoll.analysis.cli.main import main
 from opticoll.formulations.alltoall.timestep_child import StepChild
 from opticoll.formulations.alltoall.timestep_mcf import StepFlow
-from opticoll.formulations.model import NotApplicable, build_model
+from opticoll.formulations.model import NotApplicable
 from opticoll.instances import parse
 from opticoll.solvers import solve, verify
 from opticoll.solvers.compile.compilation import compile_model
 from opticoll.solvers.task import Task
 
 relaxed = settings(max_examples=5, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-SPECS = ("ring:4", "ring:5,directed", "path:4", "star:4", "genkautz:n=6,d=2", "hypercube:2+host=1.5")
 
 
 def optimal(data):
@@ -33,15 +32,6 @@ def optimal(data):
 def by_source(topology, **parameters):
     master = StepFlow.prepare(topology, {**parameters, "aggregate": "source"})
     return master, *optimal(master)
-
-
-@pytest.mark.parametrize("spec", SPECS)
-def test_the_builds_are_one_matrix(spec):
-    topology = parse(spec)
-    master, _, values = by_source(topology)
-    data = StepChild.prepare(topology, {"source": 1}, values)
-    assert data.commodities.steps == master.steps
-    assert_one_matrix(*(compile_model(build_model(data, form)) for form in ("pyomo", "cvxpy")))
 
 
 @relaxed

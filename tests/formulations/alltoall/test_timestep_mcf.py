@@ -48,14 +48,6 @@ def fluid_time(spec):
     return 1 / optimum(compile_model(master.prepare(topology, {}).matrix()))[0]
 
 
-@each("aggregate", ["commodity", "source"])
-@each("spec", SPECS)
-def test_pyomo_and_cvxpy_are_one_matrix(spec, aggregate):
-    steps = int(parse(spec).diameter) + 1
-    forms = [compiled(spec, form, steps=steps, aggregate=aggregate)[1] for form in ("pyomo", "cvxpy")]
-    assert_one_matrix(*forms)
-
-
 def steps_between(topology, holds):
     """Steps between vertices, by relaxing arcs until nothing changes; an arc out of a vertex of H begins a step."""
     away = np.where(np.eye(topology.n, dtype=bool), 0.0, np.inf)

@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 from case_families import each
-from reference import assert_one_matrix, optimum
+from reference import optimum
 
 from opticoll.analysis.cli.main import main
 from opticoll.errors import BadInput, MethodMismatch
@@ -30,21 +30,6 @@ def solution(data):
     """The values of an optimal solution, by a solver that is none of the adapters."""
     form = compile_model(data.cvxpy())
     return data.repair(form.values(optimum(form)[1])), form
-
-
-@pytest.mark.parametrize(
-    ("spec", "parameters"),
-    [
-        ("lightpath:2x2,lasers=2", {"program": "coded", "rmax": 3}),
-        ("lightpath:2x3,lasers=2", {"program": "coded", "rmax": 3, "collective": "broadcast", "waveguides": 1}),
-        ("lightpath:1x3,lasers=2", {"program": "coded", "rmax": 1, "paths": 2}),
-        ("lightpath:1x3,lasers=2", {"program": "printed", "rmax": 3}),
-        ("lightpath:2x2,lasers=1", {"program": "printed", "collective": "all-to-all", "rmax": 1}),
-    ],
-)
-def test_both_builds_are_the_same_matrix(spec, parameters):
-    data = prepared(spec, **parameters)
-    assert_one_matrix(compile_model(data.pyomo()), compile_model(data.cvxpy()))
 
 
 @pytest.mark.parametrize(

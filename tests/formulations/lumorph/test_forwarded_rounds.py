@@ -8,30 +8,19 @@ from math import ceil, log
 
 import numpy as np
 import pytest
-from case_families import each
-from reference import assert_one_matrix
 
 import opticoll as oc
 from opticoll.analysis.cli.main import main
 from opticoll.formulations.lumorph.forwarded_rounds import NAME, ForwardedRounds
-from opticoll.formulations.model import NotApplicable, build_model
+from opticoll.formulations.model import NotApplicable
 from opticoll.formulations.rounds.collectives import collective
 from opticoll.formulations.rounds.round_schedule import from_values, violations
 from opticoll.instances import parse
-from opticoll.solvers.compile.compilation import compile_model
 from opticoll.solvers.methods.lumorph.index_algorithm import index_pattern, messages, radices
 
 
 def problem(spec, **settings):
     return ForwardedRounds.prepare(parse(spec), settings)
-
-
-@each("bounds", [True, False])
-@each("kind", ["all-to-all", "broadcast", "gather"])
-@each("spec", ["lightpath:1x3,lasers=1", "lightpath:2x2,lasers=2", "wdm-ring:n=3,wavelengths=1"])
-def test_the_builds_are_one_matrix(spec, kind, bounds):
-    data = problem(spec, collective=kind, bounds=bounds)
-    assert_one_matrix(*(compile_model(build_model(data, form)) for form in ("pyomo", "cvxpy")))
 
 
 @pytest.mark.parametrize(

@@ -7,17 +7,15 @@ from itertools import product
 
 import numpy as np
 import pytest
-from case_families import each
-from reference import assert_one_matrix, partitions
+from reference import partitions
 
 import opticoll as oc
 from opticoll.analysis.cli.main import main
 from opticoll.formulations.lumorph.iteration import NAME, StagedCalls
 from opticoll.formulations.lumorph.iteration_solution import values_of
-from opticoll.formulations.model import NotApplicable, build_model
+from opticoll.formulations.model import NotApplicable
 from opticoll.instances import TrainingIteration, parse
 from opticoll.instances.training.training_iteration import AllReduceCall, LayerTransfer, Stage
-from opticoll.solvers.compile.compilation import compile_model
 
 #: Two GPUs by LUMORPH-2 as printed take 2 (0.7 + 3.7) + B / 300e3 us: these buffers take 100 and 50 us.
 LONG, SHORT = 27_360_000, 12_360_000
@@ -45,15 +43,6 @@ def in_six_stages():
         job.transfers,
         [Stage(70.0), Stage(30.0, 2), Stage(20.0), Stage(40.0, 1), Stage(15.0), Stage(25.0)],
     )
-
-
-@each("boundaries", ["transfers", "stages"])
-@each(("overlap", "first"), [(True, "transfers"), (True, "calls"), (False, "transfers")])
-@each("spec", ["training:random,gpus=8,calls=5,seed=3,stages=3", "by hand", "six stages"])
-def test_the_builds_are_one_matrix(spec, overlap, first, boundaries):
-    instance = {"by hand": by_hand, "six stages": in_six_stages}.get(spec, lambda: parse(spec))()
-    data = StagedCalls.prepare(instance, {"overlap": overlap, "first": first, "boundaries": boundaries})
-    assert_one_matrix(*(compile_model(build_model(data, form)) for form in ("pyomo", "cvxpy")))
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from case_families import each
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyomo.core.expr.visitor import identify_variables
-from reference import assert_one_matrix, optimum
+from reference import optimum
 
 from opticoll.analysis.cli.main import main
 from opticoll.errors import BadInput
@@ -20,7 +20,7 @@ from opticoll.formulations.lumorph import rounds
 from opticoll.formulations.lumorph.collective_bounds import sum_bounds
 from opticoll.formulations.lumorph.route_sets import candidate_routes
 from opticoll.formulations.lumorph.transfer_sets import delivery_symmetries, sufficient_rounds
-from opticoll.formulations.model import NotApplicable, build_model
+from opticoll.formulations.model import NotApplicable
 from opticoll.formulations.rounds.collectives import COLLECTIVES
 from opticoll.formulations.rounds.round_schedule import direct
 from opticoll.instances import parse
@@ -55,22 +55,6 @@ def proven(spec, *, method="highs", form="cvxpy", **parameters):
     assert run.proof == "optimal", (spec, parameters, run.record["message"], run.objective, run.bound)
     assert run.record["bound_source"] == "relaxation"
     return run.objective
-
-
-@pytest.mark.parametrize(
-    "parameters",
-    [
-        {},
-        {"collective": "all-to-all", "paths": 1},
-        {"collective": "all-reduce", "rmax": 3},
-        {"collective": "broadcast", "root": 2, "wavelengths": "fixed"},
-        {"rmin": 2, "rmax": 3, "symmetry": "false"},
-        {"routes": "algorithm-2", "collective": "scatter"},
-    ],
-)
-def test_every_build_is_the_same_matrix(parameters):
-    data = prepared("lightpath:2x2,lasers=2", **parameters)
-    assert_one_matrix(*(compile_model(build_model(data, form)) for form in ("pyomo", "cvxpy")))
 
 
 def test_constraints_read_as_in_the_paper():

@@ -12,6 +12,7 @@ PROBLEMS = Problems(
         ("star:4", {"paths": "shortest"}),
         ("hypercube:3", {"paths": "k", "k": "3"}),
         ("ring:5+scale=2.5", {"paths": "all", "lmax": "3"}),
+        ("hypercube:2+host=1.5", {"paths": "disjoint"}),
     ],
     optimum=Optimum("ring:5", {"paths": "all"}, by="column-generation"),
     kinds=[("ring:4", {}, ()), ("ring:4", {"paths": "all"}, ("path_arcs",))],
