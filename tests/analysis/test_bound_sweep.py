@@ -131,9 +131,8 @@ def test_copies_are_kept_apart_where_their_optima_may_differ():
 
 @pytest.mark.parametrize("returned", ["3", True, np.True_, 1j, np.ones(2), 10**400])
 def test_what_a_bound_returns_must_be_a_number(returned):
-    with pytest.raises(BadInput, match=r"returned .{1,60}; return a number, or None") as refused:
+    with pytest.raises(BadInput, match=r"returned .{1,60}; return a number, or None"):
         sweep("alltoall.master", lambda _instance: returned, ["ring:4"], on="T")
-    assert "\n" not in str(refused.value)
 
 
 def test_functions_of_the_data_and_errors_are_rows(bounds, private_store, capsys):

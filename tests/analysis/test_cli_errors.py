@@ -11,6 +11,7 @@ from case_families import each
 
 from opticoll.analysis.cli.main import main
 from opticoll.analysis.store import Store
+from opticoll.errors import BadInput
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -228,6 +229,11 @@ class Interrupting(importlib.abc.MetaPathFinder):
 sys.meta_path.insert(0, Interrupting())
 sys.exit(program())
 """
+
+
+def test_a_message_is_one_line_whatever_it_quotes() -> None:
+    error = BadInput("no file 'a\nb\r\nc'", option="over", value="x\ny", remedy={"demand": "u\nv"})
+    assert str(error) == r"over='x\ny': no file 'a b c' demand='u\nv'"
 
 
 @pytest.mark.parametrize("module", ["opticoll.analysis.cli.main", "numpy"])

@@ -65,7 +65,7 @@ def test_a_store_that_is_named_and_missing_is_refused(command, monkeypatch, tmp_
         oc.Store().sql()
 
 
-def test_arrays_that_are_missing_are_answered_in_one_line():
+def test_arrays_that_are_missing_are_answered():
     linear, integer = oc.solve("alltoall.master", "ring:4"), oc.solve("alltoall.min-congestion", "ring:4")
     x = cp.Variable(name="x")
     none = oc.solve(cp.Problem(cp.Minimize(x), [x >= 1, x <= 0]))
@@ -75,9 +75,8 @@ def test_arrays_that_are_missing_are_answered_in_one_line():
         (integer.duals, "capacity", "there are no duals"),
         (none.values, "x", "there are no values"),
     ]:
-        with pytest.raises(BadInput, match=re.escape(said)) as error:
+        with pytest.raises(BadInput, match=re.escape(said)):
             of[name]
-        assert "\n" not in str(error.value)
 
 
 def test_hints_name_commands_and_options_that_exist():

@@ -67,9 +67,8 @@ def test_endless_studies_are_refused_at_once(text: str, message: str, tmp_path: 
     given = text if "instances" in text else text + 'instances = ["ring:3"]\n'
     (tmp_path / "s.toml").write_text(head + given)
     before = time.process_time()
-    with pytest.raises(BadInput, match=message) as caught:
+    with pytest.raises(BadInput, match=message):
         study_file.load(tmp_path / "s.toml")
-    assert "\n" not in str(caught.value)
     assert time.process_time() - before < 60
 
 

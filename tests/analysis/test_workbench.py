@@ -345,12 +345,11 @@ def test_a_changed_file_fails_its_check(tmp_path):
     [{"record": 3}, {"record": {"time": {"solve_s": "x"}}}, {"formulation": 1}, {"settings": []}, {"values": {}}],
     ids=str,
 )
-def test_malformed_files_are_refused_in_one_line(tmp_path, change):
+def test_malformed_files_are_refused(tmp_path, change):
     path = oc.solve("alltoall.master", "ring:3").save(tmp_path / "s.json")
     path.write_text(json.dumps(json.loads(path.read_text(encoding="utf-8")) | change), encoding="utf-8")
-    with pytest.raises(BadFile) as raised:
+    with pytest.raises(BadFile):
         oc.load(path)
-    assert "\n" not in str(raised.value)
 
 
 def test_files_that_cannot_be_written(solved, tmp_path):

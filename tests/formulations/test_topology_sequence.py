@@ -632,10 +632,9 @@ def test_bounds_with_racks_and_start_up_hold_for_random_sequences(seed):
         ("servers:n=300,degree=2", {"configurations": 2, "method": "sequence-search"}, "lists 2 x 300.3 flows"),
     ],
 )
-def test_other_problems_are_refused_in_one_line(instance, settings, message):
-    with pytest.raises(BadInput, match=message) as refusal:
+def test_other_problems_are_refused(instance, settings, message):
+    with pytest.raises(BadInput, match=message):
         oc.solve(NAME, instance, **settings)
-    assert "\n" not in str(refusal.value)
 
 
 @pytest.mark.parametrize("settings", [{"degree": 1, "K": 1}, {"degree": 1, "K": 2, "n": 5}])

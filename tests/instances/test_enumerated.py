@@ -65,7 +65,6 @@ def test_bad_digraphs_are_refused(spec, message):
     with pytest.raises(BadInput) as caught:
         parse(spec)
     assert message in str(caught.value)
-    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(

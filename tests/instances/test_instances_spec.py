@@ -252,7 +252,6 @@ def test_arguments_out_of_range(spec, expected):
     with pytest.raises(BadInput) as caught:
         parse(spec)
     assert expected in str(caught.value)
-    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(

@@ -202,10 +202,9 @@ def mixed(attributes):
         (parse("ring:4"), {"capacity": 2}, "capacity="),
     ],
 )
-def test_objects_that_are_not_topologies_are_refused_in_one_line(obj, options, word):
-    with pytest.raises(BadInput, match=word) as caught:
+def test_objects_that_are_not_topologies_are_refused(obj, options, word):
+    with pytest.raises(BadInput, match=word):
         oc.topology(obj, **options)
-    assert "\n" not in str(caught.value)
 
 
 def test_a_spec_is_read_too():
@@ -215,9 +214,8 @@ def test_a_spec_is_read_too():
 
 
 def test_the_spec_of_an_object_says_that_it_is_not_parsed():
-    with pytest.raises(BadInput, match="save_topology") as caught:
+    with pytest.raises(BadInput, match="save_topology"):
         parse(oc.topology(TRIANGLE).spec)
-    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("suffix", [".json", ".graphml", ".csv", ".txt"])
@@ -268,9 +266,8 @@ def test_capacities_of_graph_files_are_used_or_asked_about(tmp_path, suffix):
     write(directed_graph("bandwidth"))
     assert sorted(parse(f"file:{path}").capacity) == [1.0, 2.0, 3.0]
     write(directed_graph("weight"))
-    with pytest.raises(BadInput, match="capacity=weight") as caught:
+    with pytest.raises(BadInput, match="capacity=weight"):
         parse(f"file:{path}")
-    assert "\n" not in str(caught.value)
     chosen = parse(f"file:{path},capacity=weight")
     assert sorted(chosen.capacity) == [1.0, 2.0, 3.0]
     assert parse(chosen.spec) == chosen
@@ -335,9 +332,8 @@ def test_files_of_numpy_are_matrices(tmp_path, kind, order):
 )
 def test_other_files_of_numpy_are_refused(tmp_path, array, reason):
     np.save(tmp_path / "net.npy", array)
-    with pytest.raises(BadInput, match=reason) as refused:
+    with pytest.raises(BadInput, match=reason):
         parse(f"file:{tmp_path / 'net.npy'}")
-    assert "\n" not in str(refused.value)
 
 
 def test_damaged_files_of_numpy_are_refused(tmp_path):

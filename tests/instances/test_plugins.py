@@ -302,12 +302,11 @@ BAD = {
 
 
 @pytest.mark.parametrize("case", BAD)
-def test_a_bad_file_is_refused_in_one_line(case, tmp_path):
+def test_a_bad_file_is_refused(case, tmp_path):
     text, message = BAD[case]
     with pytest.raises(BadInput, match=message) as refused:
         oc.load_plugin(write(tmp_path, "mine.py", text))
     assert str(tmp_path / "mine.py") in str(refused.value)
-    assert "\n" not in str(refused.value)
     assert not plugins.digests()
 
 

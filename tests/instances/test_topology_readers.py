@@ -685,7 +685,6 @@ def test_what_is_refused_names_the_place_and_the_remedy(tmp_path, text, suffix, 
         parse(f"file:{path}{options}")
     assert message in str(caught.value)
     assert path.name in str(caught.value)
-    assert "\n" not in str(caught.value)
 
 
 def test_switches_among_the_nodes_of_a_graph_are_asked_about():
@@ -739,9 +738,8 @@ def test_switches_are_asked_about_at_both_doors(switch, tmp_path):
     numbered = nx.relabel_nodes(graph, {name: i for i, name in enumerate(graph)})
     nx.set_node_attributes(numbered, dict(enumerate(graph)), "name")
     for one in (graph, numbered):
-        with pytest.raises(BadInput, match=r"1 of 5 vertices .*give oc.topology ranks=\[...\] or switches=") as refused:
+        with pytest.raises(BadInput, match=r"1 of 5 vertices .*give oc.topology ranks=\[...\] or switches="):
             oc.topology(one)
-        assert "\n" not in str(refused.value)
         assert oc.topology(one, switches=[switch]).ranks == oc.topology(one, ranks="gpu*").ranks == tuple(hosts)
         assert oc.topology(one, ranks="*", capacity="capacity").num_ranks == 5
     with pytest.raises(BadFile, match=r"1 of 5 vertices have .*ranks=PATTERN .*switches=PATTERN"):

@@ -159,10 +159,9 @@ def test_relabelling_moves_traffic_along(order):
         ("traffic=ncf,parallel=hybrid,shards=3", "does not use shards"),
     ],
 )
-def test_bad_jobs_are_refused_in_one_line(spec, expected):
-    with pytest.raises(BadInput, match=expected) as caught:
+def test_bad_jobs_are_refused(spec, expected):
+    with pytest.raises(BadInput, match=expected):
         parse(f"servers:n=12,degree=4,{spec}")
-    assert "\n" not in str(caught.value)
 
 
 def test_unknown_models_and_bad_groups_are_refused():

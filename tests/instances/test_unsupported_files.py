@@ -163,7 +163,6 @@ def test_an_output_of_another_tool_is_refused_by_name(name: str, tmp_path: Path,
     path.write_text(text)
     with pytest.raises(BadFile, match=message) as refused:
         read_topology(path)
-    assert "\n" not in str(refused.value)
     assert main(["bounds", f"file:{path}"]) == 2
     assert capfd.readouterr().err.strip().endswith(str(refused.value))
 

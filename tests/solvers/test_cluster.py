@@ -360,12 +360,10 @@ def test_workers_with_other_code_are_refused_at_the_start_and_when_they_join(els
             cluster.worker("--no-nanny", "--name", "stranger", places=(elsewhere,))
             cluster.until(lambda: executor.jobs == 2)
 
-        with pytest.raises(OtherCode, match=message) as joined:
+        with pytest.raises(OtherCode, match=message):
             list(executor.map_unordered(abs, items()))
-        with pytest.raises(OtherCode, match=message) as started:
+        with pytest.raises(OtherCode, match=message):
             DaskCluster(cluster.address)
-    for refusal in (joined, started):
-        assert "\n" not in str(refusal.value)
 
 
 def test_a_worker_compares_the_code_before_it_runs_a_job(both: Machines) -> None:

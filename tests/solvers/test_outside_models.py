@@ -182,14 +182,13 @@ def test_a_model_without_a_best_solution_is_proven_unbounded(name, optima):
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_is_not_supported_is_named_in_one_line(name, capfd):
+def test_what_is_not_supported_is_named(name, capfd):
     build, pattern = REFUSED[name]
     form = type(build()).__module__.partition(".")[0]
     capfd.readouterr()
-    with pytest.raises(ModelError, match=pattern) as refusal:
+    with pytest.raises(ModelError, match=pattern):
         compile_model(build())
     assert capfd.readouterr().err == ""
-    assert "\n" not in str(refusal.value)
     with pytest.raises(ModelError, match=f"formulation 'own.outside': .*({pattern})"):
         oc.solve(formulation(form, build, compile=False), "path:2")
 

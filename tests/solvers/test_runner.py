@@ -269,10 +269,9 @@ def test_a_topology_made_in_python_needs_no_spec():
         ),
     ],
 )
-def test_what_can_be_refused_is_refused_in_one_line(task, error, word):
+def test_what_can_be_refused_is_refused(task, error, word):
     with pytest.raises(error, match=word) as caught:
         solve.solve(Task(**{"formulation": "alltoall.master", "instance": "ring:8", **task}))
-    assert "\n" not in str(caught.value)
     assert caught.value.exit_status == 2
 
 
@@ -429,9 +428,8 @@ def test_a_corrupted_solution_is_rejected_with_its_reason(document, tmp_path):
 def test_malformed_documents_are_refused(document, tmp_path, change):
     broken = json.loads(json.dumps(document))
     change(broken)
-    with pytest.raises(BadInput) as caught:
+    with pytest.raises(BadInput):
         checked(broken, tmp_path)
-    assert "\n" not in str(caught.value)
 
 
 def test_files_that_are_not_documents_are_refused(tmp_path):

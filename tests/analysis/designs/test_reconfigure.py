@@ -126,10 +126,9 @@ def test_an_interrupted_search_keeps_what_is_known(monkeypatch):
         ({"degree": 8}, "from 1 to n - 1 ports"),
     ],
 )
-def test_other_questions_are_refused_in_one_line(settings, message):
-    with pytest.raises(BadInput, match=message) as refusal:
+def test_other_questions_are_refused(settings, message):
+    with pytest.raises(BadInput, match=message):
         oc.reconfigure(**{"n": 8, "degree": 2, "delay": 1.0, **settings})
-    assert "\n" not in str(refusal.value)
 
 
 @pytest.mark.parametrize(

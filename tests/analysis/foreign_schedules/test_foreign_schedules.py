@@ -184,12 +184,11 @@ def test_wrong_schedules_are_refused_with_the_reason(tmp_path, content, topology
         (_trees().replace("</Algo>", ""), "not well-formed XML"),
     ],
 )
-def test_malformed_files_are_refused_in_one_line(tmp_path, content, message):
+def test_malformed_files_are_refused(tmp_path, content, message):
     topology = _named_star() if isinstance(content, str) else STAR
     with pytest.raises(BadFile) as caught:
         executed(tmp_path, content, topology, "allgather")
     assert message in str(caught.value)
-    assert "\n" not in str(caught.value)
 
 
 def test_check_reads_them(tmp_path):

@@ -246,9 +246,8 @@ def test_queries_only_read(store: Store, sql: str, tmp_path: Path) -> None:
     secret_frame = pd.DataFrame({"a": [1]})
     store.save(make_run())
     before = sorted(p for p in tmp_path.rglob("*"))
-    with pytest.raises(BadInput) as caught:
+    with pytest.raises(BadInput):
         store.sql(sql.replace("PLACE", str(tmp_path)))
-    assert "\n" not in str(caught.value)
     assert sorted(p for p in tmp_path.rglob("*")) == before
     assert len(secret_frame) == 1
 

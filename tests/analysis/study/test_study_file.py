@@ -142,7 +142,6 @@ def test_refused(tmp_path: Path, change: str, message: str) -> None:
     with pytest.raises(BadInput, match=r"t\.toml") as caught:
         read(tmp_path, top + table)
     assert message in str(caught.value)
-    assert "\n" not in str(caught.value)
 
 
 def test_a_misspelt_setting_is_refused(tmp_path: Path) -> None:

@@ -193,9 +193,8 @@ def test_sizes_are_as_the_docstrings_say(spec):
     ],
 )
 def test_instances_that_have_no_all_to_all_are_refused(prepare, spec, word):
-    with pytest.raises(NotApplicable, match=word) as caught:
+    with pytest.raises(NotApplicable, match=word):
         prepare(parse(spec) if isinstance(spec, str) else spec)
-    assert "\n" not in str(caught.value)
 
 
 def test_a_child_of_no_rank_is_refused():

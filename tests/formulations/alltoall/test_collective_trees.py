@@ -343,10 +343,9 @@ def test_a_contribution_counts_once(tmp_path):
         {"kind": "moves", "collective": "allgather", "chunks": 1, "steps": [[[[0, 9], 0, 0, "copy"]]]},
     ],
 )
-def test_malformed_documents_are_refused_in_one_line(document, tmp_path):
-    with pytest.raises(BadFile) as caught:
+def test_malformed_documents_are_refused(document, tmp_path):
+    with pytest.raises(BadFile):
         read_schedule({"format": "opticoll-schedule/1", **document}, tmp_path / "x.json", parse("ring:4"))
-    assert "\n" not in str(caught.value)
 
 
 def test_the_root_is_that_of_the_file(tmp_path):

@@ -290,10 +290,9 @@ def test_mcf_extp_requires_all_paths():
         ({"path": "all"}, "paths"),
     ],
 )
-def test_bad_path_sets_are_refused_in_one_line(settings, word):
+def test_bad_path_sets_are_refused(settings, word):
     with pytest.raises(BadInput, match=word) as caught:
         solve.solve(Task(NAME, "ring:8", settings=settings))
-    assert "\n" not in str(caught.value)
     assert caught.value.exit_status == 2
 
 

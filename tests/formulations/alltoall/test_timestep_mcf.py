@@ -232,9 +232,8 @@ def test_the_unrolled_graph():
     ],
 )
 def test_refusals(parameters, word):
-    with pytest.raises(NotApplicable, match=word) as caught:
+    with pytest.raises(NotApplicable, match=word):
         model.StepFlow.prepare(parse("hypercube:3"), parameters)
-    assert "\n" not in str(caught.value)
 
 
 # relays ---------------------------------------------------------------------------------------------------------

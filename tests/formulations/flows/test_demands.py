@@ -255,9 +255,8 @@ def test_auto_counts_only_the_symmetry_that_is_left():
     ],
 )
 def test_other_formulations_say_that_they_take_no_demand(name, method):
-    with pytest.raises(BadOption, match="no setting 'demand'") as caught:
+    with pytest.raises(BadOption, match="no setting 'demand'"):
         make_plan(Task(name, "ring:4", method, settings={"demand": "random:1"}))
-    assert "\n" not in str(caught.value)
 
 
 def test_decompositions_still_take_the_uniform_master():
@@ -451,12 +450,11 @@ def test_demand_files(tmp_path, suffix, text):
         (".json", "[[0,1,[1]],[1,0,1],[1,1,0]]", r"demand\[0\]\[2\]"),
     ],
 )
-def test_bad_demand_files_are_refused_in_one_line(tmp_path, suffix, text, word):
+def test_bad_demand_files_are_refused(tmp_path, suffix, text, word):
     path = tmp_path / f"demand{suffix}"
     path.write_text(text)
-    with pytest.raises(BadFile, match=word) as caught:
+    with pytest.raises(BadFile, match=word):
         solve.solve(Task(NAME, "ring:3", settings={"demand": f"file:{path}"}))
-    assert "\n" not in str(caught.value)
 
 
 def test_files_that_cannot_be_read_are_refused(tmp_path, monkeypatch):
@@ -498,9 +496,8 @@ def test_files_that_cannot_be_read_are_refused(tmp_path, monkeypatch):
     ],
 )
 def test_unknown_demands_are_refused(text):
-    with pytest.raises(BadInput) as caught:
+    with pytest.raises(BadInput):
         make_plan(Task(NAME, "ring:4", settings={"demand": text}))
-    assert "\n" not in str(caught.value)
 
 
 def test_one_spelling_makes_one_key_and_a_changed_file_another(tmp_path):

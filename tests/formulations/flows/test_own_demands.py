@@ -218,9 +218,8 @@ def test_children_split_what_the_master_sends():
         run = solve.solve(Task("alltoall.child", "ring:6", "highs", settings={"demand": demand, "source": source}))
         assert run.verified
         assert run.objective >= master.objective * (1 - 1e-6)
-    with pytest.raises(BadInput, match="source=0 sends nothing") as caught:
+    with pytest.raises(BadInput, match="source=0 sends nothing"):
         make_plan(Task("alltoall.child", "ring:6", settings={"demand": demand}))
-    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -427,10 +426,9 @@ def test_labels_come_before_rank_numbers_and_switches_are_no_ranks():
         ("matrix:0123456789abcdef", "Python session"),
     ],
 )
-def test_invalid_demand_data_are_refused_in_one_line(demand, word):
-    with pytest.raises(BadInput, match=word) as caught:
+def test_invalid_demand_data_are_refused(demand, word):
+    with pytest.raises(BadInput, match=word):
         make_plan(Task("alltoall.master", network(), settings={"demand": demand}))
-    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -457,12 +455,11 @@ def test_invalid_demand_data_are_refused_in_one_line(demand, word):
         (",a,b\na,0,1MB\nb,2,0\n", "line 3, column 1: amount 2 has no unit"),
     ],
 )
-def test_bad_lists_of_pairs_are_refused_in_one_line(tmp_path, text, word):
+def test_bad_lists_of_pairs_are_refused(tmp_path, text, word):
     path = tmp_path / "traffic.csv"
     path.write_text(text)
-    with pytest.raises(BadInput, match=word) as caught:
+    with pytest.raises(BadInput, match=word):
         make_plan(Task("alltoall.master", network(), settings={"demand": f"file:{path}"}))
-    assert "\n" not in str(caught.value)
 
 
 def test_a_json_demand_with_other_keys_is_refused(tmp_path):
@@ -504,9 +501,8 @@ def test_bounds_take_demands_ranges_and_objects(tmp_path):
     stated = CliRunner().invoke(cli, ["bounds", "ring:4", "--set", f"demand=file:{path}"])
     assert stated.exit_code == 0
     assert "sweep-cut" in stated.output
-    with pytest.raises(BadInput, match="must be a pair") as caught:
+    with pytest.raises(BadInput, match="must be a pair"):
         instance_bounds(topology, demand={"ab": 1.0})
-    assert "\n" not in str(caught.value)
     for words, reason in ((["ring:4", "--set", "steps=3"], "no parameter 'steps'"), (["ring:{4"], "braces")):
         refused = CliRunner().invoke(cli, ["bounds", *words])
         assert isinstance(refused.exception, BadInput)
@@ -639,9 +635,8 @@ def test_changed_schedules_of_a_demand_are_refused(tmp_path):
     assert reason(lambda d: d["demand"][0].__setitem__(2, 9.0)) == "demand"
     for bad in ([[0, 0, 1.0]], [[0, 1, 0]], [[0, 1, 1.0], [0, 1, 1.0]], [[0, 9, 1.0]], [[0, 1]], 3, [[0, 1, True]]):
         changed = {**document, "demand": bad}
-        with pytest.raises(BadInput, match=r"demand|vertex 9") as caught:
+        with pytest.raises(BadInput, match=r"demand|vertex 9"):
             read_schedule(changed, tmp_path / "s.json", topology)
-        assert "\n" not in str(caught.value)
 
 
 # studies --------------------------------------------------------------------------------------------------------

@@ -122,7 +122,6 @@ def test_disjoint_sets_are_largest_disjoint_and_shortest(spec):
 def test_too_many_paths_are_refused_with_their_count(spec, rule, count):
     with pytest.raises(NotApplicable, match=count) as caught:
         build_path_set(parse(spec), rule, "alltoall.path-mcf")
-    assert "\n" not in str(caught.value)
     assert f"{MOST_PATHS:,}" in str(caught.value)
     assert "lmax" in str(caught.value)
 

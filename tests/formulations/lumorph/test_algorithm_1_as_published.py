@@ -190,7 +190,6 @@ def test_the_code_cannot_send_chunks_whose_holders_do_not_require_them(collectiv
         ({"program": "printed", "rmin": 9}, "rmin=9"),
     ],
 )
-def test_bad_settings_are_refused_in_one_line(parameters, word):
-    with pytest.raises(BadInput, match=word) as refused:
+def test_bad_settings_are_refused(parameters, word):
+    with pytest.raises(BadInput, match=word):
         assert prepared("lightpath:2x2", **parameters).programs
-    assert "\n" not in str(refused.value)

@@ -372,10 +372,9 @@ def test_an_rmin_that_a_schedule_undercuts_proves_nothing(parameters):
         ("servers:n=4,degree=2,traffic=alltoall", {}, "topology"),
     ],
 )
-def test_bad_tasks_are_refused_in_one_line(spec, parameters, word):
-    with pytest.raises(BadInput, match=word) as refused:
+def test_bad_tasks_are_refused(spec, parameters, word):
+    with pytest.raises(BadInput, match=word):
         assert prepared(spec, **parameters).programs[0].columns
-    assert "\n" not in str(refused.value)
 
 
 @pytest.mark.parametrize(

@@ -457,12 +457,11 @@ def test_a_changed_file_is_another_task(tmp_path):
         (".json", '[{"0": 1}]', "not a pair"),
     ],
 )
-def test_bad_circuit_files_are_refused_in_one_line(tmp_path, suffix, text, word):
+def test_bad_circuit_files_are_refused(tmp_path, suffix, text, word):
     path = tmp_path / f"circuits{suffix}"
     path.write_text(text)
-    with pytest.raises(BadFile, match=word) as caught:
+    with pytest.raises(BadFile, match=word):
         solve.solve(Task(NAME, "lightpath:2x3", settings={"circuits": f"file:{path}"}))
-    assert "\n" not in str(caught.value)
 
 
 def test_files_that_cannot_be_read_are_refused(tmp_path, monkeypatch):
@@ -499,10 +498,9 @@ def test_files_that_cannot_be_read_are_refused(tmp_path, monkeypatch):
         ("servers:n=4,degree=2,traffic=alltoall", {}, "not a topology"),
     ],
 )
-def test_bad_tasks_are_refused_in_one_line(spec, settings_, word):
-    with pytest.raises(BadInput, match=word) as caught:
+def test_bad_tasks_are_refused(spec, settings_, word):
+    with pytest.raises(BadInput, match=word):
         solve.solve(Task(NAME, spec, settings=settings_))
-    assert "\n" not in str(caught.value)
 
 
 def test_what_is_too_large_or_does_not_fit_is_refused():

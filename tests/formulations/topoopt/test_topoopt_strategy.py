@@ -265,10 +265,9 @@ def test_methods_end_to_end(method):
         ("servers:n=128,degree=2,traffic=resnet50", {"operators": "measured"}, "none of resnet50"),
     ],
 )
-def test_bad_input_is_refused_in_one_line(spec, given, message):
-    with pytest.raises(BadInput, match=message) as refused:
+def test_bad_input_is_refused(spec, given, message):
+    with pytest.raises(BadInput, match=message):
         strategy.Plane.prepare(parse(spec), given)
-    assert "\n" not in str(refused.value)
 
 
 def test_it_is_registered_with_its_exact_method():

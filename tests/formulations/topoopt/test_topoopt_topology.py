@@ -586,10 +586,9 @@ def test_limits_of_the_parameters_are_checked():
         ("servers:n=4,degree=2", {"parallel": -1}, "parallel"),
     ],
 )
-def test_bad_input_is_refused_in_one_line(spec, given, message):
-    with pytest.raises(BadInput, match=message) as refused:
+def test_bad_input_is_refused(spec, given, message):
+    with pytest.raises(BadInput, match=message):
         topology.Wiring.prepare(parse(spec), given)
-    assert "\n" not in str(refused.value)
 
 
 @pytest.mark.parametrize("matrix", ["0,1\n-1,0\n", "0,nan\n1,0\n", "0,1,2\n1,0,2\n", "1,1\n1,0\n"])

@@ -539,9 +539,8 @@ def test_malformed_json_is_refused(change, tmp_path):
     _, document = links("ring:4")
     path = tmp_path / "x.json"
     path.write_text(json.dumps({**document, **change}))
-    with pytest.raises(BadFile) as caught:
+    with pytest.raises(BadFile):
         check("alltoall.master", "ring:4", path)
-    assert "\n" not in str(caught.value)
 
 
 def test_schedules_belong_to_topologies_and_alltoall(tmp_path):

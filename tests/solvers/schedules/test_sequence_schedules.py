@@ -250,16 +250,15 @@ def test_other_problems_refuse_the_schedule(tmp_path):
         (("configurations", 0, "transfers", 0), [[0, 1], 10**6, 0, 1], r"transfers\[0\]: the document has 72 chunks"),
     ],
 )
-def test_malformed_schedules_are_refused_in_one_line(where, value, message):
+def test_malformed_schedules_are_refused(where, value, message):
     result = solved("pass")
     document = document_of(result)
     place = document
     for key in where[:-1]:
         place = place[key]
     place[where[-1]] = value
-    with pytest.raises(BadInput, match=message) as refusal:
+    with pytest.raises(BadInput, match=message):
         executed(result, document)
-    assert "\n" not in str(refusal.value)
 
 
 @each(("value", "reason"), [([[0, 1, 0], 0, 0, 1], "no-route"), ([[0, 0], 0, 0, 1], "no-route")])

@@ -124,6 +124,5 @@ def test_a_phase_routes_every_demand_once_and_fills_no_arc_at_once():
 
 @pytest.mark.parametrize("epsilon", [0, 1, -0.5, "nan"])
 def test_an_invalid_epsilon_is_refused(epsilon):
-    with pytest.raises(BadInput, match="epsilon") as caught:
+    with pytest.raises(BadInput, match="epsilon"):
         solve.solve(Task(NAME, "ring:4", "fptas", settings={"epsilon": epsilon}))
-    assert "\n" not in str(caught.value)

@@ -609,10 +609,9 @@ def test_divide_and_conquer_meets_the_bound_where_squares_share_the_lasers():
         ("lightpath:2x4,lasers=4", "ring", {"search_s": "-1"}, "search_s"),
     ],
 )
-def test_what_a_method_cannot_do_is_refused_in_one_line(spec, method, given_, word):
-    with pytest.raises(BadInput, match=word) as caught:
+def test_what_a_method_cannot_do_is_refused(spec, method, given_, word):
+    with pytest.raises(BadInput, match=word):
         answer(spec, method, **given_)
-    assert "\n" not in str(caught.value)
 
 
 def test_co_scheduled_all_reduces_come_from_a_file(tmp_path):
