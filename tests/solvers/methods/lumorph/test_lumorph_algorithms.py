@@ -528,15 +528,6 @@ def test_independent_sets_are_maximal_and_cover_every_call(seed, count):
             assert np.isin(groups[later], used).any()
 
 
-@pytest.mark.parametrize("seed", range(2))
-def test_random_co_schedules_pass_the_check(seed):
-    topology, limits = machine("lightpath:4x8,lasers=16,waveguides=2", None)
-    wanted = all_reduces(32, random_groups(32, 6, 2, 16, seed))
-    for algorithm in ("recursive", "ring", "double-binary-tree"):
-        pattern, _ = pattern_of(algorithm, wanted, topology, limits)
-        assert not any(violations(topology, wanted, limits, realised(topology, limits, pattern)).values())
-
-
 def test_unusable_groups_are_refused():
     for groups in ([[0]], [[0, 0]], [[0, 8]], []):
         with pytest.raises(BadInput, match=r"group|all-reduces"):
@@ -578,14 +569,6 @@ def test_methods_are_verified_and_never_below_the_bound(method):
         data, result = answer("lightpath:2x4,lasers=4,waveguides=2", method, collective=name)
         assert not any(data.residuals(result.values).values())
         assert data.objective(result.values) >= max(data.least)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("method", [*ALGORITHMS, "layer-to-layer"])
-def test_methods_are_solved_as_any(method):
-    record = solve(Task("lumorph.rounds", "lightpath:2x4,lasers=4,waveguides=2", method=method)).record
-    assert record["verified"]
-    assert record["objective"] >= record["bound"]
 
 
 def test_divide_and_conquer_meets_the_bound_where_squares_share_the_lasers():
