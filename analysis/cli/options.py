@@ -195,7 +195,7 @@ _SCHEDULE = (
         "--chunks",
         metavar="N[,N...]",
         help="Chunks per shard in the schedule: exactly N, or the best of several numbers "
-        "(default: a power of two up to 16, others up to 24 if those lose more than 1 %).",
+        "(default: a power of two up to 16, others up to 24 if those lose more than 1 %; up to 64 if links wait).",
     ),
     click.option(
         "--target",

@@ -20,7 +20,7 @@ import numpy as np
 from msgspec import Meta
 
 from opticoll.solvers.schedules.schedule_check import ScheduleCheck, refused
-from opticoll.solvers.schedules.shard_routes import Chunked, amounts_of, cut
+from opticoll.solvers.schedules.shard_routes import LOSSY, Chunked, amounts_of, cut
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -37,8 +37,8 @@ BUDGETS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48)
 LARGE_BUDGETS, LARGE = (1, 4), 200_000
 #: Classes into which chunks of equal urgency are divided at random.
 MIXED = 8
-#: Maximum number of chunks per shard when shards are unequal, so that large ones are pipelined.
-MOST_FINE = 24
+#: Maximum number of chunks per shard where fewer lose time because links wait for what others send.
+MOST_FINE = 64
 #: Maximum number of ways between two ranks, and of paths from a rank to forwarding vertices, that are followed.
 MOST_WAYS, MOST_PARTIAL = 8, 10_000
 #: Tolerance on the sum of the shares of a pair, which must be 1.
@@ -170,7 +170,8 @@ def schedule_routes(
     topology, routes
         The graph, and the shares of every commodity on its routes.
     chunks
-        Chunks per shard, see :func:`opticoll.solvers.schedules.shard_routes.cut`.
+        Chunks per shard, see :func:`opticoll.solvers.schedules.shard_routes.cut`. By default that number is doubled
+        while the schedule takes more than 1 % longer than the flow, up to :data:`MOST_FINE` chunks.
     alpha, beta
         Cost of a step, and of a shard on a link of capacity 1.
     budgets
@@ -179,16 +180,31 @@ def schedule_routes(
     chunked = cut(topology, routes, chunks)
     if chunked.routes.steps is not None:
         return _in_their_steps(topology, chunked)
-    divisions = [chunked]
-    if chunks is None and amounts_of(topology, chunked) is not None and 2 * chunked.chunks <= MOST_FINE:
-        times = MOST_FINE // chunked.chunks  # large amounts pipeline in more chunks
-        divisions.append(replace(chunked, carried=chunked.carried * times, chunks=chunked.chunks * times))
+    best = _scheduled(topology, chunked, alpha, beta, budgets)
+    finest = min(MOST_FINE // chunked.chunks, LARGE // max(_transfers(chunked), 1)) if chunks is None else 1
+    times = 2
+    while times <= finest and best.time(alpha, beta) > (1 + LOSSY) * beta * chunked.fluid_time:
+        finer = replace(chunked, carried=chunked.carried * times, chunks=chunked.chunks * times)
+        best = min(best, _scheduled(topology, finer, alpha, beta, budgets), key=lambda one: one.time(alpha, beta))
+        times *= 2
+    return best
+
+
+def _transfers(chunked: Chunked) -> int:
+    """Number of transfers: of every chunk on every arc of its route."""
+    return int(chunked.carried @ np.diff(chunked.routes.first))
+
+
+def _scheduled(
+    topology: Topology, chunked: Chunked, alpha: float, beta: float, budgets: Sequence[int | None] | None
+) -> LinkSchedule:
+    """The shortest list schedule of these chunks, of equally short ones that with the fewest steps."""
     best: tuple[float, int, LinkSchedule] | None = None
-    hops = int(chunked.carried @ np.diff(chunked.routes.first))
+    large = _transfers(chunked) > LARGE
     few = LARGE_BUDGETS if alpha == 0.0 else (*LARGE_BUDGETS, None)
-    tried = budgets or (few if hops > LARGE else (*BUDGETS, None))
-    for division, budget, shuffled in product(divisions, tried, (True,) if hops > LARGE else (False, True)):
-        schedule = _list_schedule(topology, division, budget, shuffled=shuffled)
+    tried = budgets or (few if large else (*BUDGETS, None))
+    for budget, shuffled in product(tried, (True,) if large else (False, True)):
+        schedule = _list_schedule(topology, chunked, budget, shuffled=shuffled)
         key = (schedule.time(alpha, beta), schedule.steps)
         if best is None or (key[0] < best[0] * (1 - 1e-9)) or (key[0] <= best[0] * (1 + 1e-9) and key[1] < best[1]):
             best = (*key, schedule)

@@ -116,3 +116,18 @@ def test_added_routes_are_shortest_paths_of_their_pairs(topology):
     shortest = nx.floyd_warshall_numpy(graph, nodelist=range(topology.n))
     known = {(r.source, r.target) for r in [*found, *added] if len(r.arcs) == shortest[r.source, r.target]}
     assert known == {(s, t) for s in topology.terminals.tolist() for t in topology.terminals.tolist() if s != t}
+
+
+@pytest.mark.parametrize("name", ["alltoall.link-mcf", "alltoall.path-mcf"])
+@pytest.mark.parametrize(("within", "between"), [(10, 3), (450, 50), (300, 25)])
+def test_links_of_a_small_cluster_wait_less_in_more_chunks(name, within, between):
+    """Two boxes of two GPUs: whole shards wait for each other on their way over fast and slow links."""
+    graph = nx.DiGraph()
+    for gpu in range(4):
+        for switch, capacity in ((f"box{gpu // 2}", within), ("network", between)):
+            graph.add_edge(f"gpu{gpu}", switch, capacity=capacity)
+            graph.add_edge(switch, f"gpu{gpu}", capacity=capacity)
+    result = oc.solve(name, oc.topology(graph, switches=["box0", "box1", "network"]))
+    whole, chosen = result.schedule(chunks=1), result.schedule()
+    assert chosen.check() is None
+    assert result.T * (1 - 1e-9) <= chosen.time <= min(whole.time, 1.02 * result.T)
