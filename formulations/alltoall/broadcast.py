@@ -79,15 +79,7 @@ class Broadcast(Formulation):
 
     @classmethod
     def _prepare(cls, instance: object, given: dict[str, Any]) -> Self:
-        """The problem on a topology.
-
-        Raises
-        ------
-        NotApplicable
-            If the instance is not a connected topology of at least two ranks.
-        BadInput
-            If the root is not one of its ranks.
-        """
+        """The problem on a topology."""
         topology = all_to_all_topology(instance, cls.name)
         root = given["root"]
         if not 0 <= root < topology.num_ranks:

@@ -65,7 +65,6 @@ class RoutedChannels(Formulation):
     name = "alltoall.channels"
     where = "App. D.1, its future work"
     example = "ring:5"
-    sense = "min"
     problem = "MILP"
     parameters = (
         *rule_parameters("k"),
@@ -127,14 +126,7 @@ class RoutedChannels(Formulation):
 
     @classmethod
     def _prepare(cls, instance: object, given: dict[str, Any]) -> Self:
-        """The problem on a topology.
-
-        Raises
-        ------
-        NotApplicable
-            If the instance is not a connected topology of at least two ranks, a pair has no path, or a parameter is
-            out of range.
-        """
+        """The problem on a topology."""
         layers, limit, chosen = (given.pop(name) for name in ("layers", "load", "objective"))
         return cls(path_flow.prepare_paths(cls.name, instance, given), layers, chosen, limit)
 

@@ -77,14 +77,7 @@ class Child(Formulation):
 
     @classmethod
     def _prepare(cls, instance: object, given: dict[str, Any], needed: Values | None = None) -> Self:
-        """The problem under ``needed``, the values of a solution of ``alltoall.master``.
-
-        Raises
-        ------
-        NotApplicable
-            If the instance is not a topology of at least two ranks with a path for every demand, or ``source`` is
-            not one of its ranks or sends nothing.
-        """
+        """The problem under ``needed``, the values of a solution of ``alltoall.master``."""
         topology, traffic = demanded_traffic(instance, given, cls.name)
         sends = np.asarray([True] * topology.num_ranks if traffic is None else traffic.any(axis=1))
         number = numbered_source(given["source"], topology, np.flatnonzero(sends), cls.name)

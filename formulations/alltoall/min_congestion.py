@@ -58,7 +58,6 @@ class ChosenPaths(Formulation):
 
     name = "alltoall.min-congestion"
     where = "(29)-(33)"
-    sense = "min"
     problem = "MILP"
     parameters = (
         *rule_parameters("disjoint"),

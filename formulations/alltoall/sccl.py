@@ -67,7 +67,6 @@ class ChunkSteps(Formulation):
 
     name = "alltoall.sccl"
     where = "sections 2.3, 6.3; SCCL, section 3"
-    sense = "min"
     problem = "MILP"
     parameters = (
         Parameter("chunks", int, default=1, help="number of equal chunks C per shard"),
@@ -99,14 +98,7 @@ class ChunkSteps(Formulation):
 
     @classmethod
     def _prepare(cls, instance: object, given: dict[str, Any]) -> Self:
-        """The data of the model.
-
-        Raises
-        ------
-        NotApplicable
-            If the instance is not a strongly connected topology of at least two ranks without switches, there are
-            fewer steps than its diameter, or the number of chunks is not in 1..64.
-        """
+        """The data of the model."""
         topology = all_to_all_topology(instance, cls.name)
         if topology.num_ranks < topology.n:
             msg = (

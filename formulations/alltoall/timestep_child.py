@@ -83,14 +83,7 @@ class StepChild(Formulation):
 
     @classmethod
     def _prepare(cls, instance: object, given: dict[str, Any], needed: Values | None = None) -> Self:
-        """The problem under ``needed``, the values of a solution of ``alltoall.timestep-mcf`` by source.
-
-        Raises
-        ------
-        NotApplicable
-            If the instance is not a topology of at least two ranks with a path for every demand, some demand has a
-            distance above the number of steps, or ``source`` is not one of its ranks or sends nothing.
-        """
+        """The problem under ``needed``, the values of a solution of ``alltoall.timestep-mcf`` by source."""
         chosen = given.pop("source")
         master = StepFlow.prepare(instance, {**given, **dict(cls.needs.settings)})
         topology, senders = master.topology, np.searchsorted(master.topology.terminals, master.groups.sources)

@@ -137,16 +137,7 @@ class StepFlow(Formulation):
 
     @classmethod
     def _prepare(cls, instance: object, given: dict[str, Any]) -> Self:
-        """The data of the model.
-
-        Raises
-        ------
-        NotApplicable
-            If the instance is not a topology of at least two ranks with a path for every demand, or some demand has a
-            distance above the number of steps.
-        BadInput
-            For a demand that cannot be read (:func:`opticoll.instances.demands.read_demand`).
-        """
+        """The data of the model."""
         topology, traffic = demanded_traffic(instance, given, cls.name)
         relays = given["relays"]
         between = step_hops(topology, holding(topology, relays))[0][np.ix_(topology.terminals, topology.terminals)]

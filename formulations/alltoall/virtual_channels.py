@@ -64,7 +64,6 @@ class LayeredRoutes(Formulation):
 
     name = "alltoall.virtual-channels"
     where = "App. D.1"
-    sense = "min"
     problem = "MILP"
     parameters = (
         Parameter("layers", int, default=4, help="layers (virtual channels) available", least=1),
@@ -118,14 +117,7 @@ class LayeredRoutes(Formulation):
 
     @classmethod
     def _prepare(cls, instance: object, given: dict[str, Any], needed: Values | None = None) -> Self:
-        """The problem for ``needed``, the values of a solution of ``alltoall.min-congestion``.
-
-        Raises
-        ------
-        NotApplicable
-            If the instance is not a connected topology of at least two ranks, there is no layer, or ``needed``
-            is not a routing.
-        """
+        """The problem for ``needed``, the values of a solution of ``alltoall.min-congestion``."""
         routing = ChosenPaths.prepare(instance, {}).routing
         layers = given["layers"]
         routes = None if needed is None else chosen_paths(routing, needed)

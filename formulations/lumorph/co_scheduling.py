@@ -53,7 +53,6 @@ class CallBatches(Formulation):
     name = NAME
     where = "appendix C"
     example = "training:random,gpus=8,calls=6,seed=3"
-    sense = "min"
     problem = "MILP"
     parameters = COSTS
     meaning = "time of all batches [us]"
@@ -84,13 +83,7 @@ class CallBatches(Formulation):
 
     @classmethod
     def _prepare(cls, instance: object, given: dict[str, Any]) -> Self:
-        """The data of the model.
-
-        Raises
-        ------
-        NotApplicable
-            For anything but a training iteration, or one without calls of more than one GPU, or with too many.
-        """
+        """The data of the model."""
         return cls(*timed_calls(instance, given, NAME))
 
     def sets(self) -> dict[str, Sequence[Any]]:

@@ -80,7 +80,6 @@ class ForwardedRounds(Formulation):
     name = NAME
     where = "section 4, appendix C"
     example = "lightpath:2x2,lasers=1,waveguides=1"
-    sense = "min"
     problem = "MILP"
     meaning = "rounds of circuits"
     parameters = PARAMETERS
@@ -176,13 +175,7 @@ class ForwardedRounds(Formulation):
 
     @classmethod
     def _prepare(cls, instance: object, given: dict[str, Any]) -> Self:
-        """The data of the model.
-
-        Raises
-        ------
-        NotApplicable
-            As for :func:`opticoll.formulations.lumorph.rounds.prepare`, and for collectives that sum.
-        """
+        """The data of the model."""
         plain, rmax, use_bounds = unphased_rounds.plain_rounds(cls, instance, given)
         if plain.collective.summing:
             msg = f"{NAME}: {plain.collective.name!r} sums and does not copy; use lumorph.rounds or lumorph.sum-rounds"

@@ -78,7 +78,6 @@ class StagedCalls(Formulation):
     name = NAME
     where = "appendix C"
     example = "training:random,gpus=8,calls=6,seed=3,stages=3"
-    sense = "min"
     problem = "MILP"
     parameters = (
         *COSTS,
@@ -150,14 +149,7 @@ class StagedCalls(Formulation):
 
     @classmethod
     def _prepare(cls, instance: object, given: dict[str, Any]) -> Self:
-        """The data of the model.
-
-        Raises
-        ------
-        NotApplicable
-            As for ``lumorph.co-scheduling``, for an iteration that does not state its stages, and for ``first=calls``
-            without ``overlap``.
-        """
+        """The data of the model."""
         member, time, call = timed_calls(instance, given, NAME)
         assert isinstance(instance, TrainingIteration)
         if not instance.stages:

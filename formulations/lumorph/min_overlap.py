@@ -102,7 +102,6 @@ class Overlap(Formulation):
     name = NAME
     where = "Algorithm 2, (10)-(16)"
     example = "lightpath:4x4"
-    sense = "min"
     problem = "MILP"
     parameters = (
         Parameter("circuits", CircuitSpec, default="permutation", help=FORMS),
@@ -144,16 +143,7 @@ class Overlap(Formulation):
 
     @classmethod
     def _prepare(cls, instance: object, given: dict[str, Any]) -> Self:
-        """The data of the model.
-
-        Raises
-        ------
-        BadInput
-            For a circuit list that cannot be read or does not fit the instance.
-        NotApplicable
-            If the instance is not a topology of at least two ranks, a circuit has no path, or the route rule allows
-            none.
-        """
+        """The data of the model."""
         if not isinstance(instance, Topology):
             msg = f"{NAME}: {getattr(instance, 'spec', instance)} is not a topology; use one, e.g. lightpath:4x4"
             raise NotApplicable(msg)

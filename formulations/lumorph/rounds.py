@@ -175,7 +175,6 @@ class RoundModel(Formulation):
     name = NAME
     where = "Algorithm 1, (1)-(9)"
     example = "lightpath:2x2,lasers=2,waveguides=1"
-    sense = "min"
     problem = "MILP"
     parameters = PARAMETERS
     meaning = "rounds of circuits"
@@ -277,15 +276,7 @@ class RoundModel(Formulation):
 
     @classmethod
     def _prepare(cls, instance: object, given: dict[str, Any]) -> Self:
-        """The data of the model.
-
-        Raises
-        ------
-        NotApplicable
-            If the instance is not a topology, has neither lasers nor WDM fibres, or has an unreachable receiver.
-        BadInput
-            For an invalid collective, or parameters out of range.
-        """
+        """The data of the model."""
         if not isinstance(instance, Topology):
             msg = f"{NAME}: needs a topology of tiles, such as lightpath:2x4,lasers=4, not {type(instance).__name__}"
             raise NotApplicable(msg)

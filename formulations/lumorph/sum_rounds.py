@@ -96,7 +96,6 @@ class SumModel(Formulation):
     name = NAME
     where = "Algorithm 1, section 3.2"
     example = "lightpath:2x2,lasers=2,waveguides=1"
-    sense = "min"
     problem = "MILP"
     meaning = "rounds of circuits"
     parameters = PARAMETERS
@@ -200,13 +199,7 @@ class SumModel(Formulation):
 
     @classmethod
     def _prepare(cls, instance: object, given: dict[str, Any]) -> Self:
-        """The data of the model.
-
-        Raises
-        ------
-        NotApplicable
-            As for :func:`opticoll.formulations.lumorph.rounds.prepare`, and for collectives that copy.
-        """
+        """The data of the model."""
         plain, rmax, use_bounds = unphased_rounds.plain_rounds(cls, instance, given)
         if not plain.collective.summing:
             msg = f"{NAME}: {plain.collective.name!r} copies and does not sum; use lumorph.rounds"

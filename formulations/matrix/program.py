@@ -88,13 +88,7 @@ class FileProgram(Formulation):
 
     @classmethod
     def _prepare(cls, instance: object, given: dict[str, Any]) -> Self:
-        """The problem of a program.
-
-        Raises
-        ------
-        NotApplicable
-            If the instance is not a program.
-        """
+        """The problem of a program."""
         if not isinstance(instance, MatrixProgram):
             spec = getattr(instance, "spec", type(instance).__name__)
             msg = f"{NAME}: needs a program in matrix form, mps:FILE, not {spec}"

@@ -56,7 +56,6 @@ class AllToAll(Formulation):
     where = "Lemma 1"
     performs = "all-to-all"
     example = "wdm-ring:n=8,wavelengths=4"
-    sense = "min"
     problem = "MILP"
     parameters = (
         Parameter("colours", int, default=0, help="number of available wavelengths; 0: Lemma 1's number", least=0),
@@ -113,13 +112,7 @@ class AllToAll(Formulation):
 
     @classmethod
     def _prepare(cls, instance: object, given: dict[str, Any]) -> Self:
-        """The data of the model.
-
-        Raises
-        ------
-        NotApplicable
-            For anything but an intact optical line or ring of at most ``MOST_NODES`` nodes, or a negative ``colours``.
-        """
+        """The data of the model."""
         fibres = whole_fibres(instance, NAME)
         if fibres.n > MOST_NODES:
             msg = f"{NAME}: {fibres.n} nodes have too many pairs to list; use at most {MOST_NODES}"

@@ -76,7 +76,6 @@ class TreeChoice(Formulation):
     where = "Theorems 1, 2"
     performs = "all-gather"
     example = "wdm-line:n=64,wavelengths=8"
-    sense = "min"
     problem = "MILP"
     parameters = (
         Parameter(
@@ -124,14 +123,7 @@ class TreeChoice(Formulation):
 
     @classmethod
     def _prepare(cls, instance: object, given: dict[str, Any]) -> Self:
-        """The data of the model.
-
-        Raises
-        ------
-        NotApplicable
-            For anything but an intact optical line or ring of at most ``MOST_NODES`` nodes, an impossible depth, or
-            data or a clock out of range.
-        """
+        """The data of the model."""
         fibres = whole_fibres(instance, NAME)
         fabric = fabric_of(fibres, given["count"])
         if fibres.n > MOST_NODES:

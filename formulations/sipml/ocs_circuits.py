@@ -61,7 +61,6 @@ class OcsCircuits(Formulation):
     name = NAME
     where = "section 3.3 (A.2)"
     example = "servers:n=9,degree=16,traffic=random,seed=1"
-    sense = "min"
     problem = "MILP"
     parameters = (
         Parameter("model", str, default="counts", help="circuits by pair, or by pair and switch", choices=MODELS),
@@ -110,15 +109,7 @@ class OcsCircuits(Formulation):
 
     @classmethod
     def _prepare(cls, instance: object, given: dict[str, Any]) -> Self:
-        """The data of the model.
-
-        Raises
-        ------
-        NotApplicable
-            For anything but a pool of servers.
-        BadInput
-            If there is no traffic, or the bandwidth is not positive.
-        """
+        """The data of the model."""
         if not isinstance(instance, ServerPool):
             spec = getattr(instance, "spec", type(instance).__name__)
             msg = f"{NAME}: needs servers with ports and traffic, servers:n=...,degree=...,traffic=..., not {spec}"

@@ -67,7 +67,6 @@ class Placement(Formulation):
     name = NAME
     where = "section 3.2, Algorithm 1"
     example = "op-graph:model=transformer,layers=4,parts=4"
-    sense = "min"
     problem = "MILP"
     parameters = (
         Parameter("k", int, default=4, help="GPUs per group (model parallel)"),
@@ -154,15 +153,7 @@ class Placement(Formulation):
 
     @classmethod
     def _prepare(cls, instance: object, given: dict[str, Any]) -> Self:
-        """The data of the model.
-
-        Raises
-        ------
-        NotApplicable
-            For anything but a computation graph; GPUs, degree, replicas, bandwidth or memory out of range; a degree
-            of 1 with replicas, which leaves no circuit for the group; more GPUs than sub-operations; too little total
-            memory.
-        """
+        """The data of the model."""
         if not isinstance(instance, OpGraph):
             spec = getattr(instance, "spec", type(instance).__name__)
             msg = f"{NAME}: needs a computation graph, op-graph:model=...,layers=...,parts=..., not {spec}"

@@ -99,7 +99,6 @@ class RingTraffic(Formulation):
     name = NAME
     where = "section 3.3 (A.1)"
     example = "wdm-ring:n=8,wavelengths=32"
-    sense = "min"
     problem = "MILP"
     parameters = (
         Parameter(
@@ -165,16 +164,7 @@ class RingTraffic(Formulation):
 
     @classmethod
     def _prepare(cls, instance: object, given: dict[str, Any]) -> Self:
-        """The data of the model.
-
-        Raises
-        ------
-        NotApplicable
-            For anything but an intact optical ring or a pool of at least 3 servers; for more than ``MOST_NODES``
-            nodes or ``MOST_WAVELENGTHS`` wavelengths.
-        BadInput
-            For unknown or empty traffic, or a bandwidth that is not positive.
-        """
+        """The data of the model."""
         count = given["wavelengths"]
         if isinstance(instance, ServerPool):
             if instance.n < 3:

@@ -112,13 +112,7 @@ class Design(Formulation):
 
     @classmethod
     def _prepare(cls, instance: object, given: dict[str, Any]) -> Design:
-        """Prepare the data of the model.
-
-        Raises
-        ------
-        NotApplicable
-            For anything but a server pool with uniform all-to-all traffic, a degree above n-1, or too many nodes.
-        """
+        """Prepare the data of the model."""
         if not isinstance(instance, ServerPool):
             msg = f"{NAME}: needs nodes with ports; write servers:n=8,degree=3,traffic=alltoall"
             raise NotApplicable(msg)

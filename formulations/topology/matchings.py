@@ -70,7 +70,6 @@ class TopologyMatchings(Formulation):
     name = NAME
     where = "ours, on the problem of arXiv 2603.07373"
     example = "servers:n=4,degree=2,traffic=alltoall"
-    sense = "min"
     problem = "MILP"
     parameters = (
         Parameter("switches", int, default=0, help="number of parallel switches; 0 for the ports of a node"),
@@ -118,15 +117,7 @@ class TopologyMatchings(Formulation):
 
     @classmethod
     def _prepare(cls, instance: object, given: dict[str, Any]) -> TopologyMatchings:
-        """Prepare the data of the model.
-
-        Raises
-        ------
-        NotApplicable
-            For anything but a server pool with uniform traffic, or parameters out of range.
-        BadInput
-            For a demand that cannot be read.
-        """
+        """Prepare the data of the model."""
         pool = pool_of_nodes(instance, NAME)
         return matchings_data(
             stated_demand(pool.n, given, NAME),

@@ -96,7 +96,6 @@ class TopologySequence(Formulation):
     name = NAME
     where = "ours"
     example = "servers:n=5,degree=2,traffic=alltoall"
-    sense = "min"
     problem = "MILP"
     parameters = (
         Parameter("configurations", int, default=2, help="number of configurations K; 0 to choose it, for a delay > 0"),
@@ -236,16 +235,7 @@ class TopologySequence(Formulation):
 
     @classmethod
     def _prepare(cls, instance: object, given: dict[str, Any]) -> TopologySequence:
-        """Prepare the data of the model.
-
-        Raises
-        ------
-        NotApplicable
-            For anything but a server pool with uniform traffic, parameters that exclude each other, or a start that
-            is no topology of the pool's nodes and ports.
-        BadInput
-            For a demand or a start that cannot be read.
-        """
+        """Prepare the data of the model."""
         pool = pool_of_nodes(instance, NAME)
         unit_s = shard_seconds(given["shard"], given["bandwidth"], NAME)
         delay, startup = (relative(given[name], unit_s, f"{NAME}: {name}") for name in ("delay", "startup"))

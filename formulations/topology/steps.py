@@ -64,7 +64,6 @@ class TopologySteps(Formulation):
     name = NAME
     where = "ours"
     example = "ring:8"
-    sense = "min"
     problem = "MILP"
     parameters = (
         Parameter("algorithm", str, default="recursive:2", help=FORMS),
@@ -108,15 +107,7 @@ class TopologySteps(Formulation):
 
     @classmethod
     def _prepare(cls, instance: object, given: dict[str, Any]) -> TopologySteps:
-        """Prepare the data of the model; ``times`` is the function that routes the steps.
-
-        Raises
-        ------
-        NotApplicable
-            For anything but a topology all of whose nodes are ranks, parameters out of range, or too many flows.
-        BadInput
-            For an algorithm that is unknown or does not fit the number of nodes.
-        """
+        """Prepare the data of the model; ``times`` is the function that routes the steps."""
         return cls(*timed_steps.prepared(NAME, instance, **given))
 
     @property

@@ -50,7 +50,6 @@ class FixedCircuits(Formulation):
     where = "section 5.5, figure 15"
     example = "servers:n=12,degree=4,traffic=dlrm"
     sense = "max"
-    problem = "LP"
     parameters = (
         Parameter(
             "circuits",
@@ -95,13 +94,7 @@ class FixedCircuits(Formulation):
 
     @classmethod
     def _prepare(cls, instance: object, given: dict[str, Any]) -> FixedCircuits:
-        """Prepare the data of the model; ``circuits`` is the function that makes the design with the given circuits.
-
-        Raises
-        ------
-        NotApplicable
-            For anything but a server pool with such traffic, of at most ``MOST_SERVERS`` servers.
-        """
+        """Prepare the data of the model; ``circuits`` is the function that makes the design with the given circuits."""
         pool = server_pool(instance, NAME)
         if pool.n > MOST_SERVERS:
             msg = f"{NAME}: {pool.n} servers have too many flows; use at most {MOST_SERVERS}"

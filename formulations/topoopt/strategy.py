@@ -71,7 +71,6 @@ class Plane(Formulation):
     name = NAME
     where = "sections 4.1, 5.4, Eq. (1)"
     example = "servers:n=12,degree=4,traffic=dlrm"
-    sense = "min"
     problem = "MILP"
     parameters = (
         Parameter("bandwidth", float, default=BANDWIDTH, help="bandwidth of an interface [bytes/s]", least=0),
@@ -127,15 +126,7 @@ class Plane(Formulation):
 
     @classmethod
     def _prepare(cls, instance: object, given: dict[str, Any]) -> Self:
-        """The data of the model.
-
-        Raises
-        ------
-        NotApplicable
-            For anything but a pool whose traffic is a training job, parameters out of range, or too little memory.
-        BadInput
-            If there are no measurements for ``operators=measured``.
-        """
+        """The data of the model."""
         pool = server_pool(instance, NAME)
         numbers, family = given, dict(pool.parameters)
         measured = numbers.pop("operators") == "measured"

@@ -89,7 +89,6 @@ class Wiring(Formulation):
     name = NAME
     where = "section 4, Algorithm 1"
     example = "servers:n=5,degree=2,traffic=random,seed=1"
-    sense = "min"
     problem = "MILP"
     variables: ClassVar = {
         "y": ("src", "dst", "copy"),
@@ -207,14 +206,7 @@ class Wiring(Formulation):
 
     @classmethod
     def _prepare(cls, instance: object, given: dict[str, Any]) -> Self:
-        """The data of the model.
-
-        Raises
-        ------
-        NotApplicable
-            For anything but a server pool with traffic, a negative ``parallel``, more ports than ``parallel`` allows to
-            use, or a choice of rings where nothing is all-reduced.
-        """
+        """The data of the model."""
         pool = server_pool(instance, NAME)
         parallel = given["parallel"]
         if not pool.groups:

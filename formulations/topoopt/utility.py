@@ -125,14 +125,7 @@ class CircuitUtility(Formulation):
 
     @classmethod
     def _prepare(cls, instance: object, given: dict[str, Any]) -> Self:
-        """The data of the model.
-
-        Raises
-        ------
-        NotApplicable
-            For anything but a pool of servers with traffic of the chosen kind, or ``traffic=direct`` where nothing is
-            all-reduced.
-        """
+        """The data of the model."""
         pool = server_pool(instance, NAME)
         demand = pool.traffic if given["traffic"] == "all" else pool.point_to_point
         if not demand.any():
