@@ -294,7 +294,7 @@ class Formulation:
         Whether data are counted in shards, so that a shard size gives bytes and, with a unit of capacity, seconds.
     variables, constraints
         What every dimension of a variable or a constraint counts: names of axes. Shapes, labels and positions in both
-        builds follow (:mod:`opticoll.formulations.builders`); for one of your own also link loads and routes
+        builds follow (:mod:`opticoll.formulations.builders`), as do link loads and routes that are not stated
         (:mod:`opticoll.formulations.declared_axes`).
     units
         The units of variables.
@@ -319,6 +319,8 @@ class Formulation:
         if "parameters" not in vars(cls) and "__init__" in vars(cls):
             cls.parameters = _parameters_of(cls)
         if is_own(cls) and cls.variables:
+            _check_axes(cls)
+        if isinstance(cls.variables, Mapping) and cls.variables:
             _follow_axes(cls)
         if is_own(cls) and cls.name:
             check_stated(cls)
@@ -499,7 +501,6 @@ def _follow_axes(cls: type[Formulation]) -> None:
     """Define what follows from the axes of variables, where the class does not define it itself."""
     from opticoll.formulations import declared_axes
 
-    _check_axes(cls)
     methods: dict[str, Any] = {"arrays": declared_axes.arrays}
     if any(declared_axes.ARC in along for along in cls.variables.values()):
         methods["links"] = declared_axes.links

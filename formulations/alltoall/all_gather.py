@@ -52,12 +52,14 @@ if TYPE_CHECKING:
 
     from opticoll.formulations.model import Values
     from opticoll.instances.topology import F64, I64, Topology
-    from opticoll.types import Settings
 
 
 @dataclass(frozen=True, eq=False)
 class AllGather(Formulation):
-    """The problem: a flow of one shard from every rank towards every other."""
+    """The problem: a flow of one shard from every rank towards every other.
+
+    ``ends`` are R, ``(N,)``, ``supply`` the shards of every vertex, ``(n,)``, ``most`` is N - 1.
+    """
 
     name = "alltoall.all-gather"
     where = "beyond the paper"
@@ -74,30 +76,18 @@ class AllGather(Formulation):
     arrays = shared.shared_arrays
     estimate = shared.shared_estimate
     derived = shared.longest_time
-
-    away: ClassVar = False
+    label_invariant = staticmethod(lambda parameters: True)
 
     topology: Topology
+    ends: I64
+    supply: F64
+    most: int
+    away: ClassVar = False
 
     @classmethod
     def _prepare(cls, instance: object, given: dict[str, Any]) -> Self:
         """The problem on a topology; errors as :func:`.concurrent_flow.all_to_all_topology`."""
-        return cls(all_to_all_topology(instance, cls.name))
-
-    @property
-    def ends(self) -> I64:
-        """R, ``(N,)``."""
-        return self.topology.terminals
-
-    @property
-    def supply(self) -> F64:
-        """Shards of every vertex, ``(n,)``."""
-        return np.isin(np.arange(self.topology.n), self.ends).astype(float)
-
-    @property
-    def most(self) -> int:
-        """N - 1."""
-        return self.ends.size - 1
+        return cls(*shared.between_all(all_to_all_topology(instance, cls.name)))
 
     def sets(self) -> dict[str, Axis]:
         """R."""
@@ -139,11 +129,6 @@ class AllGather(Formulation):
     def bounds(self) -> list[Bound]:
         """Bounds of the worst cut, which is the optimum, and of the arcs into one rank."""
         return shared.cut_bounds(self, "what enters the rank that gets least", "")
-
-    @classmethod
-    def label_invariant(cls, parameters: Settings) -> bool:
-        """Isomorphic topologies have the same optimum."""
-        return True
 
 
 FORMULATION = AllGather

@@ -36,7 +36,6 @@ import numpy as np
 
 from opticoll.errors import BadInput
 from opticoll.formulations.builders import Cvx, Pyo
-from opticoll.formulations.flows import shared_flows
 from opticoll.formulations.flows import shared_flows as shared
 from opticoll.formulations.flows.concurrent_flow import all_to_all_topology
 from opticoll.formulations.index import Index
@@ -52,7 +51,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Broadcast(Formulation):
-    """The problem: a flow of one shard from the root towards every other rank."""
+    """The problem: a flow of one shard from the root towards every other rank.
+
+    ``ends`` are R, ``(N-1,)``, ``supply`` the shards of every vertex, ``(n,)``.
+    """
 
     name = "alltoall.broadcast"
     where = "beyond the paper"
@@ -70,12 +72,14 @@ class Broadcast(Formulation):
     arrays = shared.shared_arrays
     estimate = shared.shared_estimate
     derived = shared.longest_time
-
-    most: ClassVar = 1
-    away: ClassVar = False
+    metrics = shared.root_metrics
 
     topology: Topology
     root: int
+    ends: I64
+    supply: F64
+    most: ClassVar = 1
+    away: ClassVar = False
 
     @classmethod
     def _prepare(cls, instance: object, given: dict[str, Any]) -> Self:
@@ -85,17 +89,8 @@ class Broadcast(Formulation):
         if not 0 <= root < topology.num_ranks:
             msg = f"{cls.name}: root={root} is not a rank of {topology.spec}; use 0..{topology.num_ranks - 1}"
             raise BadInput(msg)
-        return cls(topology, int(topology.terminals[root]))
-
-    @property
-    def ends(self) -> I64:
-        """R, ``(N - 1,)``."""
-        return self.topology.terminals[self.topology.terminals != self.root]
-
-    @property
-    def supply(self) -> F64:
-        """Shards of every vertex, ``(n,)``."""
-        return np.eye(self.topology.n)[self.root]
+        vertex = int(topology.terminals[root])
+        return cls(topology, vertex, np.delete(topology.terminals, root), np.eye(topology.n)[vertex])
 
     def sets(self) -> dict[str, Axis]:
         """R."""
@@ -133,8 +128,6 @@ class Broadcast(Formulation):
     def residuals(self, values: Values) -> dict[str, float]:
         """Worst violation of ``balance``, ``capacity``, h >= 0 and h = 0 on arcs out of v."""
         return shared.shared_residuals(self, values)
-
-    metrics = shared_flows.root_metrics
 
 
 FORMULATION = Broadcast

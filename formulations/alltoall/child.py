@@ -39,12 +39,12 @@ from opticoll.formulations.flows.concurrent_flow import (
     numbered_source,
 )
 from opticoll.formulations.model import CvxpyModel, Formulation, NeededSolution, Parameter, PyomoModel
-from opticoll.formulations.variables import BANDWIDTHS, Axis, vertex_axis
+from opticoll.formulations.variables import Axis, vertex_axis
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
-    from opticoll.formulations.model import Changeable, Values
+    from opticoll.formulations.model import Values
     from opticoll.instances.topology import F64, I64, Topology
 
 
@@ -54,7 +54,6 @@ class Child(Formulation):
 
     name = "alltoall.child"
     where = "(10)-(14)"
-    sense = "max"
     parameters = (
         Parameter("source", int, default=0, help="number of the rank whose flow is split"),
         demand_parameter(),
@@ -62,16 +61,15 @@ class Child(Formulation):
     needs = NeededSolution(Master.name)
     concurrent = "F"
     meaning = "concurrent flow F_s of one source within its share of the master's flow [link bandwidths / shard]"
-    shards = True
     variables: ClassVar = {"f": ("arc", "destination"), "F": ()}
     constraints: ClassVar = {"balance": ("vertex", "destination"), "capacity": ("arc",)}
-    units: ClassVar = {"f": BANDWIDTHS, "F": f"{BANDWIDTHS} / shard"}
 
     certify = checks.length_certificate
     arrays = checks.flow_arrays
     derived = checks.demands
     estimate = checks.flow_estimate
     repair = checks.repaired
+    changeable = checks.capacities_and_demands
 
     flow: ConcurrentFlow
 
@@ -106,10 +104,6 @@ class Child(Formulation):
     def sets(self) -> dict[str, Axis]:
         """The destinations."""
         return {"destination": vertex_axis("destination", self.topology, self.targets)}
-
-    def changeable(self) -> Changeable:
-        """Capacities and demands."""
-        return {"c": (self.flow.capacity, "arc"), "D": (self.flow.demand, "vertex", "destination")}
 
     def cvxpy(self) -> CvxpyModel:
         """The model in CVXPY: ``M f = F D`` without the rows of the source, ``f 1 <= c``."""
@@ -146,10 +140,6 @@ class Child(Formulation):
     def residuals(self, values: Values) -> dict[str, float]:
         """Worst violation of ``balance``, ``capacity``, f >= 0 and f = 0 on arcs into s and out of t."""
         return checks.flow_residuals(self.flow, values["f"], values["F"])
-
-    def objective(self, values: Values) -> float:
-        """The given F."""
-        return float(np.asarray(values["F"]))
 
     metrics = child_bounds.metrics
     links = child_bounds.links

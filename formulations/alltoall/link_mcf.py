@@ -42,7 +42,7 @@ from opticoll.formulations.flows.concurrent_flow import (
     pairs_of,
 )
 from opticoll.formulations.model import CvxpyModel, Formulation, Parameter, PyomoModel
-from opticoll.formulations.variables import BANDWIDTHS, Axis, pair_axis
+from opticoll.formulations.variables import Axis, pair_axis
 from opticoll.instances.demands import UNIFORM
 from opticoll.instances.topology import Topology
 
@@ -60,13 +60,11 @@ class LinkFlow(Formulation):
 
     name = "alltoall.link-mcf"
     where = "(1)-(5), (25)-(28)"
-    sense = "max"
     parameters = (
         Parameter("printed", bool, default=False, help="the sink-inflow reading of (1)-(5), a relaxation"),
         demand_parameter(),
     )
     concurrent = "F"
-    shards = True
     variables: ClassVar = {"f": ("arc", "commodity"), "F": ()}
     constraints: ClassVar = {
         "balance": ("vertex", "commodity"),
@@ -74,7 +72,6 @@ class LinkFlow(Formulation):
         "delivery": ("commodity",),
         "capacity": ("arc",),
     }
-    units: ClassVar = {"f": BANDWIDTHS, "F": f"{BANDWIDTHS} / shard"}
     label_invariant = staticmethod(equal_demands)
 
     arrays = checks.flow_arrays
@@ -193,10 +190,6 @@ class LinkFlow(Formulation):
             "delivery": float(np.maximum(F - arrived / self.amount, 0.0).max(initial=0.0)) / size,
             "capacity": float(np.maximum(f.sum(axis=1) / capacity - 1.0, 0.0).max(initial=0.0)),
         }
-
-    def objective(self, values: Values) -> float:
-        """The given F."""
-        return float(np.asarray(values["F"]))
 
     @property
     def meaning(self) -> str:  # type: ignore[override]

@@ -33,12 +33,12 @@ from opticoll.formulations.flows.concurrent_flow import (
     equal_demands,
 )
 from opticoll.formulations.model import CvxpyModel, Formulation, PyomoModel
-from opticoll.formulations.variables import BANDWIDTHS, Axis, vertex_axis
+from opticoll.formulations.variables import Axis, vertex_axis
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
-    from opticoll.formulations.model import Changeable, Values
+    from opticoll.formulations.model import Values
     from opticoll.instances.topology import Topology
 
 
@@ -48,14 +48,10 @@ class Master(Formulation):
 
     name = "alltoall.master"
     where = "(6)-(9)"
-    sense = "max"
     parameters = (demand_parameter(),)
     concurrent = "F"
-    meaning = "concurrent flow F [link bandwidths / shard]; T = 1/F"
-    shards = True
     variables: ClassVar = {"g": ("arc", "source"), "F": ()}
     constraints: ClassVar = {"balance": ("vertex", "source"), "capacity": ("arc",)}
-    units: ClassVar = {"g": BANDWIDTHS, "F": f"{BANDWIDTHS} / shard"}
     label_invariant = staticmethod(equal_demands)
 
     bounds = checks.analytic_bounds
@@ -66,6 +62,7 @@ class Master(Formulation):
     derived = checks.demands
     estimate = checks.flow_estimate
     repair = checks.repaired
+    changeable = checks.capacities_and_demands
     links = checks.flow_links
 
     flow: ConcurrentFlow
@@ -83,10 +80,6 @@ class Master(Formulation):
     def sets(self) -> dict[str, Axis]:
         """The ranks that send."""
         return {"source": vertex_axis("source", self.topology, self.flow.sources)}
-
-    def changeable(self) -> Changeable:
-        """Capacities and demands."""
-        return {"c": (self.flow.capacity, "arc"), "D": (self.flow.demand, "vertex", "source")}
 
     def cvxpy(self) -> CvxpyModel:
         """The model in CVXPY: ``M g >= F D`` without the rows of the sources, ``g 1 <= c``."""
@@ -122,10 +115,6 @@ class Master(Formulation):
     def residuals(self, values: Values) -> dict[str, float]:
         """Worst violation of ``balance``, ``capacity``, g >= 0 and g = 0 on arcs into s."""
         return checks.flow_residuals(self.flow, values["g"], values["F"])
-
-    def objective(self, values: Values) -> float:
-        """The given F."""
-        return float(np.asarray(values["F"]))
 
 
 FORMULATION = Master

@@ -55,11 +55,8 @@ class PathConcurrentFlow(Formulation):
 
     name = "alltoall.path-mcf"
     where = "(21)-(24)"
-    sense = "max"
     parameters = (*rule_parameters("disjoint"), demand_parameter())
     concurrent = "F"
-    meaning = "concurrent flow F [link bandwidths / shard]; T = 1/F"
-    shards = True
     variables: ClassVar = {"f": ("path",), "F": ()}
     constraints: ClassVar = {"serve": ("commodity",), "capacity": ("arc",)}
     label_invariant = staticmethod(path_flow.label_invariant)

@@ -49,7 +49,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class ReduceScatter(Formulation):
-    """The problem: a flow of one shard from every rank towards every sum."""
+    """The problem: a flow of one shard from every rank towards every sum.
+
+    ``ends`` are R, ``(N,)``, ``supply`` the shards of every vertex, ``(n,)``, ``most`` is N - 1.
+    """
 
     name = "alltoall.reduce-scatter"
     where = "beyond the paper"
@@ -67,29 +70,16 @@ class ReduceScatter(Formulation):
     estimate = shared.shared_estimate
     derived = shared.longest_time
 
-    away: ClassVar = True
-
     topology: Topology
+    ends: I64
+    supply: F64
+    most: int
+    away: ClassVar = True
 
     @classmethod
     def _prepare(cls, instance: object, given: dict[str, Any]) -> Self:
         """The problem on a topology; errors as :func:`.concurrent_flow.all_to_all_topology`."""
-        return cls(all_to_all_topology(instance, cls.name))
-
-    @property
-    def ends(self) -> I64:
-        """R, ``(N,)``."""
-        return self.topology.terminals
-
-    @property
-    def supply(self) -> F64:
-        """Shards of every vertex, ``(n,)``."""
-        return np.isin(np.arange(self.topology.n), self.ends).astype(float)
-
-    @property
-    def most(self) -> int:
-        """N - 1."""
-        return self.ends.size - 1
+        return cls(*shared.between_all(all_to_all_topology(instance, cls.name)))
 
     def sets(self) -> dict[str, Axis]:
         """R."""

@@ -40,7 +40,7 @@ from opticoll.formulations.variables import Axis, vertex_axis
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
-    from opticoll.formulations.model import Changeable, Values
+    from opticoll.formulations.model import Values
     from opticoll.instances.topology import F64, Topology
 
 
@@ -60,7 +60,6 @@ class StepChild(Formulation):
 
     name = "alltoall.timestep-child"
     where = "section 3.1.3"
-    sense = "max"
     parameters = (
         Parameter("source", int, default=0, help="number of the rank whose flow is split"),
         *(one for one in StepFlow.parameters if one.name in ("steps", "relays", "demand")),
@@ -68,7 +67,6 @@ class StepChild(Formulation):
     needs = NeededSolution(StepFlow.name, settings=(("aggregate", "source"),), passed_on=("steps", "relays", "demand"))
     concurrent = "F"
     meaning = "served fraction F_s of one source within its share of the master's flow [-]"
-    shards = True
     variables: ClassVar = {"f": ("arc", "destination"), "F": ()}
     constraints: ClassVar = {"balance": ("vertex", "destination"), "capacity": ("arc",)}
 
@@ -76,6 +74,7 @@ class StepChild(Formulation):
     derived = checks.demands
     estimate = checks.flow_estimate
     repair = checks.repaired
+    changeable = checks.capacities_and_demands
 
     flow: ConcurrentFlow
     commodities: StepFlow
@@ -124,10 +123,6 @@ class StepChild(Formulation):
         """The destinations after the last step."""
         return {"destination": vertex_axis("destination", self.topology, np.argmax(self.flow.demand, axis=0))}
 
-    def changeable(self) -> Changeable:
-        """Capacities and demands."""
-        return {"c": (self.flow.capacity, "arc"), "D": (self.flow.demand, "vertex", "destination")}
-
     def cvxpy(self) -> CvxpyModel:
         """The model in CVXPY: ``M f = F D`` without the rows of the source, ``f 1 <= c``."""
         import cvxpy as cp
@@ -163,10 +158,6 @@ class StepChild(Formulation):
     def residuals(self, values: Values) -> dict[str, float]:
         """Worst violation of ``balance``, ``capacity``, f >= 0 and what is fixed at 0."""
         return checks.flow_residuals(self.flow, values["f"], values["F"])
-
-    def objective(self, values: Values) -> float:
-        """The given F."""
-        return float(np.asarray(values["F"]))
 
     metrics = timestep_child_bounds.metrics
     links = timestep_child_bounds.links

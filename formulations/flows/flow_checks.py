@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from fractions import Fraction
 
     from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow
+    from opticoll.formulations.model import Changeable
     from opticoll.formulations.variables import Array
     from opticoll.instances.topology import F64, Topology
     from opticoll.types import Json
@@ -172,6 +173,10 @@ class FlowProblem(Protocol):
         """Axes of the variables."""
 
     @property
+    def constraints(self) -> Mapping[str, tuple[str, ...]]:
+        """Axes of the constraints."""
+
+    @property
     def flow(self) -> ConcurrentFlow:
         """The data."""
 
@@ -210,6 +215,11 @@ def flow_metrics(problem: FlowProblem, value: float | None) -> dict[str, Json]:
 def flow_arrays(problem: FlowProblem, names: Collection[str]) -> dict[str, Array]:
     """The variables, and the duals of ``capacity``, along their axes."""
     return axes_arrays(problem, "capacity")
+
+
+def capacities_and_demands(problem: FlowProblem) -> Changeable:
+    """The data c and D that can be changed, along the axes of ``capacity`` and ``balance``."""
+    return {"c": (problem.flow.capacity, "arc"), "D": (problem.flow.demand, *problem.constraints["balance"])}
 
 
 def demands(problem: FlowProblem) -> Iterable[Fraction]:

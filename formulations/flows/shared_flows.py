@@ -1,7 +1,8 @@
 """Flows towards several ends that share arcs, because copies or sums are free: checker, bounds, figures.
 
-A flow h_v for every end v is sent by all vertices u with supply b_u; with ``away`` it leads from v to them: the same on
-reversed arcs. Any lengths l_av >= 0 of one end v prove T >= sum_u b_u dist_l(u, v) / sum_a c_a l_av.
+A flow h_v for every end v (``ends``) is sent by all vertices u with supply b_u (``supply``); with ``away`` it leads
+from v to them: the same on reversed arcs. ``most`` bounds h, and T times the smallest capacity. Any lengths l_av >= 0
+of one end v prove T >= sum_u b_u dist_l(u, v) / sum_a c_a l_av.
 
 The functions take the formulation, ``problem``, and are its methods.
 """
@@ -9,7 +10,7 @@ The functions take the formulation, ``problem``, and are its methods.
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -22,48 +23,24 @@ from opticoll.formulations.variables import BANDWIDTHS, SHARDS, TIME, Links
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
+    from opticoll.formulations.alltoall.all_gather import AllGather
+    from opticoll.formulations.alltoall.all_reduce import AllReduction
+    from opticoll.formulations.alltoall.broadcast import Broadcast
+    from opticoll.formulations.alltoall.reduce_scatter import ReduceScatter
     from opticoll.formulations.variables import Array
     from opticoll.instances.topology import F64, I64, Mask, Topology
     from opticoll.types import Json
+
+    SharedFlows: TypeAlias = AllGather | Broadcast | ReduceScatter
 
 #: Units of the variables.
 UNITS = {"h": SHARDS, "T": TIME}
 
 
-class OfTopology(Protocol):
-    """A formulation on a topology."""
-
-    @property
-    def topology(self) -> Topology:
-        """The network."""
-
-
-class SharedFlows(OfTopology, Protocol):
-    """A formulation with flows h and a time T."""
-
-    @property
-    def ends(self) -> I64:
-        """The vertices v, ``(K,)``."""
-
-    @property
-    def supply(self) -> F64:
-        """b: what every vertex sends towards each end; with ``away``, what it receives from each; ``(n,)``."""
-
-    @property
-    def most(self) -> int:
-        """Upper bound on h, and on T times the smallest capacity."""
-
-    @property
-    def away(self) -> bool:
-        """Whether flows lead away from their ends."""
-
-
-class FromRoot(SharedFlows, Protocol):
-    """A formulation whose flows all come from a root."""
-
-    @property
-    def root(self) -> int:
-        """Its vertex."""
+def between_all(topology: Topology) -> tuple[Topology, I64, F64, int]:
+    """The data of flows between all ranks: topology, the ends v ``(N,)``, the supply b ``(n,)``, the largest flow."""
+    supply = np.isin(np.arange(topology.n), topology.terminals).astype(float)
+    return topology, topology.terminals, supply, topology.num_ranks - 1
 
 
 def barred(problem: SharedFlows) -> Mask:
@@ -159,7 +136,7 @@ def cut_bounds(problem: SharedFlows, node: str, what: str) -> list[Bound]:
     ]
 
 
-def root_bounds(problem: FromRoot) -> list[Bound]:
+def root_bounds(problem: Broadcast) -> list[Bound]:
     """Bounds of the minimum cut, which is the optimum, and of the arcs out of the root."""
     topology, root = problem.topology, problem.root
     leaving = float(topology.capacity[topology.tail == root].sum())
@@ -193,7 +170,7 @@ def capacity_out_of(topology: Topology, inside: Collection[int], *, away: bool =
 # Figures --------------------------------------------------------------------------------------------------------------
 
 
-def throughput_metrics(problem: OfTopology, value: float | None) -> dict[str, Json]:
+def throughput_metrics(problem: SharedFlows | AllReduction, value: float | None) -> dict[str, Json]:
     """T, its inverse, ranks and diameter."""
     return {
         "T": value,
@@ -203,7 +180,7 @@ def throughput_metrics(problem: OfTopology, value: float | None) -> dict[str, Js
     }
 
 
-def shared_links(problem: OfTopology, values: Mapping[str, F64]) -> Links:
+def shared_links(problem: SharedFlows | AllReduction, values: Mapping[str, F64]) -> Links:
     """Shards over every arc: the largest flow of any end, because copies and sums are free."""
     load, topology = np.asarray(values["h"], dtype=float).max(axis=1, initial=0.0), problem.topology
     return Links(topology, load, topology.capacity, float(np.asarray(values["T"])), SHARDS, BANDWIDTHS)
@@ -227,7 +204,7 @@ def longest_time(problem: SharedFlows) -> list[Fraction]:
     return [Fraction(problem.most) / rounding.entered(float(problem.topology.capacity.min()))]
 
 
-def root_metrics(problem: FromRoot, value: float | None) -> dict[str, Json]:
+def root_metrics(problem: Broadcast, value: float | None) -> dict[str, Json]:
     """T, its inverse, the root and the number of ranks."""
     return {
         "T": value,

@@ -34,7 +34,7 @@ from opticoll.instances.servers import ServerPool
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
-    from opticoll.formulations.model import Changeable, Values
+    from opticoll.formulations.model import Values
     from opticoll.instances.topology import Topology
 
 NAME = "topoopt.routing"
@@ -49,7 +49,6 @@ class FixedCircuits(Formulation):
     name = NAME
     where = "section 5.5, figure 15"
     example = "servers:n=12,degree=4,traffic=dlrm"
-    sense = "max"
     parameters = (
         Parameter(
             "circuits",
@@ -71,7 +70,8 @@ class FixedCircuits(Formulation):
     meaning = "served fraction F of the unit load; largest load of a circuit = unit load / F"
     variables: ClassVar = {"f": ("arc", "source"), "F": ()}
     constraints: ClassVar = {"balance": ("vertex", "source"), "capacity": ("arc",)}
-    units: ClassVar = {"f": "unit loads"}  # Lambda_0, ``unit_load`` of the metrics
+    units: ClassVar = {"f": "unit loads", "F": ""}  # Lambda_0, ``unit_load`` of the metrics
+    shards = False
 
     derived = routing_solution.exact_routing_numbers
     bounds = routing_solution.routing_bounds
@@ -82,6 +82,7 @@ class FixedCircuits(Formulation):
     arrays = checks.flow_arrays
     estimate = checks.flow_estimate
     repair = checks.repaired
+    changeable = checks.capacities_and_demands
 
     flow: ConcurrentFlow
     design: CircuitDesign
@@ -111,10 +112,6 @@ class FixedCircuits(Formulation):
     def sets(self) -> dict[str, Axis]:
         """The servers that send."""
         return {"source": vertex_axis("source", self.topology, self.flow.sources)}
-
-    def changeable(self) -> Changeable:
-        """Capacities and demands."""
-        return {"c": (self.flow.capacity, "arc"), "D": (self.flow.demand, "vertex", "source")}
 
     def cvxpy(self) -> CvxpyModel:
         """The model in CVXPY: ``M f >= F D`` without the rows of the sources, ``f 1 <= c``."""
@@ -150,10 +147,6 @@ class FixedCircuits(Formulation):
     def residuals(self, values: Values) -> dict[str, float]:
         """Worst violation of ``balance``, ``capacity``, f >= 0 and f = 0 on circuits into s."""
         return checks.flow_residuals(self.flow, values["f"], values["F"])
-
-    def objective(self, values: Values) -> float:
-        """The given F."""
-        return float(np.asarray(values["F"]))
 
 
 def flow_over(design: CircuitDesign) -> FixedCircuits:
