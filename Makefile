@@ -24,7 +24,7 @@ test: setup      ## lint, type checks and all quick tests (about 13 minutes on t
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not slow"
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"
 
 bench: setup versions ## run the slow tests, then measure all tables and plots of README and docs/ (hours; resumes)
 	$(BIN)/python -m pytest -m slow

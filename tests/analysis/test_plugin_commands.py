@@ -22,7 +22,7 @@ from opticoll.analysis.study.running import run_study
 from opticoll.analysis.study.study_file import load
 from opticoll.solvers import run_state as course
 from opticoll.solvers.process.budget import limited
-from opticoll.solvers.process.executor import DaskCluster, InProcess
+from opticoll.solvers.process.executor import InProcess
 from opticoll.solvers.process.isolation import probe
 from opticoll.solvers.process.worker import ROOT
 
@@ -505,27 +505,6 @@ def test_a_study_from_outside_runs_in_two_processes_and_resumes(folder, monkeypa
     assert main(asked) == 0
     changed = json.loads(capfd.readouterr().out)
     assert (changed["done"], changed["skipped"]) == (2, 3), changed
-
-
-def test_a_study_runs_on_dask_workers_that_have_no_copy_of_the_files(folder, tmp_path):
-    distributed = pytest.importorskip("distributed")
-    study = load(folder / "study.toml")
-    for path in folder.glob("*.py"):
-        path.unlink()
-    store = Store(tmp_path / "store")
-    options = {"n_workers": 1, "threads_per_worker": 1, "processes": True, "dashboard_address": ":0"}
-    options["local_directory"] = str(tmp_path)
-    with (
-        distributed.LocalCluster(**options) as cluster,
-        DaskCluster(cluster.scheduler_address) as executor,
-    ):
-        summary = run_study(study, store, executor)
-    assert summary.count("done") == 5, summary.results
-    records = {store.read(name)["id"]: store.read(name) for name in store.names()}
-    assert all(record["verified"] and record["plugins"] for record in records.values())
-    values = {f"{r['formulation']} {r['instance']} {r['method']}": r["objective"] for r in records.values()}
-    assert values["own.broadcast twin-cliques:2 scipy-highs"] == pytest.approx(1 / 2)
-    assert values["own.broadcast ring:4 highs-simplex"] == pytest.approx(1 / 2)
 
 
 @pytest.mark.parametrize(

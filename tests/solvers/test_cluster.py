@@ -23,6 +23,7 @@ import psutil
 import pytest
 
 from opticoll.analysis.cli.main import main
+from opticoll.analysis.cli.new import write_example
 from opticoll.analysis.store import Store
 from opticoll.analysis.study.running import run_study
 from opticoll.analysis.study.study_file import load
@@ -259,6 +260,26 @@ def test_study_takes_instances_from_files_that_only_the_caller_has(
     assert summary.count("done") == 1, summary.results
     (record,) = records(store).values()
     assert record["verified"]
+
+
+def test_study_takes_plug_ins_that_only_the_caller_has(both: Machines, tmp_path: Path) -> None:
+    examples = [*write_example("family", "twin-cliques", tmp_path), *write_example("formulation", "sums", tmp_path)]
+    plugins = [path for path in examples if "test" not in path.name]
+    study_file = tmp_path / "own.toml"
+    study_file.write_text(
+        f'name = "own"\nplugins = {[path.name for path in plugins]}\nformulations = ["own.sums"]\n'
+        'instances = ["twin-cliques:2"]\nmethods = ["highs-simplex"]\n'
+    )
+    study = load(study_file)
+    for plugin in plugins:
+        plugin.unlink()
+    store = Store(tmp_path / "store")
+    with DaskCluster(both.address) as executor:
+        summary = run_study(study, store, executor)
+    assert summary.count("done") == 1, summary.results
+    (record,) = records(store).values()
+    assert record["verified"]
+    assert sorted(record["plugins"]) == sorted(path.name for path in plugins)
 
 
 def test_study_takes_solvers_that_only_the_caller_has(

@@ -21,6 +21,7 @@ PROBLEMS = Problems(
         ("lightpath:1x3,lasers=1", {"collective": "all-to-all"}),
         ("lightpath:1x3,lasers=2", {"collective": "all-reduce", "rmax": "3"}),
         ("lightpath:2x2,lasers=2", {"collective": "scatter", "routes": "algorithm-2"}),
+        ("lightpath:2x2,lasers=2", {"collective": "broadcast", "root": "2", "wavelengths": "fixed"}),
         ("lightpath:1x3,lasers=2", {"rmax": "3", "symmetry": "false"}),
         ("lightpath:2x2,lasers=3", {"wavelengths": "fixed", "rmax": "2"}),
         ("lightpath:1x2,lasers=1,waveguides=2,wafers=2,fibres=1", {"collective": "all-to-all", "rmax": "2"}),
