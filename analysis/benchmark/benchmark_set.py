@@ -43,8 +43,6 @@ COLUMNS = ("problem", "grade", *SIZES, "sense", "value", "bound", "proof")
 PROVEN = 1e-6
 #: Relative gap beyond which a problem counts as open.
 OPEN = 1e-4
-#: Optima of programs of up to this many nonzeros are also solved exactly.
-EXACT_NONZEROS = 100_000
 #: Processor time of HiGHS [s] below which a problem is easy.
 EASY_S = 1.0
 
@@ -85,7 +83,7 @@ class BestKnown:
     the value, ``bound_source`` names the bound. ``instance_hash`` identifies the instance, ``highs_s`` is the processor
     time of HiGHS [s] (None if it did not solve the problem within ``limit_s`` of processor time), ``opticoll`` the
     version. ``value_exact`` is the optimum as a fraction, proven in rational arithmetic, for programs of at most
-    :data:`EXACT_NONZEROS` whose data allow it. ``tried`` is what was tried on an open problem.
+    100,000 nonzeros whose data allow it. ``tried`` is what was tried on an open problem.
     """
 
     value: float | None

@@ -1,13 +1,8 @@
-"""Best known values of the benchmark: what a submitted file is worth, and how the records are improved.
-
-``opticoll benchmark submit`` takes solutions. ``python -m opticoll.analysis.benchmark.best_known`` is for maintainers:
-it runs methods of the formulations on problems, and grades the problems by the published runs of HiGHS.
-"""
+"""Best known values of the benchmark: what a submitted file is worth, and how it improves the records."""
 
 from __future__ import annotations
 
 import json
-import logging
 import math
 import re
 from dataclasses import asdict, dataclass, replace
@@ -15,7 +10,6 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import click
 import numpy as np
 
 from opticoll.analysis.benchmark.benchmark_set import (
@@ -29,7 +23,7 @@ from opticoll.analysis.benchmark.benchmark_set import (
     problems_named,
     word,
 )
-from opticoll.errors import BadInput, OpticollError
+from opticoll.errors import BadInput
 from opticoll.formulations import formulation
 from opticoll.instances import parse
 from opticoll.shared_files import rewrite
@@ -37,19 +31,16 @@ from opticoll.solvers import solution_json, verify
 from opticoll.solvers.adapters.interface import distribution_version
 from opticoll.solvers.process.isolation import solve_isolated
 from opticoll.solvers.task import PROVEN as PROVEN_PROOFS
-from opticoll.solvers.task import Proof, SolveRequest, Task, Termination
+from opticoll.solvers.task import Proof, SolveRequest, Termination
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Mapping
 
     from numpy.typing import NDArray
 
     from opticoll.analysis.benchmark.benchmark_set import BenchmarkProblem
-    from opticoll.analysis.benchmark.runs import RunRow
-    from opticoll.solvers.run import Run
     from opticoll.types import Json
 
-_log = logging.getLogger("opticoll")
 #: Processor time of the first run of HiGHS on a problem without a limit [s].
 FIRST_S = 60.0
 #: Largest solution that is shipped [bytes].
@@ -116,7 +107,7 @@ def begun(problem: BenchmarkProblem) -> BestKnown:
         method=None,
         bound_source=None,
         instance_hash=parse(problem.instance).hash,
-        grade=_grade(seconds),
+        grade="hard" if seconds is None else "easy" if seconds < EASY_S else "medium",
         highs_s=seconds,
         limit_s=limit,
         size=form.size,
@@ -261,93 +252,3 @@ def _ship(problem: BenchmarkProblem, values: Mapping[str, NDArray[np.float64]]) 
     if content and len(content) <= MOST_BYTES:
         SOLUTIONS.mkdir(exist_ok=True)
         rewrite(target, content)
-
-
-# maintainers ----------------------------------------------------------------------------------------------------------
-
-
-def searched(problem: BenchmarkProblem, limit_s: float, methods: Sequence[str] = ()) -> Iterator[tuple[str, Run]]:
-    """Run methods of a problem's formulation, by default all, also where the problem leaves out analytic bounds."""
-    from opticoll.solvers import solve
-    from opticoll.solvers.methods import methods_for
-
-    plain = dict(problem.settings)
-    bounded = {name: value for name, value in plain.items() if (name, value) != ("bounds", "false")}
-    for method in methods or ("highs", "auto", *sorted(methods_for(formulation(problem.formulation)))):
-        for settings in [plain] if plain == bounded else [plain, bounded]:
-            task = Task(
-                problem.formulation, problem.instance, method, settings=settings, time_limit_s=limit_s, tol=PROVEN
-            )
-            try:
-                yield method, solve.solve(task)
-            except OpticollError as error:
-                _log.warning("%s, %s: %s", problem.name, method, error)
-
-
-def graded(known: BestKnown, runs: Iterable[RunRow]) -> BestKnown:
-    """A record with the grade that the runs of HiGHS on its problem give; unchanged without one."""
-    mine = [row for row in runs if row.solver == "highs" and row.order == row.seed == 0]
-    if not mine:
-        return known
-    ended = [row.cpu_s for row in mine if row.termination == "optimal" and row.verified and row.cpu_s is not None]
-    limit = max(row.cpu_limit_s for row in mine)
-    seconds = min(ended, default=None)
-    if seconds is None and known.limit_s > limit:
-        return known  # of runs under a larger limit
-    return replace(known, highs_s=seconds, limit_s=limit, grade=_grade(seconds))
-
-
-def _grade(seconds: float | None) -> str:
-    """The grade of a problem that HiGHS solves in this processor time [s], or not within the limit."""
-    return "hard" if seconds is None else "easy" if seconds < EASY_S else "medium"
-
-
-@click.group()
-def maintain() -> None:
-    """Improve the best known values of the benchmark."""
-
-
-@maintain.command()
-@click.argument("names", nargs=-1)
-@click.option("--time-limit", type=float, default=3600.0, show_default=True, help="Wall-clock limit of a run [s].")
-@click.option("--method", "methods", multiple=True, help="Methods to try (default: all).")
-@click.option("--solved", is_flag=True, help="Also problems that are not open.")
-def search(names: tuple[str, ...], time_limit: float, methods: tuple[str, ...], solved: bool) -> None:
-    """Run methods on the open problems, or on those named, and keep what is better.
-
-    A problem that is new in the study gets its first record.
-    """
-    for problem in problems_named(names):
-        known = best_known().get(problem.name) or begun(problem)
-        if not known.open and not solved and not names:
-            continue
-        tried: list[str] = []
-        for method, run in searched(problem, time_limit, methods):
-            tried.append(f"{method} {time_limit:g} s")
-            record = run.record
-            value = run.objective if run.verified else None
-            better = improved(known, value, str(record.method), run.bound, str(record.bound_source))
-            before, known = known, better or known
-            wanted = known.value != before.value or not (SOLUTIONS / f"{problem.name}.sol.gz").exists()
-            if run.values is not None and wanted and _compared(known, value, None) == "equal":
-                _ship(problem, run.values)
-            known = replace(known, tried="; ".join(dict.fromkeys(tried)) if known.open else "")
-            write_known(best_known() | {problem.name: known})
-            click.echo(f"{problem.name}, {method}: {known}")
-            if known.proof in PROVEN_PROOFS:
-                break
-
-
-@maintain.command()
-def grade() -> None:
-    """Grade every problem by the published runs of HiGHS."""
-    from opticoll.analysis.benchmark.runs import PUBLISHED, read_runs
-
-    by_problem: dict[str, list[RunRow]] = {}
-    for row in read_runs(PUBLISHED):
-        by_problem.setdefault(row.problem, []).append(row)
-    write_known({name: graded(sealed(one), by_problem.get(name, ())) for name, one in best_known().items()})
-
-
-if __name__ == "__main__":
-    maintain()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,19 +26,7 @@ _GRADE = click.option(
 )
 
 
-class _Folder(click.Path):
-    """A folder to write to; one that has the ending of a file is refused unless it exists."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
-        from opticoll.analysis.benchmark.exported_set import named_like_a_file
-
-        path = Path(os.fsdecode(super().convert(value, param, ctx)))
-        if named_like_a_file(path):
-            self.fail(f"{path} is a file by its name; name a folder, such as {path.with_suffix('')}", param, ctx)
-        return path
-
-
-_FOLDER = _Folder(file_okay=False)
+_FOLDER = click.Path(path_type=Path, file_okay=False)
 
 
 @click.group(invoke_without_command=True, cls=Commands)
@@ -76,7 +63,7 @@ def list_problems(names: tuple[str, ...], grades: tuple[str, ...], only_open: bo
 
 
 @benchmark.command()
-@click.argument("target", type=click.Path(path_type=Path), metavar="FOLDER|FILE.tar.gz")
+@click.argument("target", type=_FOLDER, metavar="FOLDER")
 @_NAMES
 @_GRADE
 def export(target: Path, names: tuple[str, ...], grades: tuple[str, ...]) -> int:

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import csv
 import gzip
 import hashlib
 import json
-import tarfile
 from dataclasses import replace
 
-import numpy as np
 import pytest
-import scipy.sparse as sp
 from case_families import each
 from click.testing import CliRunner
 
@@ -20,7 +16,6 @@ from opticoll.analysis.benchmark import best_known as records
 from opticoll.analysis.benchmark.benchmark_set import SOLUTIONS, best_known, problems_named
 from opticoll.analysis.cli.main import cli
 from opticoll.errors import BadInput
-from opticoll.formulations.standard_form import StandardForm
 from opticoll.solvers import solution_json
 
 NAME, LINEAR = "min-congestion-hypercube-3", "link-mcf-hypercube-3"
@@ -43,7 +38,7 @@ def copied(tmp_path, monkeypatch):
 def solution_of(name, tmp_path):
     conditions = runs.Conditions(cpu_limit_s=20.0)
     stated = runs.Stated.of(problems_named([name])[0])
-    row, x = runs._run(stated, (name, "highs", 1e-6, 0, 0, 0, 1), conditions, None)
+    row, x = runs._run(stated, runs.RunKey(name, "highs", 1e-6, 0, 0, 0, 1), conditions, None)
     path = tmp_path / f"{name}.sol"
     path.write_text(runs.solution_text(stated, x))
     return path, row
@@ -124,19 +119,6 @@ def test_bounds_are_rounded_outwards_and_only_improve():
     assert (better.value, better.bound, better.proof) == (4.0, 4.0, "optimal")
 
 
-def test_grades_follow_from_the_runs_of_highs():
-    known = best_known()[NAME]
-    (row,) = [one for one in runs.read_runs(runs.PUBLISHED) if (one.problem, one.solver) == (NAME, "highs")][:1]
-    assert row.verified
-    assert records.graded(known, []) == known
-    for seconds, ending, grade in ((0.5, "optimal", "easy"), (2.0, "optimal", "medium"), (9.0, "time-limit", "hard")):
-        assert records.graded(known, [replace(row, cpu_s=seconds, termination=ending)]).grade == grade
-    stopped = replace(row, cpu_s=9.0, cpu_limit_s=9.0, termination="time-limit")
-    for seconds, grade in ((20.0, "medium"), (None, "hard")):  # under a larger limit, which says more
-        before = replace(known, highs_s=seconds, limit_s=60.0, grade=grade)
-        assert records.graded(before, [stopped]) == before
-
-
 @each("path", sorted(FOLDER.glob("*.sol.gz"), key=lambda path: path.stat().st_size)[:12])
 def test_shipped_solutions_have_the_best_known_value(path):
     result = records.examined(records.problem_of(path), path)
@@ -164,13 +146,12 @@ def test_problems_are_listed_with_their_sizes_and_an_empty_list_keeps_its_header
     assert empty[1].startswith("problem  grade")
 
 
-def test_a_new_problem_gets_its_first_record(copied):
+def test_a_new_problem_gets_its_first_record(copied, tmp_path):
     name = "all-gather-dgx1"
     assert name not in copied()
-    result = CliRunner().invoke(records.maintain, ["search", name], catch_exceptions=False)
-    assert f"{name}, highs: " in result.output
+    path, _ = solution_of(name, tmp_path)
+    assert records.submit(records.problem_of(path), path).verdict == "better"
     first, known = copied()[name], best_known()[name]
-    assert first.proof == "optimal"
     assert (first.value, first.size, first.instance_hash) == (
         pytest.approx(known.value),
         known.size,
@@ -189,8 +170,7 @@ def test_the_export_has_an_index_values_solutions_and_checksums(tmp_path):
     assert len(told) == 2
     folder = tmp_path / "set"
     assert json.loads((folder / "index.json").read_text()) == rows
-    with (folder / "index.csv").open() as file:
-        assert [row["name"] for row in csv.DictReader(file)] == [NAME, LINEAR]
+    assert [row["name"] for row in rows] == [NAME, LINEAR]
     first, second = rows
     best = best_known()
     assert (first["best_value"], first["file_value"]) == (4.0, 4.0)
@@ -218,48 +198,11 @@ def test_an_exported_solution_has_the_column_of_the_constant(tmp_path):
     assert record["objective"] == pytest.approx(best_known()[name].value)
 
 
-def test_an_archive_is_one_command_and_the_same_again(tmp_path):
-    target = tmp_path / "set.tar.gz"
-    result = CliRunner().invoke(cli, ["benchmark", "export", str(target), NAME, "--grade", "easy"])
+def test_the_command_exports_a_folder_and_refuses_a_file(tmp_path):
+    result = CliRunner().invoke(cli, ["benchmark", "export", str(tmp_path / "set"), NAME, "--grade", "easy"])
     assert result.exit_code == 0, result.output
-    with tarfile.open(target) as archive:
-        names = set(archive.getnames())
-    assert {f"opticoll-benchmark/{name}" for name in (f"{NAME}.mps.gz", "SHA256SUMS", "VERSION")} <= names
-    exported_set.export_set(tmp_path / "again.tar.gz", problems_named([NAME]))
-    contents = []
-    for path in (target, tmp_path / "again.tar.gz"):
-        with tarfile.open(path) as archive:
-            contents.append({m.name: m.size for m in archive.getmembers() if m.isfile()})
-    assert contents[0] == contents[1]
-    result = CliRunner().invoke(cli, ["benchmark", "export", str(tmp_path / "no" / "a.tar.gz"), NAME])
-    assert result.exit_code != 0
-
-
-@pytest.mark.parametrize("name", ["ten.lp", "ten.ZIP", "out.mps", "out.mps.gz"])
-def test_an_export_to_the_name_of_another_file_is_refused(tmp_path, name):
-    with pytest.raises(BadInput, match=r"has the name of a file; name a folder, or an archive that ends in \.tar\.gz"):
-        exported_set.export_set(tmp_path / name, problems_named([NAME]))
-    assert not (tmp_path / name).exists()
-
-
-def test_an_archive_that_is_replaced_is_named(tmp_path):
-    told = []
-    for _ in range(2):
-        exported_set.export_set(tmp_path / "set.tgz", problems_named([NAME]), told.append)
-    assert [line for line in told if "replaced" in line] == [f"export: {tmp_path / 'set.tgz'} is replaced"]
-
-
-def test_tags_of_rows_by_hand():
-    rows = [[1.0, 1, 1, 0, 0], [-1, -1, 0, 0, 0], [2, 3, 5, 0, 0], [1, 0, 0, 0, -7], [0, 0, 0, 1, -1]]
-    form = StandardForm(
-        sp.csc_array(np.array(rows)),
-        np.array([1.0, -np.inf, -np.inf, -np.inf, 0.0]),
-        np.array([1.0, -1.0, 6.0, 0.0, 0.0]),
-        np.zeros(5),
-        np.array([1.0, 1, 1, 9, np.inf]),
-        np.ones(5),
-        "min",
-        integer=np.array([True, True, True, True, False]),
-    )
-    found = {"binary", "integer", "continuous", "equations", "inequalities"}
-    assert set(exported_set.tags(form)) == found | {"set_partitioning", "set_covering", "knapsack", "variable_bound"}
+    assert {path.name for path in (tmp_path / "set").iterdir()} >= {f"{NAME}.mps.gz", "SHA256SUMS", "VERSION"}
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    assert CliRunner().invoke(cli, ["benchmark", "export", str(tmp_path / "file"), NAME]).exit_code == 2
+    with pytest.raises(BadInput, match="choose another folder"):
+        exported_set.export_set(tmp_path / "file" / "set", problems_named([NAME]))

@@ -1,38 +1,47 @@
-"""Fractions and certificates of the benchmark: filled in, resumed, shipped, and refused when they are changed."""
+"""Fractions and certificates of the benchmark: those that are shipped prove the values of the index."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import replace
 from fractions import Fraction
 
+import numpy as np
 import pytest
-from click.testing import CliRunner
 
-from opticoll.analysis.benchmark import certificates, wiring_check
-from opticoll.analysis.benchmark.benchmark_set import best_known, problems
-from opticoll.errors import BadFile
+from opticoll.analysis.benchmark import wiring_check
+from opticoll.analysis.benchmark.benchmark_set import STUDY, best_known, problems
+from opticoll.analysis.study.study_file import STUDIES
+from opticoll.formulations import formulation
+from opticoll.formulations.model import read_parameters
+from opticoll.formulations.rounding import decimal
 from opticoll.instances import parse
 from opticoll.solvers.exact import vipr_check
+from opticoll.solvers.methods import prepared
+from opticoll.solvers.solution_json import check
 
-SHIPPED = {name: one for name, one in certificates.certified().items() if one.file is not None}
+FOLDER = STUDIES / f"{STUDY}-certificates"
+INDEX = json.loads(FOLDER.with_suffix(".json").read_text(encoding="utf-8"))
+SHIPPED = {name: one for name, one in INDEX.items() if one["file"] is not None}
+VIPR = {name: one for name, one in SHIPPED.items() if one["file"].endswith(".vipr.gz")}
+NAMED = {one.name: one for one in problems()}
+MOST_BYTES = 100_000
 
 
 def test_every_file_is_in_the_index_and_has_its_hash():
-    assert {path.name for path in certificates.FOLDER.glob("*")} == {one.file for one in SHIPPED.values()}
+    assert {path.name for path in FOLDER.glob("*")} == {one["file"] for one in SHIPPED.values()}
     for one in SHIPPED.values():
-        content = (certificates.FOLDER / one.file).read_bytes()
-        assert (hashlib.sha256(content).hexdigest(), len(content)) == (one.sha256, one.bytes)
-        assert one.bytes <= certificates.MOST_BYTES
+        content = (FOLDER / one["file"]).read_bytes()
+        assert (hashlib.sha256(content).hexdigest(), len(content)) == (one["sha256"], one["bytes"])
+        assert one["bytes"] <= MOST_BYTES
 
 
 def test_fractions_agree_with_the_proven_values():
     best = best_known()
     compared = 0
-    for name, one in certificates.certified().items():
-        if one.value is not None and name in best and best[name].instance_hash == one.instance_hash:
-            assert float(Fraction(one.value)) == pytest.approx(best[name].value, rel=1e-6), name
+    for name, one in INDEX.items():
+        if one["value"] is not None and name in best and best[name].instance_hash == one["instance_hash"]:
+            assert float(Fraction(one["value"])) == pytest.approx(best[name].value, rel=1e-6), name
             compared += 1
     assert compared >= 30
 
@@ -42,49 +51,30 @@ def shown(names):
     return [pytest.param(name, marks=pytest.mark.slow if name.startswith("topology-") else ()) for name in names]
 
 
-@pytest.mark.parametrize("name", shown(sorted(SHIPPED, key=lambda name: SHIPPED[name].bytes)[:15]))
+@pytest.mark.parametrize("name", shown(sorted(SHIPPED, key=lambda name: SHIPPED[name]["bytes"])[:15]))
 def test_the_stand_alone_checker_accepts_shipped_certificates(name):
     # the file states the objective without its constant, which no problem of these has
-    file = str(certificates.FOLDER / SHIPPED[name].file)
-    if file.endswith(".vipr.gz"):
-        assert vipr_check.check(file) == f"the optimal value is {SHIPPED[name].value}"
+    file = str(FOLDER / SHIPPED[name]["file"])
+    if name in VIPR:
+        assert vipr_check.check(file) == f"the optimal value is {SHIPPED[name]['value']}"
     else:
-        assert set(wiring_check.verify(wiring_check.read(file))) == {Fraction(SHIPPED[name].value)}
+        assert set(wiring_check.verify(wiring_check.read(file))) == {Fraction(SHIPPED[name]["value"])}
 
 
-def test_fill_resumes_and_check_refuses_changed_files(tmp_path, capsys):
-    index, folder = tmp_path / "index.json", tmp_path / "files"
-    smallest = min(
-        (name for name in SHIPPED if SHIPPED[name].file.endswith(".vipr.gz")), key=lambda name: SHIPPED[name].nonzeros
-    )
-    [problem] = [one for one in problems() if one.name == smallest]
-    [(_, result)] = certificates.fill([problem], 60.0, index=index, folder=folder)
-    assert result.value == SHIPPED[smallest].value
-    assert result.instance_hash == parse(problem.instance).hash
-    assert certificates.certified(index) == {smallest: result}
-    assert list(certificates.wanted([problem], index=index)) == []
-    assert certificates.verify(problem, result, folder) is None
-    assert "proves" in certificates.verify(problem, replace(result, value="1/7"), folder)
-    (folder / result.file).write_bytes(b"")
-    assert "SHA-256" in certificates.verify(problem, result, folder)
-    index.write_text(json.dumps({smallest: {"instance_hash": "0", "value": None}}))
-    assert list(certificates.wanted([problem], index=index)) == [problem]  # of another instance
-    index.write_text("[]")
-    with pytest.raises(BadFile, match="not an index"):
-        certificates.certified(index)
+@pytest.mark.parametrize("name", sorted(VIPR, key=lambda name: VIPR[name]["bytes"])[:4])
+def test_a_certificate_is_one_of_its_problem(name):
+    problem = NAMED[name]
+    result = check(problem.formulation, problem.instance, FOLDER / VIPR[name]["file"], dict(problem.settings))
+    assert (result["verified"], result["objective_exact"]) == (True, VIPR[name]["value"])
 
 
-def test_the_certificate_of_a_wiring_is_one_of_its_problem_alone(monkeypatch):
-    name, other = "topology-servers-n-6-degree-2", "topology-servers-n-6-degree-2-traffic-random-seed-1"
-    named = {one.name: one for one in problems() if one.name in (name, other)}
-    ends = wiring_check.verify(wiring_check.read(str(certificates.FOLDER / SHIPPED[name].file)))
-    monkeypatch.setattr(wiring_check, "verify", lambda document: ends)  # all wirings are tried once
-    assert certificates.verify(named[name], SHIPPED[name]) is None
-    assert "another problem" in certificates.verify(named[other], SHIPPED[name])
-    assert "the index says 1/7" in certificates.verify(named[name], replace(SHIPPED[name], value="1/7"))
-
-
-def test_the_command_that_verifies():
-    smallest = min(SHIPPED, key=lambda name: SHIPPED[name].bytes)
-    result = CliRunner().invoke(certificates.maintain, ["verify", smallest])
-    assert (result.exit_code, result.output) == (0, f"{smallest}: proven, {SHIPPED[smallest].value}\n")
+@pytest.mark.parametrize("name", sorted(SHIPPED.keys() - VIPR.keys()))
+def test_the_certificate_of_a_wiring_is_one_of_its_problem(name):
+    problem, stated = NAMED[name], wiring_check.read(str(FOLDER / SHIPPED[name]["file"]))["problem"]
+    model = formulation(problem.formulation)
+    given = read_parameters(model.parameters, dict(problem.settings), model.name)
+    data = prepared(model, parse(problem.instance), given)
+    sent = data.pool.point_to_point
+    traffic = {(s, t): decimal(sent[s, t]) for s, t in np.argwhere(sent).tolist()}
+    theirs = {(s, t): Fraction(size) for s, t, size in stated["traffic"]}
+    assert (stated["servers"], stated["ports"], theirs) == (data.n, data.degree, traffic)

@@ -308,14 +308,6 @@ def test_an_interrupted_run_says_how_to_resume(tmp_path, monkeypatch):
     assert f"0 of 1 runs are in {tmp_path}" in result.output
 
 
-@pytest.mark.parametrize("command", [["run", LINEAR, "--solver", "highs"], ["compare"]])
-def test_out_is_a_folder(command, tmp_path):
-    result = CliRunner().invoke(cli, ["benchmark", *command, "--out", str(tmp_path / "runs.csv")])
-    assert result.exit_code == 2
-    assert "name a folder, such as" in result.output
-    assert not list(tmp_path.iterdir())
-
-
 # what is published ----------------------------------------------------------------------------------------------------
 
 
