@@ -530,13 +530,12 @@ def with_problems(text: str) -> str:
 
 def benchmark_figures() -> dict[str, str]:
     """SVG figures of the published results by name."""
-    from opticoll.analysis.benchmark import solver_comparison
+    from opticoll.analysis.benchmark import comparison
     from opticoll.analysis.plots.style import standalone
 
     made = published_runs().comparison
     return {
-        f"benchmark-{one.name.removeprefix('solvers-')}": standalone(one.drawing)
-        for one in solver_comparison.figures(made)
+        f"benchmark-{one.name.removeprefix('solvers-')}": standalone(one.drawing) for one in comparison.figures(made)
     }
 
 

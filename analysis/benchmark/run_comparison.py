@@ -7,7 +7,6 @@ columns are compared only with each other (:func:`opticoll.analysis.benchmark.so
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,9 +15,9 @@ import numpy as np
 import pandas as pd
 
 from opticoll import package_code
-from opticoll.analysis.benchmark import benchmark_set, solver_comparison, solver_metrics
+from opticoll.analysis.benchmark import benchmark_set, comparison, solver_metrics
+from opticoll.analysis.benchmark.comparison import Comparison
 from opticoll.analysis.benchmark.runs import FIELDS, PUBLISHED, read_runs
-from opticoll.analysis.benchmark.study_comparison import class_listings, wrong_listings
 from opticoll.analysis.rendering import Listing, Printed, frame_rows
 from opticoll.errors import NoSolution
 from opticoll.formulations import formulation
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
     from opticoll.analysis.benchmark.runs import RunRow
-    from opticoll.analysis.benchmark.solver_comparison import Comparison
 
 CLOCK = (
     "Times are processor seconds of the solver, without building, compiling and starting; so is the limit, {limit:g} "
@@ -69,14 +67,13 @@ class Compared(Printed):
         return {"limit": f"{self.limit_s:g} s of processor time", "means": f"{means}; no time counts ten limits"}
 
     def tables(self) -> list[Listing]:
-        """A row per solver by class of problems, other seeds and orders, the machines, and wrong answers."""
+        """A row per solver by class of problems, wrong answers, other seeds and orders, and the machines."""
         others = [
             Listing(f"{name} programs, other seeds and orders", list(frame.columns), frame_rows(frame))
             for name, frame in self.sensitivity.items()
         ]
         machines = Listing("machines", list(self.machines.columns), frame_rows(self.machines))
-        listings = class_listings(self.comparison.summaries, "{name} programs")
-        return [*listings, *others, machines, *wrong_listings(self.comparison.runs, "solver")]
+        return [*self.comparison.listings("{name} programs", "solver"), *others, machines]
 
     def remarks(self) -> list[str]:
         """What could not be compared, and solvers that state another objective than their values have."""
@@ -120,23 +117,21 @@ def compare(
     """
     frames = [frame(_runs_in(folder), here=folder != PUBLISHED) for folder in dict.fromkeys(folders)]
     if names is None and frames:
-        names = {str(name) for one in frames for name in one["problem_name"]}
+        names = {str(name) for one in frames for name in one["problem"]}
     frames += [frame(read_runs(PUBLISHED))] if published and PUBLISHED not in folders else []
     rows = pd.concat([one for one in frames if len(one)] or [frame([])], ignore_index=True)
-    rows = rows if names is None else rows[rows["problem_name"].isin(list(names))].reset_index(drop=True)
+    rows = rows if names is None else rows[rows["problem"].isin(list(names))].reset_index(drop=True)
     if not (rows["termination"] != "unavailable").any():
         msg = "no runs of these problems; make them with `opticoll benchmark run NAME --solver S`"
         raise NoSolution(msg)
     limit = common_limit(rows) if limit_s is None else limit_s
     rows = limited(rows, limit)
-    best = benchmark_set.best_known()
-    plain = rows[(rows["seed"] == 0) & (rows["order"] == 0)].reset_index(drop=True)
-    made = solver_comparison.compared(plain, best, accuracy, combined=_one_each)
+    made = Comparison.of(rows[(rows["seed"] == 0) & (rows["order"] == 0)], accuracy)
     other = rows[rows["message"].str.contains(OTHER_OBJECTIVE, regex=False)]
-    misstated = {str(name): part["problem_name"].nunique() for name, part in other.groupby("contestant")}
-    changed = rows[rows["contestant"].str.endswith(HERE) & (rows["code"] != package_code.digest())]
-    other_code = {str(name): len(part) for name, part in changed.groupby("contestant")}
-    return Compared(made, limit, _sensitivity(rows, best, accuracy), _machines(rows), misstated, other_code)
+    misstated = {str(name): part["problem"].nunique() for name, part in other.groupby("solver")}
+    changed = rows[rows["solver"].str.endswith(HERE) & (rows["code"] != package_code.digest())]
+    other_code = {str(name): len(part) for name, part in changed.groupby("solver")}
+    return Compared(made, limit, _sensitivity(rows, accuracy), _machines(rows), misstated, other_code)
 
 
 def _runs_in(folder: Path) -> list[RunRow]:
@@ -156,26 +151,22 @@ def frame(runs: Sequence[RunRow], *, here: bool = False) -> pd.DataFrame:
     table = table[table["problem"].isin(list(known))].reset_index(drop=True)
     models = [formulation(known[name].formulation) for name in table["problem"]]
     sizes = {name: best.size for name, best in benchmark_set.best_known().items()}
-    made = table.rename(columns={"problem": "problem_name", "value": "objective", "tol": "requested_tol"})
-    made["method"] = made["solver"]
-    made["contestant"] = (made["solver"] + " " + made["version"]).str.strip() + (HERE if here else "")
-    made["sense"] = [model.sense for model in models]
-    made["linear"] = [model.problem == "LP" for model in models]
-    pairs = zip(made["objective"], made["bound"], made["sense"], strict=True)
-    made["gap"] = [None if np.isnan(v) or np.isnan(b) else relative_gap(v, b, sense) for v, b, sense in pairs]
-    made["violations"] = [None if np.isnan(v) else json.dumps({"worst": v}) for v in made["violation"]]
+    table["solver"] = (table["solver"] + " " + table["version"]).str.strip() + (HERE if here else "")
+    table["sense"] = [model.sense for model in models]
+    table["linear"] = [model.problem == "LP" for model in models]
+    pairs = zip(table["value"], table["bound"], table["sense"], strict=True)
+    table["gap"] = [None if np.isnan(v) or np.isnan(b) else relative_gap(v, b, sense) for v, b, sense in pairs]
+    table["violation"] = table["violation"].fillna(0.0)
     trails: list[Any] = [
-        [tuple(map(float, pair.split(":"))) for pair in text.split()] if text else None for text in made["incumbents"]
+        [tuple(map(float, pair.split(":"))) for pair in text.split()] if text else None for text in table["incumbents"]
     ]
-    made["incumbents"] = trails
-    made["cpu_s"] = made["cpu_s"].mask(made["cpu_s"] == 0.0, STEP_S)
-    made["time_solver_s"] = made["cpu_s"]
-    made["requested_time_limit_s"] = made["cpu_limit_s"]
-    made["infeasible_by"] = None
+    table["incumbents"] = trails
+    table["seconds"] = table["cpu_s"].mask(table["cpu_s"] == 0.0, STEP_S)
+    table["limit_s"] = table["cpu_limit_s"]
     for part in benchmark_set.SIZES:
-        made[f"size_{part}"] = [sizes.get(name, {}).get(part) for name in made["problem_name"]]
-    made[["time_build_s", "time_compile_s"]] = np.nan
-    return made
+        table[part] = [sizes.get(name, {}).get(part) for name in table["problem"]]
+    table[["build_s", "compile_s"]] = np.nan
+    return table
 
 
 def common_limit(rows: pd.DataFrame) -> float:
@@ -186,20 +177,14 @@ def common_limit(rows: pd.DataFrame) -> float:
 
 def limited(rows: pd.DataFrame, limit_s: float) -> pd.DataFrame:
     """The runs as they are under a smaller limit: slower ones count as stopped, with their incumbents until then."""
-    late = rows["cpu_s"] > 1.05 * limit_s
-    result = rows.assign(requested_time_limit_s=limit_s)
+    late = rows["seconds"] > 1.05 * limit_s
+    result = rows.assign(limit_s=limit_s)
     result.loc[late & (result["termination"] != "unavailable"), "termination"] = "time-limit"
     return result
 
 
-def _one_each(table: pd.DataFrame) -> pd.DataFrame:
-    """One row per problem and solver: the median of repetitions, then the best of the tolerances."""
-    parts = [solver_metrics.repeated_runs(part) for _, part in table.groupby("tol", sort=True)]
-    return solver_metrics.one_run_each(pd.concat(parts, ignore_index=True)) if parts else table
-
-
-def _sensitivity(rows: pd.DataFrame, best: Any, accuracy: float) -> dict[str, pd.DataFrame]:
-    verdicts = solver_metrics.verdicts(rows, best, accuracy)
+def _sensitivity(rows: pd.DataFrame, accuracy: float) -> dict[str, pd.DataFrame]:
+    verdicts = solver_metrics.verdicts(rows, benchmark_set.best_known(), accuracy)
     variants = rows["seed"].astype(str) + "/" + rows["order"].astype(str)
     result = {}
     for name, linear in (("linear", True), ("integer", False)):
@@ -212,7 +197,7 @@ def _sensitivity(rows: pd.DataFrame, best: Any, accuracy: float) -> dict[str, pd
 
 def _machines(rows: pd.DataFrame) -> pd.DataFrame:
     """Machines of the runs: how many, when, how loaded, and the time of the program that calibrates them."""
-    groups = rows.groupby(["machine", rows["contestant"].str.endswith("(here)")], sort=True)
+    groups = rows.groupby(["machine", rows["solver"].str.endswith(HERE)], sort=True)
     return pd.DataFrame(
         [
             {
@@ -230,25 +215,15 @@ def _machines(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def write_page(made: Compared, out: Path, title: str) -> Path:
-    """Write a comparison as a page with figures (SVG and PNG) and tables (CSV).
-
-    Returns
-    -------
-    Path
-        ``out/index.html``.
-
-    Raises
-    ------
-    BadInput
-        If the folder cannot be written.
-    """
+    """Write the comparison as a page, see :func:`opticoll.analysis.benchmark.comparison.write_page`."""
     tables = {f"solvers-sensitivity-{name}": table for name, table in made.sensitivity.items()}
-    return solver_comparison.write_page(
+    return comparison.write_page(
         made.comparison,
         out,
+        {"solvers-machines": made.machines, **tables},
         clock=CLOCK.format(limit=made.limit_s),
         rerun="opticoll benchmark run",
-        more={"solvers-machines": made.machines, **tables},
         heading="Solver benchmark",
         title=title,
+        missing=0,
     )

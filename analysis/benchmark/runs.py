@@ -24,7 +24,7 @@ from dataclasses import astuple, dataclass, fields, replace
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -65,6 +65,18 @@ FEASIBLE = 1e-9
 USED = 0.9
 #: Endings at a limit of time, after which a larger limit may give another answer.
 CENSORED = (str(Termination.TIME_LIMIT),)
+
+
+class RunKey(NamedTuple):
+    """What identifies a run, apart from its limit."""
+
+    problem: str
+    solver: str
+    tol: float
+    seed: int
+    order: int
+    repetition: int
+    threads: int
 
 
 @dataclass(frozen=True)
@@ -110,9 +122,9 @@ class RunRow:
     code: str = ""
 
     @property
-    def cell(self) -> tuple[object, ...]:
+    def cell(self) -> RunKey:
         """What identifies the run, apart from its limit."""
-        return self.problem, self.solver, self.tol, self.seed, self.order, self.repetition, self.threads
+        return RunKey(*(getattr(self, name) for name in RunKey._fields))
 
 
 FIELDS = tuple(one.name for one in fields(RunRow))
@@ -131,7 +143,7 @@ def read_runs(folder: Path) -> list[RunRow]:
     BadFile
         If a table has other columns.
     """
-    rows: dict[tuple[object, ...], RunRow] = {}
+    rows: dict[tuple[str, RunKey], RunRow] = {}
     for path in sorted(folder.glob("*.csv")):
         with path.open(encoding="utf-8", newline="") as file:
             reader = csv.DictReader(file)
@@ -144,7 +156,7 @@ def read_runs(folder: Path) -> list[RunRow]:
                 except (TypeError, ValueError) as error:
                     msg = f"{path}, line {reader.line_num}: is not a row of a table of runs ({error}); remove it"
                     raise BadFile(msg) from error
-                rows[(row.version, *row.cell)] = row
+                rows[row.version, row.cell] = row
     return list(rows.values())
 
 
@@ -232,8 +244,8 @@ class Conditions:
         """Time on the clock after which a run is killed [s]."""
         return MOST_CLOCK * self.cpu_limit_s + MORE_S
 
-    def cells(self, problem: BenchmarkProblem, solver: str) -> Iterator[tuple[object, ...]]:
-        """The cells of a solver on a problem, as :attr:`RunRow.cell`."""
+    def cells(self, problem: BenchmarkProblem, solver: str) -> Iterator[RunKey]:
+        """The cells of a solver on a problem."""
         chosen = adapter(solver)
         if not takes(chosen, problem):
             return
@@ -243,7 +255,7 @@ class Conditions:
             for seed in self.seeds:
                 for order in self.orders:
                     for repetition in range(self.repetitions):
-                        yield problem.name, solver, tol, seed, order, repetition, self.threads
+                        yield RunKey(problem.name, solver, tol, seed, order, repetition, self.threads)
 
 
 def decided(row: RunRow, limit_s: float) -> bool:
@@ -301,7 +313,7 @@ def calibration() -> float | None:
 
 def missing(
     chosen: Iterable[BenchmarkProblem], solvers: Sequence[str], folder: Path, conditions: Conditions
-) -> dict[BenchmarkProblem, list[tuple[object, ...]]]:
+) -> dict[BenchmarkProblem, list[RunKey]]:
     """The cells of every problem that have no run by this code in a folder; those that HiGHS solves fast first."""
     code = package_code.digest()
     versions = {solver: solver_version(solver) for solver in solvers}
@@ -317,7 +329,7 @@ def missing(
         seconds = None if best is None else best.highs_s
         return math.inf if seconds is None else seconds, 0 if best is None else best.size.get("nonzeros", 0)
 
-    left: dict[BenchmarkProblem, list[tuple[object, ...]]] = {}
+    left: dict[BenchmarkProblem, list[RunKey]] = {}
     for problem in sorted(chosen, key=effort):
         cells = [cell for solver in solvers for cell in conditions.cells(problem, solver) if cell not in done]
         if cells:
@@ -342,7 +354,7 @@ def solver_version(name: str) -> str:
 
 
 def run_cells(
-    left: dict[BenchmarkProblem, list[tuple[object, ...]]], folder: Path, conditions: Conditions
+    left: dict[BenchmarkProblem, list[RunKey]], folder: Path, conditions: Conditions
 ) -> Iterator[tuple[RunRow, BenchmarkProblem]]:
     """Run cells one after the other, add each to its table, and keep the best solutions.
 
@@ -380,20 +392,13 @@ def _unused(row: RunRow, load: float | None, processors: int) -> str:
     return f"{used} at a load of {load:.1f} on {processors} processors: not recorded; run it again when they are free"
 
 
-def _row(cell: tuple[Any, ...], conditions: Conditions, calibrated: float | None, **known: Any) -> RunRow:
-    problem, solver, tol, seed, order, repetition, threads = cell
+def _row(cell: RunKey, conditions: Conditions, calibrated: float | None, **known: Any) -> RunRow:
     empty: dict[str, Any] = dict.fromkeys(FIELDS)
-    empty |= {"version": solver_version(solver), "algorithm": "", "message": "", "incumbents": ""}
+    empty |= {"version": solver_version(cell.solver), "algorithm": "", "message": "", "incumbents": ""}
     return RunRow(
         **{
             **empty,
-            "problem": problem,
-            "solver": solver,
-            "tol": tol,
-            "seed": seed,
-            "order": order,
-            "repetition": repetition,
-            "threads": threads,
+            **cell._asdict(),
             "cpu_limit_s": conditions.cpu_limit_s,
             "memory_limit_gib": conditions.memory_limit_gib,
             "verified": False,
@@ -408,19 +413,17 @@ def _row(cell: tuple[Any, ...], conditions: Conditions, calibrated: float | None
 
 
 def _run(
-    stated: Stated, cell: tuple[Any, ...], conditions: Conditions, calibrated: float | None
+    stated: Stated, cell: RunKey, conditions: Conditions, calibrated: float | None
 ) -> tuple[RunRow, NDArray[np.float64] | None]:
     """One run, and its vector in the order of the problem's file."""
-    _, solver, tol, seed, order, _, threads = cell
-    rows, columns = permutations(stated.form, order)
+    rows, columns = permutations(stated.form, cell.order)
     form = permuted(stated.form, rows, columns)
     load = round(os.getloadavg()[0], 2)
-    limit = conditions.cpu_limit_s
     try:
         outcome = solve_isolated(
             form,
-            solver,
-            SolveRequest(None, threads, tol, seed, cpu_limit_s=limit),
+            cell.solver,
+            SolveRequest(None, cell.threads, cell.tol, cell.seed, cpu_limit_s=conditions.cpu_limit_s),
             wall_limit_s=conditions.wall_limit_s,
             memory_limit_gib=conditions.memory_limit_gib,
         )

@@ -13,14 +13,13 @@ the optimality conditions that we recomputed (:func:`opticoll.solvers.verify.kkt
 
 from __future__ import annotations
 
-import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from numpy.typing import ArrayLike
 
@@ -42,16 +41,49 @@ VERDICTS = ("solved", "inexact", "limit", "memory", "failed", "wrong", "unavaila
 _ENDED = ("iteration-limit", "tolerance-not-reached")
 
 
+class Judged(NamedTuple):
+    """A judged run.
+
+    ``tol`` is the requested tolerance; ``seconds`` is NaN unless solved, ``residual`` the worst KKT residual (NaN if
+    unknown), ``value`` the verified value (else NaN), ``best`` the best known one, ``best_gap`` their relative
+    distance; ``error`` the largest relative violation or distance from the best known value, whichever is larger, and
+    ``allowed`` the error beyond which an optimum is wrong: :data:`WRONG` times the tolerance. ``integral`` is the
+    primal integral [s] (NaN if unknown), ``reason`` why an answer is wrong, else None, ``seconds_run`` the time of the
+    run, solved or not.
+    """
+
+    problem: str
+    solver: str
+    tol: float
+    linear: bool
+    verdict: str
+    seconds: float
+    limit_s: float
+    build_s: float
+    compile_s: float
+    residual: float
+    value: float
+    best: float
+    best_gap: float
+    error: float
+    allowed: float
+    certified_gap: float
+    integral: float
+    reason: str | None
+    seconds_run: float
+
+
 def verdicts(runs: pd.DataFrame, best: Mapping[str, BestKnown], accuracy: float = 1e-6) -> pd.DataFrame:
     """Classify every run.
 
     Parameters
     ----------
     runs
-        Rows of the view ``latest`` with ``problem_name`` and ``linear``, see
-        :func:`opticoll.analysis.benchmark.run_comparison.frame`; also ``contestant``, which defaults to the method,
-        and ``answered_s``, when an integer program's run ended by the clock of its incumbents, by default the
-        solver's time.
+        A row per run: ``problem``, ``solver``, ``linear``, ``sense``, ``tol`` and ``limit_s`` (requested),
+        ``termination``, ``verified``, ``value``, ``bound``, ``gap`` between them, ``violation`` (the largest),
+        ``kkt_primal``, ``kkt_dual``, ``kkt_gap``, ``seconds``, ``build_s``, ``compile_s``, ``incumbents`` (pairs of
+        seconds and value); also ``answered_s``, when the run ended by the clock of its incumbents, by default
+        ``seconds``, and ``infeasible_by``, what proved that there is no solution.
     best
         Best known values by the problem's name. The best of these and of the verified values of the runs counts,
         but not past the best bound; likewise for bounds.
@@ -61,13 +93,7 @@ def verdicts(runs: pd.DataFrame, best: Mapping[str, BestKnown], accuracy: float 
     Returns
     -------
     DataFrame
-        One row per run: ``problem``, ``solver``, ``tol`` (requested), ``linear``, ``verdict``, ``seconds`` (NaN unless
-        solved), ``limit_s``, ``build_s``, ``compile_s``, ``residual`` (worst KKT residual; NaN if unknown), ``value``
-        (verified, else NaN), ``best`` (best known value), ``best_gap`` (relative distance of the value to it),
-        ``error`` (largest relative violation or distance from the best known value, whichever is larger), ``allowed``
-        (the error beyond which an optimum is wrong: :data:`WRONG` times the requested tolerance),
-        ``certified_gap``, ``integral`` (primal integral [s]; NaN if unknown), ``reason`` (why an answer is wrong, else
-        None).
+        One row per run, with the columns of :class:`Judged`.
 
         ``wrong``: reported as optimal, but the values violate a constraint, or the value is worse than the best known
         or better than the best bound, by more than ``allowed``; or reported as infeasible despite a verified value, or
@@ -82,49 +108,22 @@ def verdicts(runs: pd.DataFrame, best: Mapping[str, BestKnown], accuracy: float 
         primal integral of an integer program without a verified value is the whole limit; without incumbents from
         the solver, its answer counts from the end of the run.
     """
-    rows = runs.to_dict("records")
-    of_problem: dict[str, list[Mapping[Any, Any]]] = {}
-    for row in rows:
-        of_problem.setdefault(row["problem_name"], []).append(row)
-    references = {name: _reference(group, best.get(name)) for name, group in of_problem.items()}
-    return pd.DataFrame(
-        [_verdict(row, *references[row["problem_name"]], accuracy) for row in rows],
-        columns=[
-            "problem",
-            "solver",
-            "tol",
-            "linear",
-            "verdict",
-            "seconds",
-            "limit_s",
-            "build_s",
-            "compile_s",
-            "residual",
-            "value",
-            "best",
-            "best_gap",
-            "error",
-            "allowed",
-            "certified_gap",
-            "integral",
-            "reason",
-        ],
-    )
+    references = {name: _reference(rows, best.get(str(name))) for name, rows in runs.groupby("problem")}
+    judged = [_judged(row, *references[row["problem"]], accuracy) for row in runs.to_dict("records")]
+    return pd.DataFrame(judged, columns=list(Judged._fields))
 
 
-def _reference(rows: Sequence[Mapping[Any, Any]], known: BestKnown | None) -> tuple[float, float]:
+def _reference(runs: pd.DataFrame, known: BestKnown | None) -> tuple[float, float]:
     """Best value, never past the best bound, and this bound, of runs and the best known values; NaN if none."""
-    tried = [row for row in rows if str(row["termination"]) != "unavailable"]  # others may not state their file's sense
-    sign = 1.0 if (tried or rows)[0]["sense"] == "min" else -1.0
-    values = [value for row in rows if _is_verified(row) and not np.isnan(value := _number(row["objective"]))]
-    bounds = [bound for row in rows if not np.isnan(bound := _number(row["bound"]))]
+    tried = runs[runs["termination"] != "unavailable"]  # others may not state their file's sense
+    sign = 1.0 if (tried if len(tried) else runs)["sense"].iloc[0] == "min" else -1.0
+    values, bounds = [*runs.loc[runs["verified"].eq(True), "value"]], [*runs["bound"]]
     if known is not None:
-        values += [] if known.value is None else [known.value]
-        bounds += [] if known.bound is None else [known.bound]
-    bound = sign * max((sign * b for b in bounds), default=np.nan)
-    value = sign * min((sign * v for v in values), default=np.nan)
+        values, bounds = [*values, known.value], [*bounds, known.bound]
+    bound = max((sign * one for one in map(_number, bounds) if not np.isnan(one)), default=np.nan)
+    value = min((sign * one for one in map(_number, values) if not np.isnan(one)), default=np.nan)
     # A value past the bound violates constraints within its tolerance; exact answers must not be worse than it.
-    return (value if np.isnan(bound) else sign * max(sign * value, sign * bound)), bound
+    return sign * (value if np.isnan(bound) else max(value, bound)), sign * bound
 
 
 #: Verdicts on runs without an answer that could be judged, by how they ended.
@@ -135,73 +134,61 @@ def _is_verified(row: Mapping[Any, Any]) -> bool:
     return row["verified"] is True or row["verified"] is np.True_
 
 
-def _verdict(row: Mapping[Any, Any], best: float, bound: float, accuracy: float) -> dict[str, Any]:
-    linear = bool(row["linear"])
-    verified = _is_verified(row)
-    objective = _number(row["objective"])
+def _judged(row: Mapping[Any, Any], best: float, bound: float, accuracy: float) -> Judged:
+    linear, verified, value = bool(row["linear"]), _is_verified(row), _number(row["value"])
     residuals = [_number(row[f"kkt_{part}"]) for part in ("primal", "dual", "gap")]
     residual = float(np.max(residuals))  # NaN if one is unknown
     primal_only = bool(np.isnan(residuals[1]))
     flip = 1.0 if row["sense"] == "min" else -1.0
-    worse = flip * _relative(objective - best, best)
-    better = flip * _relative(bound - objective, bound)
-    violation = _worst_violation(row["violations"])
-    certified = abs(_relative(objective - bound, bound))
+    worse, better = flip * _relative(value - best, best), flip * _relative(bound - value, bound)
+    violation = _number(row["violation"])
+    certified = abs(_relative(value - bound, bound))
     error = float(np.max([violation, certified])) if primal_only else residual
     word = str(row["termination"])
-    allowed = WRONG * _number(row["requested_tol"])
+    allowed = WRONG * _number(row["tol"])
     off = float(np.nanmax([violation, worse, better, 0.0]))
-    missed = not np.isfinite(objective) or off > allowed
+    missed = not np.isfinite(value) or off > allowed
     refuting = {"infeasible": best, "unbounded": bound, "infeasible-or-unbounded": best + bound}
     good = linear and error <= accuracy
     if word == "optimal" and not linear:
         good = verified and not worse > 1e-6
     elif word in _ENDED and (primal_only or not linear):  # a heuristic's value, proven optimal by a bound of any run
         good = good or (verified and certified <= min(accuracy, 1e-6))
-    verdict = _word(row, refuted=bool(np.isfinite(refuting.get(word, np.nan))), missed=missed, good=good)
-    limit = _number(row["requested_time_limit_s"])
-    shown = objective if verified else np.nan
-    integral = np.nan if linear or verdict == "unavailable" else _integral(row, verdict, best, limit)
-    return {
-        "problem": row["problem_name"],
-        "solver": row.get("contestant", row["method"]),
-        "tol": _number(row["requested_tol"]),
-        "linear": linear,
-        "verdict": verdict,
-        "seconds": _number(row["time_solver_s"]) if verdict == "solved" else np.nan,
-        "limit_s": limit,
-        "build_s": _number(row["time_build_s"]),
-        "compile_s": _number(row["time_compile_s"]),
-        "residual": residual,
-        "value": shown,
-        "best": best,
-        "best_gap": max(worse, 0.0) if verified else np.nan,
-        "error": off,
-        "allowed": allowed,
-        "certified_gap": _number(row["gap"]),
-        "integral": integral,
-        "reason": _refutation(word, violation, objective, best, bound, allowed, flip) if verdict == "wrong" else None,
-    }
-
-
-def _refutation(
-    word: str, violation: float, objective: float, best: float, bound: float, allowed: float, flip: float
-) -> str:
-    """Why an answer is wrong: what it claims, which constraint it violates, or by how much its value is off."""
-    if word != "optimal":
-        return f"claims {word.replace('-', ' ')}"
-    if not np.isfinite(objective):
-        return "claims an optimum without values"
-    if violation > allowed:
-        return f"violates constraints by {violation:.3g}"
-    if flip * _relative(objective - best, best) > allowed:
-        return f"worse than the best known value by {abs(objective - best):.3g}"
-    return f"better than the best bound by {abs(objective - bound):.3g}"
-
-
-def _integral(row: Mapping[Any, Any], verdict: str, best: float, limit: float) -> float:
-    """The primal integral of a run; NaN if no best value is known."""
-    return primal_integral(_progress(row, verdict), best, limit) if np.isfinite(best) else np.nan
+    verdict, reason = _word(row, refuted=bool(np.isfinite(refuting.get(word, np.nan))), missed=missed, good=good), None
+    if verdict == "wrong":
+        reason = f"better than the best bound by {abs(value - bound):.3g}"
+        if word != "optimal":
+            reason = f"claims {word.replace('-', ' ')}"
+        elif not np.isfinite(value):
+            reason = "claims an optimum without values"
+        elif violation > allowed:
+            reason = f"violates constraints by {violation:.3g}"
+        elif worse > allowed:
+            reason = f"worse than the best known value by {abs(value - best):.3g}"
+    limit, integral = _number(row["limit_s"]), np.nan
+    if not linear and verdict != "unavailable" and np.isfinite(best):
+        integral = primal_integral(_progress(row, verdict), best, limit)
+    return Judged(
+        problem=row["problem"],
+        solver=row["solver"],
+        tol=_number(row["tol"]),
+        linear=linear,
+        verdict=verdict,
+        seconds=_number(row["seconds"]) if verdict == "solved" else np.nan,
+        limit_s=limit,
+        build_s=_number(row["build_s"]),
+        compile_s=_number(row["compile_s"]),
+        residual=residual,
+        value=value if verified else np.nan,
+        best=best,
+        best_gap=max(worse, 0.0) if verified else np.nan,
+        error=off,
+        allowed=allowed,
+        certified_gap=_number(row["gap"]),
+        integral=integral,
+        reason=reason,
+        seconds_run=_number(row["seconds"]),
+    )
 
 
 def _word(row: Mapping[Any, Any], *, refuted: bool, missed: bool, good: bool) -> str:
@@ -218,13 +205,6 @@ def _word(row: Mapping[Any, Any], *, refuted: bool, missed: bool, good: bool) ->
     return "solved" if good and not missed else "inexact"
 
 
-def _worst_violation(violations: object) -> float:
-    """The largest of the violations by constraint, as JSON; infinite if one is unknown."""
-    by_constraint = json.loads(violations) if isinstance(violations, str) else {}
-    numbers = [_number(v) for v in by_constraint.values()]
-    return float(np.max(numbers, initial=0.0)) if not np.isnan(numbers).any() else np.inf
-
-
 def _relative(difference: float, size: float) -> float:
     """Difference relative to the size; absolute if the size is only round-off."""
     return difference / abs(size) if abs(size) > 1e-9 else difference
@@ -234,21 +214,15 @@ def _number(value: Any) -> float:
     return float("nan") if value is None or value is pd.NA else float(value)
 
 
-def _trail(pairs: Any) -> list[tuple[float, float]]:
-    if pairs is None or np.ndim(pairs) == 0:
-        return []
-    return [(float(pair[0]), float(pair[1])) for pair in pairs]
-
-
 def _progress(row: Mapping[Any, Any], verdict: str) -> list[tuple[float, float]]:
     """Times and values of a run's incumbents, with its answer at the end; empty without a verified value."""
     if not _is_verified(row):
         return []
-    trail = _trail(row["incumbents"])
+    pairs = row["incumbents"]
+    trail = [] if pairs is None or np.ndim(pairs) == 0 else [(float(moment), float(value)) for moment, value in pairs]
     if verdict == "solved" or not trail:
-        seconds = _number(row.get("answered_s", row["time_solver_s"]))
-        limit = _number(row["requested_time_limit_s"])
-        trail.append((seconds if seconds < limit or np.isnan(limit) else limit, _number(row["objective"])))
+        seconds, limit = _number(row.get("answered_s", row["seconds"])), _number(row["limit_s"])
+        trail.append((seconds if seconds < limit or np.isnan(limit) else limit, _number(row["value"])))
     return trail
 
 
@@ -268,34 +242,31 @@ def gap_over_time(runs: pd.DataFrame, table: pd.DataFrame, points: int = 200) ->
         ``solver``, ``seconds``, ``gap``: the mean of :func:`primal_gap` over the problems that all of the solvers
         ran on (:func:`run_by_all`), 1 before the first incumbent.
     """
-    integer = table[~table["linear"].astype(bool) & (table["verdict"] != "unavailable")]
-    shared = set(run_by_all(integer)["problem"]) if len(integer) else set()
+    shared = set(run_by_all(table[~table["linear"].astype(bool)])["problem"])
     trails: dict[str, list[tuple[list[tuple[float, float]], float]]] = {}
-    for row, verdict in zip(runs.to_dict("records"), table.to_dict("records"), strict=True):
-        ran = verdict["verdict"] != "unavailable" and verdict["problem"] in shared
-        if not verdict["linear"] and ran and np.isfinite(verdict["best"]):
-            trail = [pair for pair in _progress(row, verdict["verdict"]) if np.isfinite(pair[0])]
-            trails.setdefault(verdict["solver"], []).append((trail, verdict["best"]))
+    for row, one in zip(runs.to_dict("records"), table.to_dict("records"), strict=True):
+        ran = one["verdict"] != "unavailable" and one["problem"] in shared
+        if not one["linear"] and ran and np.isfinite(one["best"]):
+            trail = [pair for pair in _progress(row, one["verdict"]) if np.isfinite(pair[0])]
+            trails.setdefault(one["solver"], []).append((trail, one["best"]))
     events = [moment for mine in trails.values() for trail, _ in mine for moment, _ in trail]
-    if not events:
-        return pd.DataFrame(columns=["solver", "seconds", "gap"])
-    times = np.geomspace(1e-2, max(1.1 * max(events), 0.1), points)
-    rows = []
+    times = np.geomspace(1e-2, max(1.1 * max(events), 0.1), points) if events else np.zeros(0)
+    frames = []
     for solver, mine in sorted(trails.items()):
         gaps = np.ones((len(mine), times.size))
         for curve, (trail, best) in zip(gaps, mine, strict=True):
             for moment, value in trail:
                 curve[times >= moment] = primal_gap(value, best)
-        rows += [(solver, float(t), float(g)) for t, g in zip(times, gaps.mean(axis=0), strict=True)]
-    return pd.DataFrame(rows, columns=["solver", "seconds", "gap"])
+        frames.append(pd.DataFrame({"solver": solver, "seconds": times, "gap": gaps.mean(axis=0)}))
+    return pd.concat(frames, ignore_index=True) if events else pd.DataFrame(columns=["solver", "seconds", "gap"])
 
 
-def repeated_runs(table: pd.DataFrame) -> pd.DataFrame:
-    """Combine all repetitions into one row per solver and problem.
+def one_each(table: pd.DataFrame) -> pd.DataFrame:
+    """One row per problem and solver: of repetitions the median, then of several tolerances the best.
 
-    A problem counts as solved if every repetition solved it, as wrong if one answer was wrong, and otherwise gets the
-    most frequent verdict of those that did not solve it. Repetitions that could not be tried do not count
-    if there are others.
+    Repetitions count as solved if every one solved the problem, as wrong if one answer was wrong, and otherwise get the
+    most frequent verdict of those that did not solve it; those that could not be tried do not count if there are
+    others. Of several tolerances counts the fastest that solved the problem, or else the tightest.
 
     Returns
     -------
@@ -303,53 +274,23 @@ def repeated_runs(table: pd.DataFrame) -> pd.DataFrame:
         The columns of :func:`verdicts`, times being medians and errors the largest, and ``runs``, ``solved_runs``,
         ``seconds_min``, ``seconds_max`` (NaN unless solved).
     """
-    keys, extra = ["problem", "solver"], ["runs", "solved_runs", "seconds_min", "seconds_max"]
-    columns = [*table.columns, *extra]
-    alone = ~table.duplicated(keys, keep=False)
-    once = table[alone]
-    solved = once["verdict"] == "solved"
-    seconds = once["seconds"].where(solved)
-    once = once.assign(
-        seconds=seconds, runs=1, solved_runs=solved.astype(int), seconds_min=seconds, seconds_max=seconds
-    )
-    combined = [_combined(group) for _, group in table[~alone].groupby(keys, sort=True)]
-    parts = [part for part in (once, pd.DataFrame(combined, columns=columns)) if len(part)]
-    return pd.concat(parts).sort_values(keys, ignore_index=True) if parts else pd.DataFrame(columns=columns)
-
-
-def _combined(group: pd.DataFrame) -> dict[str, Any]:
-    """The row of :func:`repeated_runs` for the repetitions of a solver on a problem."""
-    tried = group[group["verdict"] != "unavailable"]
-    counted = group if tried.empty else tried
-    solved = counted["verdict"] == "solved"
-    others = counted.loc[~solved, "verdict"]
-    verdict = "wrong" if (others == "wrong").any() else "solved" if others.empty else str(others.mode().iloc[0])
-    ends = (counted["seconds"].min(), counted["seconds"].max()) if verdict == "solved" else (np.nan, np.nan)
-    values = counted.sort_values("best_gap", na_position="last")["value"]
-    medians: dict[Any, Any] = {name: counted[name].dropna().median() for name in ("build_s", "compile_s", "integral")}
-    largest: dict[Any, Any] = {name: counted[name].max() for name in ("residual", "best_gap", "error", "certified_gap")}
-    first: dict[Any, Any] = counted[counted["verdict"] == verdict].iloc[0].to_dict()
-    return {
-        **first,
-        **medians,
-        **largest,
-        "verdict": verdict,
-        "value": values.iloc[0],
-        "seconds": counted["seconds"].dropna().median() if verdict == "solved" else np.nan,
-        "runs": len(counted),
-        "solved_runs": int(solved.sum()),
-        "seconds_min": ends[0],
-        "seconds_max": ends[1],
-    }
-
-
-def one_run_each(table: pd.DataFrame) -> pd.DataFrame:
-    """One run per solver and problem: the fastest solved run, or else the one with the tightest tolerance."""
-    solved = (table["verdict"] == "solved").rename("_solved")
-    ordered = table.assign(_solved=~solved, _time=table["seconds"].fillna(0.0)).sort_values(
-        ["_solved", "_time", "tol"], kind="stable"
-    )
-    kept = ordered.drop_duplicates(["problem", "solver"]).drop(columns=["_solved", "_time"])
+    number = table.groupby(["problem", "solver", "tol"], dropna=False).ngroup()
+    tried = table["verdict"] != "unavailable"
+    counted = table[tried | ~tried.groupby(number).transform("any")].assign(number=number)
+    times = counted.groupby(["number", "verdict"])["problem"].transform("size").astype(float)
+    weight = times.mask(counted["verdict"] == "wrong", np.inf).mask(counted["verdict"] == "solved", 0.0)
+    ordered = counted.assign(weight=-weight).sort_values(["number", "weight", "verdict"])
+    first = ordered.drop_duplicates("number").set_index("number").drop(columns="weight")
+    groups, solved = counted.groupby("number"), first["verdict"] == "solved"
+    medians, largest = ["build_s", "compile_s", "integral"], ["residual", "best_gap", "error", "certified_gap"]
+    first[medians], first[largest] = groups[medians].median(), groups[largest].max()
+    first["value"] = counted.sort_values("best_gap").groupby("number")["value"].first()
+    first["runs"] = groups.size()
+    first["solved_runs"] = (counted["verdict"] == "solved").groupby(counted["number"]).sum()
+    for name, statistic in (("seconds", "median"), ("seconds_min", "min"), ("seconds_max", "max")):
+        first[name] = groups["seconds"].agg(statistic).where(solved)
+    best = first.assign(_solved=~solved, _time=first["seconds"].fillna(0.0)).sort_values(["_solved", "_time", "tol"])
+    kept = best.drop_duplicates(["problem", "solver"]).drop(columns=["_solved", "_time"])
     return kept.sort_values(["problem", "solver"], ignore_index=True)
 
 
@@ -402,7 +343,7 @@ def summary(table: pd.DataFrame, shift: float = SHIFT_S) -> pd.DataFrame:
     Parameters
     ----------
     table
-        Verdicts, one run per problem and solver.
+        One row per problem and solver, as :func:`one_each` makes them.
 
     Returns
     -------
@@ -411,7 +352,9 @@ def summary(table: pd.DataFrame, shift: float = SHIFT_S) -> pd.DataFrame:
         ``mean_penalised_s`` (shifted geometric mean with censored runs at :data:`PENALTY` limits; NaN unless the solver
         ran on every problem), ``mean_common_s`` over the ``common`` problems (solved by every solver that ran on all
         problems and solved at least one; NaN for other solvers), ``mean_solved_s`` over the problems that the solver
-        itself solved (not comparable between solvers), ``median_integral_s``.
+        itself solved (not comparable between solvers), ``median_integral_s``, the number of ``runs``, ``spread``
+        (median over the solved problems of the slowest over the fastest repetition; NaN without repetitions),
+        ``median_gap`` to the best known values.
     """
     everywhere = attempted_all(table)
     solved = table[table["verdict"] == "solved"]
@@ -432,12 +375,21 @@ def summary(table: pd.DataFrame, shift: float = SHIFT_S) -> pd.DataFrame:
                 "mean_common_s": shifted_geometric_mean(shared, shift) if solver in compared else np.nan,
                 "common": len(common),
                 "mean_solved_s": shifted_geometric_mean(mine["seconds"], shift),
-                "median_integral_s": float(group["integral"].median()) if group["integral"].notna().any() else np.nan,
+                "median_integral_s": group["integral"].dropna().median(),
+                "runs": int(group["runs"].sum()),
+                "spread": _spread(mine),
+                "median_gap": group["best_gap"].dropna().median(),
             }
         )
     order = ["solved", "mean_penalised_s", "solver"]
     frame = pd.DataFrame(rows)
     return frame if frame.empty else frame.sort_values(order, ascending=[False, True, True], ignore_index=True)
+
+
+def _spread(solved: pd.DataFrame) -> float:
+    repeated = solved[solved["runs"] > 1]
+    ratios = repeated["seconds_max"].clip(lower=1e-3) / repeated["seconds_min"].clip(lower=1e-3)
+    return float(ratios.median()) if len(ratios) else float("nan")
 
 
 def performance_profile(table: pd.DataFrame) -> pd.DataFrame:
@@ -500,25 +452,23 @@ def sensitivity(table: pd.DataFrame, variants: pd.Series[Any]) -> pd.DataFrame:
     means = pd.DataFrame(
         {
             variant: {
-                solver: shifted_geometric_mean(penalised(one_run_each(mine))) for solver, mine in part.groupby("solver")
+                solver: shifted_geometric_mean(penalised(one_each(mine))) for solver, mine in part.groupby("solver")
             }
             for variant, part in runs.groupby("variant")
         }
     )
-    ranks = means.rank(method="min")
-    rows = [
-        (
-            solver,
-            means.shape[1],
-            runs["problem"].nunique(),
-            means.loc[solver].min(),
-            means.loc[solver].max(),
-            int(ranks.loc[solver].min()),
-            int(ranks.loc[solver].max()),
-        )
-        for solver in means.mean(axis=1).sort_values(kind="stable").index
-    ]
-    return pd.DataFrame(rows, columns=columns)
+    ranks = means.rank(method="min").astype(int)
+    result = pd.DataFrame(
+        {
+            "variants": means.shape[1],
+            "problems": runs["problem"].nunique(),
+            "mean_min_s": means.min(axis=1),
+            "mean_max_s": means.max(axis=1),
+            "rank_min": ranks.min(axis=1),
+            "rank_max": ranks.max(axis=1),
+        }
+    )
+    return result.loc[means.mean(axis=1).sort_values(kind="stable").index].rename_axis("solver").reset_index()
 
 
 # gaps at a limit ----------------------------------------------------------------------------------------------------
@@ -582,23 +532,17 @@ def wrong_answers(table: pd.DataFrame) -> pd.DataFrame:
 # accuracy -------------------------------------------------------------------------------------------------------------
 
 
-def by_accuracy(
-    runs: pd.DataFrame,
-    best: Mapping[str, BestKnown],
-    combined: Callable[[pd.DataFrame], pd.DataFrame] = one_run_each,
-) -> pd.DataFrame:
+def by_accuracy(runs: pd.DataFrame, best: Mapping[str, BestKnown]) -> pd.DataFrame:
     """Compare solvers of linear programs at matched achieved accuracy.
 
     A run counts at eps if its worst recomputed KKT residual is at most eps, whatever its requested tolerance; of
-    several runs of a solver, the fastest that reached eps counts, unless ``combined`` combines them differently.
+    several runs of a solver, those that reached eps as in :func:`one_each`.
 
     Returns
     -------
     DataFrame
         :func:`summary` at every eps, with the column ``accuracy``.
     """
-    tables = []
-    for accuracy in ACCURACIES:
-        table = combined(verdicts(runs, best, accuracy))
-        tables.append(summary(table[table["linear"].astype(bool)]).assign(accuracy=accuracy))
-    return pd.concat(tables, ignore_index=True)
+    linear = runs[runs["linear"].astype(bool)]
+    parts = [summary(one_each(verdicts(linear, best, eps))).assign(accuracy=eps) for eps in ACCURACIES]
+    return pd.concat(parts, ignore_index=True)

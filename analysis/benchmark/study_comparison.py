@@ -8,28 +8,28 @@ problem that differ by seed or repetition are repetitions: their median counts, 
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pandas as pd
 
-from opticoll.analysis.benchmark import benchmark_set, solver_metrics
+from opticoll.analysis.benchmark import benchmark_set, comparison, solver_metrics
+from opticoll.analysis.benchmark.comparison import Comparison
 from opticoll.analysis.plots.style import counted
 from opticoll.analysis.rendering import Listing, Printed, frame_rows
 from opticoll.analysis.store.current_records import AGAIN, code_note
 from opticoll.errors import BadInput, NoSolution
 from opticoll.formulations import formulation
-from opticoll.formulations.model import Formulation
 from opticoll.solvers.task import texts
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from pathlib import Path
 
-    from opticoll.analysis.benchmark.solver_comparison import Comparison
     from opticoll.analysis.store import Store
     from opticoll.analysis.study.study_file import Cell, Study
+    from opticoll.formulations.model import Formulation
     from opticoll.solvers.task import Task
     from opticoll.types import Json
 
@@ -42,24 +42,6 @@ CLOCKS: dict[str, str] = {
 }
 #: Fields of a task that are part of a contestant's name where a study varies them.
 _VARIED = {"tol": "tol", "threads": "threads", "time_limit_s": "limit", "memory_limit_gib": "memory"}
-#: Columns of the table on the terminal.
-SHOWN = (
-    "solver",
-    "contestant",
-    "problems",
-    "solved",
-    "inexact",
-    "limit",
-    "memory",
-    "failed",
-    "wrong",
-    "runs",
-    "mean_penalised_s",
-    "mean_common_s",
-    "common",
-    "spread",
-    "median_gap",
-)
 
 
 @dataclass(frozen=True, repr=False)
@@ -97,27 +79,15 @@ class StudyComparison(Printed):
 
     def tables(self) -> list[Listing]:
         """A row per contestant by class of problems, then wrong answers."""
-        listings = class_listings(self.summaries, "study " + self.study.name + ": {name} programs")
-        return [*listings, *wrong_listings(self.comparison.runs, "contestant")]
-
-    @property
-    def summaries(self) -> dict[str, pd.DataFrame]:
-        """A row per contestant by class, with the spread of its repetitions and its gap to the best known values."""
-        each = self.comparison.each
-        result = {}
-        for name, rows in self.comparison.summaries.items():
-            part = each[each["linear"].astype(bool) == (name == "linear")]
-            frame = rows.rename(columns={"solver": "contestant"})
-            groups = dict(iter(part.groupby("solver")))
-            frame["runs"] = [int(groups[one]["runs"].sum()) for one in frame["contestant"]]
-            frame["spread"] = [_spread(groups[one]) for one in frame["contestant"]]
-            frame["median_gap"] = [float(groups[one]["best_gap"].dropna().median()) for one in frame["contestant"]]
-            result[name] = frame
-        return result
+        return self.comparison.listings(f"study {self.study.name}: {{name}} programs", "contestant")
 
     def document(self) -> dict[str, Json]:
         """The comparison as ``--json`` prints it."""
         made = self.comparison
+
+        def rows(frame: pd.DataFrame) -> list[dict[str, Json]]:
+            return frame_rows(frame.rename(columns={"solver": "contestant"}))
+
         return {
             "study": self.study.name,
             "file": str(self.study.source),
@@ -125,37 +95,14 @@ class StudyComparison(Printed):
             "missing": self.missing,
             "other_code": self.other_code,
             "clock": self.clock,
-            "accuracy": made.accuracy_asked,
-            "classes": [{"class": name, "contestants": frame_rows(frame)} for name, frame in self.summaries.items()],
-            "problems": frame_rows(made.problems),
-            "runs": frame_rows(made.each.rename(columns={"solver": "contestant"})),
-            "gaps": frame_rows(solver_metrics.gaps_at_limit(made.each).rename(columns={"solver": "contestant"})),
-            "wrong": frame_rows(solver_metrics.wrong_answers(made.runs).rename(columns={"solver": "contestant"})),
+            "accuracy": made.accuracy,
+            "classes": [{"class": name, "contestants": rows(frame)} for name, frame in made.summaries.items()],
+            "problems": rows(made.problems),
+            "runs": rows(made.each),
+            "gaps": rows(solver_metrics.gaps_at_limit(made.each)),
+            "wrong": rows(solver_metrics.wrong_answers(made.runs)),
             "page": None if self.page is None else str(self.page),
         }
-
-
-def class_listings(summaries: Mapping[str, pd.DataFrame], title: str) -> list[Listing]:
-    """Contestants by class of problems, without columns that have no entries; the title holds ``{name}``."""
-    result = []
-    for name, frame in summaries.items():
-        rows = frame_rows(frame)
-        shown = [column for column in SHOWN if column in frame and any(row[column] not in (None, 0) for row in rows)]
-        result.append(Listing(title.format(name=name), shown, rows))
-    return result
-
-
-def wrong_listings(runs: pd.DataFrame, name: str) -> list[Listing]:
-    """The wrong answers of runs, with what ran them under this name; nothing if there are none."""
-    wrong = solver_metrics.wrong_answers(runs).rename(columns={"solver": name})
-    return [Listing("wrong answers", list(wrong.columns), frame_rows(wrong))] if len(wrong) else []
-
-
-def _spread(rows: pd.DataFrame) -> float:
-    """Median over the solved problems of the slowest over the fastest repetition; NaN without repetitions."""
-    repeated = rows[(rows["verdict"] == "solved") & (rows["runs"] > 1)]
-    ratios = repeated["seconds_max"].clip(lower=1e-3) / repeated["seconds_min"].clip(lower=1e-3)
-    return float(ratios.median()) if len(ratios) else float("nan")
 
 
 def compare(
@@ -182,21 +129,11 @@ def compare(
     NoSolution
         If the store has no runs of the study.
     """
-    from opticoll.analysis.benchmark import solver_comparison
-    from opticoll.analysis.report import findings
-    from opticoll.analysis.study.dry_run import task_of_cell, task_of_row
-
     if accuracy is not None and not 0 < accuracy < 1:
         msg = f"compare: the accuracy must lie between 0 and 1, not {accuracy:g}"
         raise BadInput(msg)
     cells = {cell.key: cell for cell in study.cells}
-    results = findings.best_runs(store, superseded=True)
-    ours, by_task = results["key"].isin(list(cells)), {task_of_cell(cell): cell.key for cell in study.cells}
-    others = results[~ours & (results["by"] != "") & ~results["superseded"]]
-    results["cell"] = results["key"].where(ours)
-    results.loc[others.index, "cell"] = [by_task.get(task_of_row(row)) for row in others.to_dict("records")]
-    results = results[results["cell"].notna()].assign(_other=~ours)
-    rows = results.sort_values(["_other", "superseded"], kind="stable").drop_duplicates("cell").sort_index().copy()
+    rows = _records(study, store)
     if not (rows["termination"] != "unavailable").any():
         first = f"run `opticoll study {study.source}` first"
         msg = f"compare: store {store.root} has no runs of study {study.name!r}; {first}"
@@ -204,24 +141,49 @@ def compare(
     shown = [cells[key] for key in rows["cell"]]
     labels = _Labels(study.cells)
     known = {one.key: one.name for one in benchmark_set.problems()}
-    rows["problem_name"] = [_problem(cell, known) for cell in shown]
-    rows["contestant"] = [labels.contestant(cell.task) for cell in shown]
-    integers = rows.groupby("problem_name")["size_integers"].transform("max")
     stated = np.array([formulation(name).problem == "LP" for name in rows["formulation"]])
-    rows["linear"] = np.where(integers.notna(), integers.fillna(1) == 0, stated).astype(bool)
     chosen = clock or _clock(rows, labels)
-    rows["answered_s"] = rows["time_solver_s"].fillna(rows["time_solve_s"])  # the clock of the incumbents
-    rows["time_solver_s"] = _seconds(rows, chosen)
-    if rows.loc[rows["answer"].astype(bool), "time_solver_s"].isna().any():
+    renamed = {"objective": "value", "requested_tol": "tol", "requested_time_limit_s": "limit_s"}
+    renamed |= {f"size_{part}": part for part in benchmark_set.SIZES}
+    renamed |= {f"time_{part}_s": f"{part}_s" for part in ("build", "compile")}
+    runs = rows.rename(columns=renamed).assign(
+        problem=[_problem(cell, known) for cell in shown],
+        solver=[labels.contestant(cell.task) for cell in shown],
+        violation=[_worst(violations) for violations in rows["violations"]],
+        answered_s=rows["time_solver_s"].fillna(rows["time_solve_s"]),  # the clock of the incumbents
+        seconds=_seconds(rows, chosen),
+    )
+    integers = runs.groupby("problem")["integers"].transform("max")
+    runs["linear"] = np.where(integers.notna(), integers.fillna(1) == 0, stated).astype(bool)
+    if runs.loc[runs["answer"].astype(bool), "seconds"].isna().any():
         msg = "compare: --time solver: some contestants are methods without a solver of their own; use --time solve"
         raise BadInput(msg)
     if accuracy is None:
         accuracy = max(1e-6, *(cell.task.tol for cell in study.cells))
-    comparison = solver_comparison.compared(
-        rows, benchmark_set.best_known(), accuracy, combined=solver_metrics.repeated_runs
-    )
     missing = len(set(cells) - set(rows["cell"]))
-    return StudyComparison(study, comparison, chosen, missing, other_code=code_note(rows["by"]))
+    made = Comparison.of(runs, accuracy)
+    return StudyComparison(study, made, chosen, missing, other_code=code_note(rows["by"]))
+
+
+def _records(study: Study, store: Store) -> pd.DataFrame:
+    """The record of every cell that has one; one of other code only where there is none of this code."""
+    from opticoll.analysis.report import findings
+    from opticoll.analysis.study.dry_run import task_of_cell, task_of_row
+
+    keys, by_task = [cell.key for cell in study.cells], {task_of_cell(cell): cell.key for cell in study.cells}
+    results = findings.best_runs(store, superseded=True)
+    ours = results["key"].isin(keys)
+    others = results[~ours & (results["by"] != "") & ~results["superseded"]]
+    results["cell"] = results["key"].where(ours)
+    results.loc[others.index, "cell"] = [by_task.get(task_of_row(row)) for row in others.to_dict("records")]
+    results = results[results["cell"].notna()].assign(_other=~ours)
+    return results.sort_values(["_other", "superseded"], kind="stable").drop_duplicates("cell").sort_index()
+
+
+def _worst(violations: object) -> float:
+    """The largest of the violations by constraint, as JSON; infinite if one is unknown."""
+    by_constraint = json.loads(violations) if isinstance(violations, str) else {}
+    return max((np.inf if one is None or np.isnan(one) else float(one) for one in by_constraint.values()), default=0.0)
 
 
 class _Labels:
@@ -278,30 +240,14 @@ def _seconds(rows: pd.DataFrame, clock: Clock) -> pd.Series[float]:
 
 
 def write_page(made: StudyComparison, out: Path) -> Path:
-    """Write the comparison as a page with its figures and tables.
-
-    Returns
-    -------
-    Path
-        ``out/index.html``, beside it ``figures`` (SVG and PNG) and ``tables`` (CSV).
-
-    Raises
-    ------
-    BadInput
-        If the folder cannot be written.
-    """
-    from opticoll.analysis.benchmark import solver_comparison
-
-    return solver_comparison.write_page(
+    """Write the comparison as a page, see :func:`opticoll.analysis.benchmark.comparison.write_page`."""
+    return comparison.write_page(
         made.comparison,
         out,
+        {},
         clock=CLOCKS[made.clock],
         rerun=f"opticoll study {made.study.source}",
-        summaries=made.summaries,
         heading=f"Comparison of study {made.study.name}",
         title=made.study.title,
         missing=made.missing,
     )
-
-
-__all__ = ["CLOCKS", "SHOWN", "StudyComparison", "compare", "write_page"]

@@ -166,24 +166,24 @@ def verdicts(*rows):
 )
 def test_repetitions_count_by_their_worst(words, expected):
     table = verdicts(*({"verdict": word, "seconds": 1.0 if word == "solved" else np.nan} for word in words))
-    (row,) = solver_metrics.repeated_runs(table).to_dict("records")
+    (row,) = solver_metrics.one_each(table).to_dict("records")
     assert row["verdict"] == expected
     assert np.isfinite(row["seconds"]) == (expected == "solved")
 
 
 def test_the_median_counts_and_the_range_is_kept():
     table = verdicts({"seconds": 4.0}, {"seconds": 1.0}, {"seconds": 2.0, "best_gap": 0.5})
-    (row,) = solver_metrics.repeated_runs(table).to_dict("records")
+    (row,) = solver_metrics.one_each(table).to_dict("records")
     assert (row["seconds"], row["seconds_min"], row["seconds_max"]) == (2.0, 1.0, 4.0)
     assert (row["runs"], row["solved_runs"], row["best_gap"]) == (3, 3, 0.5)
 
 
 def test_the_gap_over_time_is_the_mean_over_runs():
     rows = [
-        {"incumbents": [[1.0, 20.0], [4.0, 10.0]], "objective": 10.0, "time_solver_s": 5.0},
-        {"incumbents": [[2.0, 10.0]], "objective": 10.0, "time_solver_s": 5.0},
+        {"incumbents": [[1.0, 20.0], [4.0, 10.0]], "value": 10.0, "seconds": 5.0},
+        {"incumbents": [[2.0, 10.0]], "value": 10.0, "seconds": 5.0},
     ]
-    common = {"verified": True, "requested_time_limit_s": 60.0}
+    common = {"verified": True, "limit_s": 60.0}
     steps = solver_metrics.gap_over_time(pd.DataFrame([{**row, **common} for row in rows]), verdicts({}, {}), 4000)
 
     def at(moment):
@@ -203,7 +203,7 @@ def test_one_contestant_without_repetitions(ran, tmp_path):
     made = study_comparison.compare(load(alone), Store(store))
     assert made.comparison.solvers == ("scip",)
     assert made.missing == 0
-    for frame in made.summaries.values():
+    for frame in made.comparison.summaries.values():
         (row,) = frame.to_dict("records")
         assert (row["solved"], row["runs"]) == (1, 1)
         assert np.isnan(row["spread"])
@@ -211,6 +211,6 @@ def test_one_contestant_without_repetitions(ran, tmp_path):
 
 def test_without_a_time_limit_a_failure_has_no_penalty():
     table = verdicts({"limit_s": np.nan}, {"solver": "b", "verdict": "failed", "seconds": np.nan, "limit_s": np.nan})
-    rows = solver_metrics.summary(solver_metrics.repeated_runs(table)).set_index("solver")
+    rows = solver_metrics.summary(solver_metrics.one_each(table)).set_index("solver")
     assert rows.loc["a", "mean_penalised_s"] == pytest.approx(1.0)
     assert np.isnan(rows.loc["b", "mean_penalised_s"])

@@ -7,18 +7,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
 from opticoll.analysis.benchmark import benchmark_set, comparison_plots, solver_metrics
+from opticoll.analysis.rendering import Listing, frame_rows
 from opticoll.analysis.report.drawings import ReportFigure
 from opticoll.analysis.report.page_tables import Column, PageTable, table
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from pathlib import Path
-
+    from collections.abc import Mapping
 
 #: Largest recomputed KKT residual of a linear program that counts as solved.
 ACCURACY = 1e-6
@@ -32,12 +31,17 @@ _SUMMARY = (
     Column("memory", "out of memory", "count"),
     Column("failed", "failed", "count"),
     Column("wrong", "wrong answers", "count"),
+    Column("runs", "runs", "count"),
     Column("mean_penalised_s", "mean, penalised [s]", "seconds"),
     Column("mean_common_s", "mean, commonly solved [s]", "seconds"),
     Column("common", "commonly solved", "count"),
     Column("mean_solved_s", "mean, solved by it [s]", "seconds"),
     Column("median_integral_s", "median primal integral [s]", "seconds"),
+    Column("spread", "slowest ÷ fastest repetition", "ratio"),
+    Column("median_gap", "median gap to the best", "gap"),
 )
+#: Columns of the table on the terminal.
+SHOWN = tuple(one.field for one in _SUMMARY if one.field not in ("mean_solved_s", "median_integral_s"))
 _PROBLEMS = (
     Column("problem", "problem"),
     Column("grade", "grade"),
@@ -52,7 +56,11 @@ _PROBLEMS = (
     Column("value", "best known value", "number"),
     Column("proof", "proof", "proof"),
 )
-_BY_ACCURACY = (*_SUMMARY[:3], *_SUMMARY[7:10])
+_BY_ACCURACY = [
+    one
+    for one in _SUMMARY
+    if one.field in ("solver", "problems", "solved", "wrong", "mean_penalised_s", "mean_common_s")
+]
 _GAPS = (
     Column("problem", "problem"),
     Column("solver", "solver"),
@@ -82,14 +90,14 @@ class Comparison:
     Parameters
     ----------
     runs
-        All runs with their verdicts at :data:`ACCURACY`, and ``seconds_run``: time of the run, solved or not.
+        All runs with their verdicts at the accuracy.
     each
-        One run per problem and solver.
+        One row per problem and solver, :func:`~opticoll.analysis.benchmark.solver_metrics.one_each`.
     summaries, profiles
         By class: :func:`~opticoll.analysis.benchmark.solver_metrics.summary`,
         :func:`~opticoll.analysis.benchmark.solver_metrics.performance_profile`. Where some solvers could not try
         every problem, ``CLASS-shared`` compares all solvers over the problems that all of them ran on.
-    accuracy
+    by_accuracy
         :func:`~opticoll.analysis.benchmark.solver_metrics.by_accuracy` of the linear programs.
     problems
         One row per problem: sizes, build and compile times, the fastest solver, best known value.
@@ -97,7 +105,7 @@ class Comparison:
         Solvers that ran, in the order of their colours.
     gaps_over_time
         :func:`~opticoll.analysis.benchmark.solver_metrics.gap_over_time` of the integer programs.
-    accuracy_asked
+    accuracy
         Largest KKT residual of a linear program that counts as solved.
     """
 
@@ -105,47 +113,59 @@ class Comparison:
     each: pd.DataFrame
     summaries: dict[str, pd.DataFrame]
     profiles: dict[str, pd.DataFrame]
-    accuracy: pd.DataFrame
+    by_accuracy: pd.DataFrame
     problems: pd.DataFrame
     solvers: tuple[str, ...]
     gaps_over_time: pd.DataFrame
-    accuracy_asked: float = ACCURACY
+    accuracy: float
 
+    @classmethod
+    def of(cls, runs: pd.DataFrame, accuracy: float = ACCURACY) -> Comparison:
+        """Compare runs, as for :func:`~opticoll.analysis.benchmark.solver_metrics.verdicts`, with sizes and times."""
+        best = benchmark_set.best_known()
+        judged = solver_metrics.verdicts(runs, best, accuracy)
+        each = solver_metrics.one_each(judged)
+        parts = {"linear": each[each["linear"].astype(bool)], "integer": each[~each["linear"].astype(bool)]}
+        parts = {name: part for name, part in parts.items() if (part["verdict"] != "unavailable").any()}
+        shared = {f"{name}-shared": solver_metrics.run_by_all(part) for name, part in parts.items() if incomplete(part)}
+        profiled = parts | {name: part for name, part in shared.items() if not part.empty}
+        return cls(
+            judged,
+            each,
+            {name: solver_metrics.summary(part) for name, part in parts.items()},
+            {name: steps for name, part in profiled.items() if len(steps := _profile(part))},
+            solver_metrics.by_accuracy(runs, best) if "linear" in parts else pd.DataFrame(),
+            _problems(runs, each, best),
+            tuple(sorted(set(judged.loc[judged["verdict"] != "unavailable", "solver"]))),
+            solver_metrics.gap_over_time(runs, judged),
+            accuracy,
+        )
 
-def compared(
-    rows: pd.DataFrame,
-    best: Mapping[str, benchmark_set.BestKnown],
-    accuracy: float = ACCURACY,
-    combined: Callable[[pd.DataFrame], pd.DataFrame] = solver_metrics.one_run_each,
-) -> Comparison:
-    """Compare runs.
+    def listings(self, title: str, solver: str) -> list[Listing]:
+        """Solvers by class of problems, without columns that have no entries, then wrong answers.
 
-    Parameters
-    ----------
-    rows, best, accuracy
-        As for :func:`opticoll.analysis.benchmark.solver_metrics.verdicts`.
-    combined
-        Combines all verdicts into one row per problem and solver.
-    """
-    runs = solver_metrics.verdicts(rows, best, accuracy)
-    runs["seconds_run"] = rows["time_solver_s"].to_numpy(dtype=float)
-    each = combined(runs)
-    parts = {"linear": each[each["linear"].astype(bool)], "integer": each[~each["linear"].astype(bool)]}
-    parts = {name: part for name, part in parts.items() if (part["verdict"] != "unavailable").any()}
-    linear = rows[rows["linear"].astype(bool)]
-    shared = {f"{name}-shared": solver_metrics.run_by_all(part) for name, part in parts.items() if _incomplete(part)}
-    profiled = parts | {name: part for name, part in shared.items() if not part.empty}
-    return Comparison(
-        runs,
-        each,
-        {name: solver_metrics.summary(part) for name, part in parts.items()},
-        {name: steps for name, part in profiled.items() if len(steps := _profile(part))},
-        solver_metrics.by_accuracy(linear, best, combined=combined) if "linear" in parts else pd.DataFrame(),
-        _problems(rows, each, best),
-        tuple(sorted(set(runs.loc[runs["verdict"] != "unavailable", "solver"]))),
-        solver_metrics.gap_over_time(rows, runs),
-        accuracy,
-    )
+        The title holds ``{name}``; ``solver`` is what solvers are called.
+        """
+        result = []
+        for name, frame in self.summaries.items():
+            rows = frame_rows(frame.rename(columns={"solver": solver}))
+            names = [solver if one == "solver" else one for one in SHOWN]
+            shown = [column for column in names if any(row[column] not in (None, 0) for row in rows)]
+            result.append(Listing(title.format(name=name), shown, rows))
+        wrong = solver_metrics.wrong_answers(self.runs).rename(columns={"solver": solver})
+        return [*result, *([Listing("wrong answers", list(wrong.columns), frame_rows(wrong))] if len(wrong) else [])]
+
+    @property
+    def tables(self) -> dict[str, pd.DataFrame]:
+        """Data of every figure and table by file name, one point of a curve per row."""
+        frames = {
+            "solvers-runs": self.runs,
+            "solvers-accuracy": self.by_accuracy,
+            "solvers-problems": self.problems,
+            "solvers-gaps": solver_metrics.gaps_at_limit(self.each),
+        }
+        frames |= {f"solvers-profile-{name}": frame for name, frame in self.profiles.items()}
+        return frames | {f"solvers-summary-{name}": frame for name, frame in self.summaries.items()}
 
 
 def _profile(part: pd.DataFrame) -> pd.DataFrame:
@@ -154,44 +174,37 @@ def _profile(part: pd.DataFrame) -> pd.DataFrame:
     return steps.head(0) if steps["solver"].nunique() < min(2, part["solver"].nunique()) else steps
 
 
-def _incomplete(part: pd.DataFrame) -> list[str]:
+def incomplete(part: pd.DataFrame) -> list[str]:
     """Solvers that ran on some problems, but not on all."""
     ran = set(part.loc[part["verdict"] != "unavailable", "solver"])
     return sorted(ran - set(solver_metrics.attempted_all(part)))
 
 
 def _problems(rows: pd.DataFrame, each: pd.DataFrame, best: Mapping[str, benchmark_set.BestKnown]) -> pd.DataFrame:
-    made = []
-    for name, runs in rows.groupby("problem_name", sort=False):
-        solved = each[(each["problem"] == name) & (each["verdict"] == "solved")]
-        known = best.get(str(name))
-        first = None if solved.empty else solved.sort_values("seconds", kind="stable").iloc[0]
-        sizes = {part: runs[f"size_{part}"].max() for part in benchmark_set.SIZES}
-        made.append(
-            {
-                "problem": name,
-                "grade": None if known is None else known.grade,
-                **sizes,
-                "build_s": runs["time_build_s"].dropna().median(),
-                "compile_s": runs["time_compile_s"].dropna().median(),
-                "fastest_s": None if first is None else first["seconds"],
-                "fastest": None if first is None else first["solver"],
-                "value": None if known is None else known.value,
-                "proof": "none" if known is None else known.proof,
-            }
-        )
-    return pd.DataFrame(made)
+    """Problems with size, median times, and their fastest solver; NaN where nothing is known."""
+    groups = rows.groupby("problem", sort=False)
+    solved = each[each["verdict"] == "solved"].sort_values("seconds", kind="stable")
+    fastest = solved.drop_duplicates("problem").set_index("problem")
+    table = groups[list(benchmark_set.SIZES)].max()
+    for name in ("build_s", "compile_s"):
+        table[name] = groups[name].median()
+    table["fastest_s"], table["fastest"] = fastest["seconds"], fastest["solver"]
+    known = [best.get(str(name)) for name in table.index]
+    table.insert(0, "grade", [None if one is None else one.grade for one in known])
+    table["value"] = [None if one is None else one.value for one in known]
+    table["proof"] = ["none" if one is None else one.proof for one in known]
+    return table.reset_index()
 
 
 def figures(comparison: Comparison) -> list[ReportFigure]:
     """Draw profiles and times by class, and the accuracy of linear programs."""
-    made = []
+    made, solvers = [], comparison.solvers
     for name, words in _CLASSES:
         if name not in comparison.summaries:
             continue
         part = comparison.each[comparison.each["linear"].astype(bool) == (name == "linear")]
         count = part["problem"].nunique()
-        absent = _incomplete(part)
+        absent = incomplete(part)
         note = f" Not drawn, since they could not try every problem: {', '.join(absent)}." if absent else ""
         if name in comparison.profiles:
             made.append(
@@ -201,7 +214,7 @@ def figures(comparison: Comparison) -> list[ReportFigure]:
                     "Horizontal axis: time ÷ time of the fastest solver, linear on the left and logarithmic on the "
                     f"right. Vertical axis: share of all {count} problems solved within that factor. Higher is better; "
                     f"a curve ends at the share solved.{note}",
-                    comparison_plots.profiles(comparison.profiles[name], comparison.solvers),
+                    comparison_plots.profiles(comparison.profiles[name], solvers),
                 )
             )
         if f"{name}-shared" in comparison.profiles:
@@ -211,7 +224,7 @@ def figures(comparison: Comparison) -> list[ReportFigure]:
                     f"solvers-profile-{name}-shared",
                     f"Performance profiles where all solvers ran, {words}",
                     f"The same axes, over the {shared} problems that every solver could try.",
-                    comparison_plots.profiles(comparison.profiles[f"{name}-shared"], comparison.solvers),
+                    comparison_plots.profiles(comparison.profiles[f"{name}-shared"], solvers),
                 )
             )
         made.append(
@@ -220,7 +233,7 @@ def figures(comparison: Comparison) -> list[ReportFigure]:
                 f"Time of every solver on every problem, {words}",
                 f"Horizontal axis: solver time in seconds. One row for each of {count} problems, fastest solved "
                 "first. Marks on the right are runs without a time; bars span the repetitions of a run.",
-                comparison_plots.times_by_problem(part, comparison.solvers),
+                comparison_plots.times_by_problem(part, solvers),
             )
         )
     if len(comparison.gaps_over_time):
@@ -230,7 +243,7 @@ def figures(comparison: Comparison) -> list[ReportFigure]:
                 "Gap over time, integer programs",
                 "Mean gap of the incumbent to the best known value over the problems that every solver ran on, by its "
                 "time in seconds; 1 before the first incumbent. Lower left is better.",
-                comparison_plots.gaps_over_time(comparison.gaps_over_time, comparison.solvers),
+                comparison_plots.gaps_over_time(comparison.gaps_over_time, solvers),
                 comparison.gaps_over_time,
             )
         )
@@ -242,128 +255,56 @@ def figures(comparison: Comparison) -> list[ReportFigure]:
                 "Accuracy by time, linear programs",
                 f"Worst recomputed KKT residual by solver time in seconds, {int(linear['residual'].notna().sum())} "
                 "runs to several tolerances; lower left is better. Residuals below 1e-16 are drawn at 1e-16.",
-                comparison_plots.accuracy_over_time(linear, comparison.solvers),
+                comparison_plots.accuracy_over_time(linear, solvers),
             )
         )
     return made
 
 
-def tables(comparison: Comparison) -> dict[str, pd.DataFrame]:
-    """Data of every figure and table by file name, one point of a curve per row."""
-    frames = {
-        "solvers-runs": comparison.runs,
-        "solvers-accuracy": comparison.accuracy,
-        "solvers-problems": comparison.problems,
-        "solvers-gaps": solver_metrics.gaps_at_limit(comparison.each),
-    }
-    frames |= {f"solvers-profile-{name}": frame for name, frame in comparison.profiles.items()}
-    return frames | {f"solvers-summary-{name}": frame for name, frame in comparison.summaries.items()}
-
-
-class ProblemClass(NamedTuple):
-    """Solvers on one class of problems; linear programs also by accuracy."""
-
-    title: str
-    summary: PageTable
-    figures: list[ReportFigure]
-    by_accuracy: list[tuple[float, PageTable]]
-    accuracy_figure: ReportFigure | None
-
-
-class Section(NamedTuple):
-    """Content of the section: the constants that define its numbers, and its tables and figures."""
-
-    clock: str
-    rerun: str
-    several: str
-    shift_s: float
-    penalty: float
-    accuracy: float
-    wrong_by: float
-    classes: list[ProblemClass]
-    wrong: PageTable
-    gaps: PageTable
-    problems: PageTable
-
-
-_COMPARED = (
-    Column("contestant", "contestant"),
-    *_SUMMARY[1:8],
-    Column("runs", "runs", "count"),
-    *_SUMMARY[8:],
-    Column("spread", "slowest ÷ fastest repetition", "ratio"),
-    Column("median_gap", "median gap to the best", "gap"),
-)
-
-
-def section(
-    comparison: Comparison,
-    drawn: Mapping[str, ReportFigure],
-    clock: str,
-    rerun: str,
-    summaries: Mapping[str, pd.DataFrame] | None = None,
-) -> Section:
-    """Content of the section.
-
-    Parameters
-    ----------
-    comparison
-        The compared runs.
-    drawn
-        :func:`figures` by name.
-    clock
-        Sentence that explains what the times are.
-    rerun
-        The command that runs the solvers again.
-    summaries
-        Rows of contestants by class, for the comparison of a study; else those of the comparison.
-    """
+def content(comparison: Comparison, drawn: Mapping[str, ReportFigure]) -> dict[str, object]:
+    """What the page shows: the constants that define its numbers, and its tables and figures by class."""
     classes = []
     for name, words in _CLASSES:
         if name in comparison.summaries:
             names = [f"solvers-profile-{name}", f"solvers-profile-{name}-shared", f"solvers-times-{name}"]
             names += ["solvers-gap-over-time"] if name == "integer" else []
-            by_accuracy = (
-                [
+            by_accuracy: list[tuple[float, PageTable]] = []
+            if name == "linear":
+                by_accuracy = [
                     (float(str(accuracy)), table(rows, _BY_ACCURACY, f"Linear programs to {accuracy:g}"))
-                    for accuracy, rows in comparison.accuracy.groupby("accuracy", sort=False)
+                    for accuracy, rows in comparison.by_accuracy.groupby("accuracy", sort=False)
                 ]
-                if name == "linear"
-                else []
+            classes.append(
+                {
+                    "title": words.capitalize(),
+                    "summary": table(comparison.summaries[name], _SUMMARY, f"Solvers on {words}"),
+                    "figures": [drawn[figure] for figure in names if figure in drawn],
+                    "by_accuracy": by_accuracy,
+                    "accuracy_figure": drawn.get("solvers-accuracy") if name == "linear" else None,
+                }
             )
-            rows, columns = (comparison.summaries, _SUMMARY) if summaries is None else (summaries, _COMPARED)
-            summary = table(rows[name], columns, f"Solvers on {words}")
-            shown = [drawn[figure] for figure in names if figure in drawn]
-            accuracy_figure = drawn.get("solvers-accuracy") if name == "linear" else None
-            classes.append(ProblemClass(words.capitalize(), summary, shown, by_accuracy, accuracy_figure))
-    return Section(
-        clock,
-        rerun,
-        "the fastest that reached it" if summaries is None else "their median",
-        solver_metrics.SHIFT_S,
-        solver_metrics.PENALTY,
-        comparison.accuracy_asked,
-        solver_metrics.WRONG,
-        classes,
-        table(solver_metrics.wrong_answers(comparison.runs), _WRONG, "Answers that our check refutes"),
-        table(solver_metrics.gaps_at_limit(comparison.each), _GAPS, "Runs stopped by the time limit"),
-        table(comparison.problems, _PROBLEMS, "Problems of the benchmark"),
-    )
+    return {
+        "shift_s": solver_metrics.SHIFT_S,
+        "penalty": solver_metrics.PENALTY,
+        "accuracy": comparison.accuracy,
+        "wrong_by": solver_metrics.WRONG,
+        "classes": classes,
+        "wrong": table(solver_metrics.wrong_answers(comparison.runs), _WRONG, "Answers that our check refutes"),
+        "gaps": table(solver_metrics.gaps_at_limit(comparison.each), _GAPS, "Runs stopped by the time limit"),
+        "problems": table(comparison.problems, _PROBLEMS, "Problems of the benchmark"),
+    }
 
 
-def write_page(
-    comparison: Comparison,
-    out: Path,
-    *,
-    clock: str,
-    rerun: str,
-    heading: str,
-    title: str,
-    summaries: Mapping[str, pd.DataFrame] | None = None,
-    more: Mapping[str, pd.DataFrame] | None = None,
-    missing: int = 0,
-) -> Path:
-    """Write a comparison as a page with its figures and tables, and with ``more`` tables; see :func:`section`.
+def write_page(comparison: Comparison, out: Path, more: Mapping[str, pd.DataFrame], **words: object) -> Path:
+    """Write a comparison as a page with its figures (SVG and PNG) and tables (CSV), and with ``more`` tables.
+
+    ``words`` are ``heading`` and ``title`` of the page, ``clock``, a sentence that explains what the times are,
+    ``rerun``, the command that runs the solvers again, and ``missing``, the number of cells without a run.
+
+    Returns
+    -------
+    Path
+        ``out/index.html``.
 
     Raises
     ------
@@ -374,8 +315,6 @@ def write_page(
 
     with page.writing(out, "compare", "choose another --out"):
         drawn = figures(comparison)
-        content = section(comparison, {one.name: one for one in drawn}, clock, rerun, summaries)
-        written = {**tables(comparison), **(more or {})}
-        shown = {"heading": heading, "title": title, "missing": missing, "solvers": content}
-        page.write_files(Path(out), drawn, written)
-        return page.write_page(Path(out), "comparison.html.j2", shown)
+        page.write_files(Path(out), drawn, {**comparison.tables, **more})
+        shown = content(comparison, {one.name: one for one in drawn})
+        return page.write_page(Path(out), "comparison.html.j2", {**shown, **words})
