@@ -13,6 +13,7 @@ from case_families import each
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.text import Text
+from rows_of_figures import ship
 from slow_cases import marked
 
 import opticoll as oc
@@ -322,7 +323,7 @@ def test_shipped_rows_are_what_a_solve_finds():
 
 
 def test_rows_are_shipped_only_of_studies_that_ended(tmp_path, store):
-    assert figure_rows.ship(store, tmp_path / "rows") == {}
+    assert ship(store, tmp_path / "rows") == {}
     assert not list((tmp_path / "rows").iterdir())
 
 
