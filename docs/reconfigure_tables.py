@@ -4,21 +4,29 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
 from blocks import replaced
 
 from opticoll.analysis.designs.envelope import Envelope, envelope
-from opticoll.analysis.designs.reconfiguration_plots import draw_envelope, draw_regions
+from opticoll.analysis.designs.reconfiguration_plots import draw_envelope
 from opticoll.analysis.designs.schemes import schemes
 from opticoll.analysis.designs.sequence_records import sequence_records
-from opticoll.analysis.plots.style import svg
+from opticoll.analysis.plots.panels import styled_figure
+from opticoll.analysis.plots.style import GRID, PALETTE, legend_mark, svg
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from matplotlib.figure import Figure
+
     from opticoll.analysis.designs.sequence_records import SequenceRecord
 
 PAGE = "docs/guide/reconfigure.md"
 NODES, DEGREES = (8, 16, 32, 64, 128, 256, 512, 1024), (1, 2, 4, 8)
 #: Numbers of configurations of the table.
 SHOWN = (1, 2, 3, 4, 6, 8)
+#: With more numbers of nodes, every other one is written.
+MOST_TICKS = 5
 #: Published delays of a change [s], and where they come from.
 DELAYS = ((3.7e-6, "3.7 µs (LuMorph)"), (25e-6, "25 µs (SiP-ML)"), (10e-3, "10 ms (TopoOpt)"))
 #: Bytes that every node sends in all, and the bandwidth of a link [bytes / s].
@@ -41,6 +49,49 @@ def figures() -> dict[str, str]:
         "reconfigure-envelope": svg(draw_envelope(one, list(schemes(64, 4)))),
         "reconfigure-regions": svg(draw_regions(listed)),
     }
+
+
+def draw_regions(envelopes: Sequence[Envelope]) -> Figure:
+    """Delays at which it is proven best to stay, to change, and to change as often as direct circuits need, by nodes.
+
+    Parameters
+    ----------
+    envelopes
+        Envelopes of several numbers of nodes and ports; a panel for each number of ports.
+    """
+    degrees = sorted({one.degree for one in envelopes})
+    with styled_figure(2.4 * len(degrees) + 0.8, 3.8, columns=2) as (figure, handles):
+        panels = figure.subplots(1, len(degrees), sharey=True, squeeze=False)[0]
+        for panel, degree in zip(panels, degrees, strict=True):
+            listed = sorted((one for one in envelopes if one.degree == degree), key=lambda one: one.n)
+            nodes = [one.n for one in listed]
+            stay = np.array([one.stay_from for one in listed])
+            change = np.array([one.change_below for one in listed])
+            always = np.array([one.always_below for one in listed])
+            top = 4 * max(2 * one.n for one in envelopes)
+            panel.fill_between(nodes, np.minimum(stay, top), top, color=PALETTE[1], alpha=0.3, lw=0)
+            panel.fill_between(nodes, always, np.minimum(change, top), color=PALETTE[0], alpha=0.3, lw=0)
+            panel.fill_between(nodes, 1e-2, np.maximum(always, 1e-2), color=PALETTE[2], alpha=0.4, lw=0)
+            panel.fill_between(nodes, np.minimum(change, top), np.minimum(stay, top), color=GRID, lw=0)
+            for values, colour in ((stay, PALETTE[1]), (change, PALETTE[0]), (always, PALETTE[2])):
+                panel.plot(
+                    nodes, np.where((values > 0) & (values < top), values, np.nan), color=colour, marker=".", lw=1
+                )
+            panel.set(xscale="log", yscale="log", ylim=(0.1, top), xlabel="Nodes")
+            shown = nodes if len(nodes) <= MOST_TICKS else nodes[::2]
+            panel.set_xticks(shown, [str(n) for n in shown])
+            panel.minorticks_off()
+            panel.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+            panel.set_title(f"{degree} {'port' if degree == 1 else 'ports'}")
+        panels[0].set_ylabel("Delay of a change\n[shards / link bandwidth]")
+        for name, colour in (
+            ("staying is proven best", PALETTE[1]),
+            ("some change is proven better than staying", PALETTE[0]),
+            ("as many configurations as direct circuits need, proven best", PALETTE[2]),
+            ("not decided", GRID),
+        ):
+            handles.append(legend_mark(name, colour, "s"))
+    return figure
 
 
 def _way(directed: bool) -> str:

@@ -1,9 +1,8 @@
-"""The table of sequences of configurations with the least known all-to-all times, and the search that makes it.
+"""The table of sequences of configurations with the least known all-to-all times, and the search for better ones.
 
 Circuits are u -> u g for the generators g of a configuration in a group, so one source stands for all: hops and lengths
 of thousands of nodes take seconds. Up to ``MOST_EXCHANGED`` nodes, circuits without symmetry are searched as well, by
 the method ``sequence-search``. ``sequence_records.csv`` has a row for every sequence.
-``python -m opticoll.analysis.designs.sequence_records search N...`` is for maintainers.
 """
 
 from __future__ import annotations
@@ -15,16 +14,13 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache
 from importlib.resources import files
-from itertools import product
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-import click
 import numpy as np
 
 from opticoll.arguments import number, refused, whole_number
 from opticoll.formulations.topology import sequence_bounds
-from opticoll.formulations.topology.sequence import MOST_CONFIGURATIONS, sequence_data
+from opticoll.formulations.topology.sequence import sequence_data
 from opticoll.solvers import solve
 from opticoll.solvers.methods.topology.sequence_flows import orbit_lines, route
 from opticoll.solvers.methods.topology.sequence_orbits import (
@@ -47,7 +43,6 @@ if TYPE_CHECKING:
 
 
 TABLE = "sequence_records.csv"
-COLUMNS = ("nodes", "degree", "directed", "configurations", "group", "generators", "time", "bound")
 #: Group of a record of circuits without symmetry.
 CIRCUITS = "circuits"
 #: Relative difference of a time and a bound that are equal.
@@ -58,10 +53,6 @@ TOLERANCE = 1e-7
 FIRST_MOVES = 2_000
 #: Sequences near one of these whose lengths are computed without progress.
 MOST_NEAR = 100
-#: Hops of the sequences with the most configurations that are searched, and how their number grows.
-SECOND_HOP, GROWTH = 2, 1.25
-#: Numbers of configurations that are searched in any case.
-FEW = 8
 #: Sequences of a round whose lengths are computed.
 MOST_ROUTED = 3
 
@@ -136,40 +127,6 @@ def read_records(text: str) -> Records:
         )
         result[key] = (*result.get(key, ()), record)
     return result
-
-
-def known_at(path: Path) -> Records:
-    """The records of a table, or those of opticoll if there is no such file."""
-    return read_records(path.read_text(encoding="utf-8")) if path.exists() else dict(sequence_records())
-
-
-def add(known: Records, record: SequenceRecord) -> None:
-    """Put a record in the place of the slower one of its cell."""
-    key = record.n, record.degree, record.directed
-    others = [one for one in known.get(key, ()) if one.configurations != record.configurations]
-    known[key] = (*others, record)
-
-
-def cells(nodes: Iterable[int], ports: Iterable[int]) -> Iterator[tuple[int, int, bool, int]]:
-    """Nodes, ports, whether circuits may run one way, and the numbers of configurations worth a search."""
-    for n, degree, directed in product(nodes, tuple(ports), (False, True)):
-        if degree < n:
-            for K in useful_configurations(n, degree, directed=directed):
-                yield n, degree, directed, K
-
-
-def write_records(path: Path, known: Records) -> None:
-    """Write a table of records."""
-    records = [one for listed in known.values() for one in listed]
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(COLUMNS)
-        for one in sorted(records, key=lambda one: (one.directed, one.degree, one.n, one.configurations)):
-            generators = "|".join(one.circuits or ("x".join(map(str, row)) for row in one.generators))
-            way = "yes" if one.directed else "no"
-            writer.writerow(
-                (one.n, one.degree, way, one.configurations, one.group, generators, f"{one.time:.10g}", one.bound)
-            )
 
 
 def bound_on_time(data: TopologySequence, configurations: int) -> Fraction:
@@ -332,88 +289,3 @@ def unsymmetric_sequence(
     bound = bound_on_time(sequence_data(n, degree, configurations, directed=directed), configurations)
     T, circuits = max(found.objective, float(bound)), tuple(map(str, topologies))
     return SequenceRecord(n, degree, directed, configurations, CIRCUITS, (), T, bound, circuits)
-
-
-def useful_configurations(n: int, degree: int, *, directed: bool = False) -> list[int]:
-    """Numbers of configurations worth a search: few, some about where two hops reach all nodes, and direct circuits."""
-    direct = -(-(n - 1) // degree)
-    data = sequence_data(n, degree, 1, directed=directed)
-    reached = {K: sequence_bounds.layers(data, K) for K in range(1, direct + 1)}
-    two = next(K for K in reached if sum(reached[K]) == n - 1 and len(reached[K]) <= SECOND_HOP)
-    result, K = set(range(1, min(FEW, direct) + 1)), FEW
-    while two > K:
-        result.add(K)
-        K = int(K * GROWTH)
-    around = range(two, min(int(two * GROWTH), direct) + 1)
-    numbers = {K for K in (*result, *around, direct, direct + 1) if K <= MOST_CONFIGURATIONS}
-    return sorted(K for K in numbers if sequence_bounds.hop_time(data, K)[0] < math.inf)
-
-
-def improved(
-    known: Records,
-    cells: Iterable[tuple[int, int, bool, int]],
-    *,
-    seconds: float,
-    seed: int = 0,
-) -> Iterator[SequenceRecord]:
-    """Search the cells (nodes, degree, directed, configurations) that are not known to be best possible.
-
-    Yields every record that is faster than the known ones of its cell, two-way ones among them, or the first one.
-    """
-    for n, degree, directed, K in cells:
-        before = [
-            one for way in {False, directed} for one in known.get((n, degree, way), ()) if one.configurations == K
-        ]
-        least = min((one.time for one in before), default=math.inf)
-        bound = bound_on_time(sequence_data(n, degree, K, directed=directed), K)
-        if least <= bound * (1 + Fraction(EQUAL)):
-            continue
-        records = [best_sequence(n, degree, K, directed=directed, seconds=seconds, seed=seed)]
-        if n <= MOST_EXCHANGED and (records[0] is None or not records[0].best_possible):
-            records.append(unsymmetric_sequence(n, degree, K, directed=directed, seconds=seconds, seed=seed))
-        for record in records:
-            if record is not None and record.time < least * (1 - EQUAL):
-                least = record.time
-                yield record
-
-
-@click.group()
-def maintain() -> None:
-    """The table of sequences of configurations."""
-
-
-@maintain.command("search")
-@click.argument("nodes", nargs=-1, type=click.IntRange(min=2), required=True, metavar="N...")
-@click.option(
-    "--ports", multiple=True, type=click.IntRange(min=1), default=(1, 2, 4, 8), metavar="D", help="Ports; repeatable."
-)
-@click.option(
-    "--configurations", multiple=True, type=click.IntRange(min=1), metavar="K", help="Only these numbers; repeatable."
-)
-@click.option("--seconds", type=float, default=10.0, show_default=True, metavar="S", help="Limit of each search [s].")
-@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the searches.")
-@click.option("--out", type=click.Path(path_type=Path), default=Path(TABLE), show_default=True, metavar="FILE")
-def search_command(
-    nodes: tuple[int, ...],
-    ports: tuple[int, ...],
-    configurations: tuple[int, ...],
-    seconds: float,
-    seed: int,
-    out: Path,
-) -> None:
-    """Search for sequences of configurations of N... nodes that are faster than the known ones.
-
-    Begins with FILE, or with the table of opticoll, and writes FILE after every improvement; a search that was
-    interrupted goes on when it is started again.
-    """
-    known = known_at(out)
-    wanted = [cell for cell in cells(nodes, ports) if not configurations or cell[-1] in configurations]
-    for place, record in enumerate(improved(known, wanted, seconds=seconds, seed=seed), 1):
-        add(known, record)
-        write_records(out, known)
-        size = f"n={record.n}, degree={record.degree}, {'one-way' if record.directed else 'two-way'}"
-        click.echo(f"{place}. {size}, K={record.configurations}: T = {record.time:g}, gap {100 * record.gap:.2f} %")
-
-
-if __name__ == "__main__":
-    maintain()

@@ -4,15 +4,16 @@ Problem n: a directed graph without parallel links on n nodes, two links out of 
 the largest load of a link if all demand is routed, splittably (Bienstock & Guenluek, Mathematical Programming 68,
 1995; problem class 08 of the quantum optimization benchmark library QOBLIB). It is ``topoopt.topology`` with
 ``parallel=1``. The demand is that of the first n nodes of ``design_demand.csv``. ``design_library.csv`` has the best
-published values and a row for every wiring. ``python -m opticoll.analysis.papers.topoopt.design_library`` is for
-maintainers.
+published values and a row for every wiring. ``python -m opticoll.analysis.papers.topoopt.design_library FOLDER`` writes
+them as files for ``opticoll check``.
 """
 
 from __future__ import annotations
 
+import argparse
 import csv
 import json
-from dataclasses import astuple, dataclass, fields, replace
+from dataclasses import dataclass
 from datetime import date
 from fractions import Fraction
 from functools import cache
@@ -20,24 +21,18 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import click
 import numpy as np
 
-from opticoll.analysis.store import Store
 from opticoll.errors import BadInput
-from opticoll.formulations import rounding
 from opticoll.formulations.topoopt.topology import Wiring
 from opticoll.instances import parse
-from opticoll.instances.families.regular_graphs import circuits_spec
 from opticoll.instances.servers import ServerPool
 from opticoll.instances.topology import Topology
-from opticoll.solvers import solve
 from opticoll.solvers.methods.topoopt.design_search import Oracle
 from opticoll.solvers.solution_json import FORMAT, coordinates
-from opticoll.solvers.task import Task
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from opticoll.instances.topology import F64, I64
 
@@ -128,31 +123,6 @@ def read_rows(text: str) -> dict[int, LibraryRow]:
     return result
 
 
-def table_text(rows: Iterable[LibraryRow]) -> str:
-    """A table that :func:`read_rows` reads."""
-    lines = [",".join(field.name for field in fields(LibraryRow))]
-    for row in rows:
-        entries = ("yes" if entry is True else "no" if entry is False else entry for entry in astuple(row))
-        lines.append(",".join("" if entry is None else str(entry) for entry in entries))
-    return "\n".join(lines) + "\n"
-
-
-def exact_load(topology: str, n: int) -> Fraction:
-    """The least maximum load of problem n over given circuits, in fractions.
-
-    Raises
-    ------
-    BadInput
-        If the optimum cannot be proven exactly.
-    """
-    settings = {"demand": library_pool(n).point_to_point}
-    record = solve.solve(Task("alltoall.master", topology, settings=settings, exact=True)).record
-    if record.objective_exact is None:
-        msg = f"design library: the least load over {topology} is not proven; {record.message}"
-        raise BadInput(msg)
-    return 1 / Fraction(record.objective_exact)
-
-
 def written(folder: Path, rows: Iterable[LibraryRow]) -> Iterator[tuple[Path, Path]]:
     """Write demand ``n.csv`` and design ``n.json`` of every row, which ``opticoll check`` reads; yield the paths."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -192,55 +162,14 @@ def counts(topology: str) -> I64:
     return count
 
 
-def found_in(store: Store) -> Iterator[tuple[int, str, float, date]]:
-    """Nodes, circuits, bound and day of every verified design of a problem of the library in a store."""
-    hashes = {library_pool(n).hash: n for n in library_rows()}
-    for name in store.names():
-        record = store.read(name)
-        n = hashes.get(record.instance_hash or "")
-        if n is None or record.formulation != FORMULATION or not record.verified or record.solution is None:
-            continue
-        ends = store.solution(name)[0]["circuits"].astype(np.int64)
-        count = np.zeros((n, n), dtype=np.int64)
-        np.add.at(count, tuple(ends.T), 1)
-        spec = circuits_spec(count)
-        if spec is not None and count.max() <= 1 and record.bound is not None:
-            yield n, spec, record.bound, date.fromisoformat(str(record.finished)[:10])
-
-
-def improved(row: LibraryRow, topology: str, bound: float, found: date) -> LibraryRow:
-    """The row with the wiring, if its exact value is smaller, and with the bound, if that is larger."""
-    value = exact_load(topology, row.nodes)
-    better = row if value >= row.value else replace(row, topology=topology, value=value, found=found)
-    return replace(better, bound=max(row.bound, -rounding.digits_up(-bound, 9)))
-
-
-@click.group()
-def maintain() -> None:
-    """The table of designs of the network-design library."""
-
-
-@maintain.command("write")
-@click.argument("folder", type=click.Path(path_type=Path))
-def write_command(folder: Path) -> None:
-    """Write demand and best design of every problem into FOLDER, and the commands that check them."""
-    for demand, path in written(folder, library_rows().values()):
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Write demand and best design of every problem into a folder, and print the commands that check them."""
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("folder", type=Path)
+    for demand, path in written(parser.parse_args(arguments).folder, library_rows().values()):
         nodes = f"servers:n={demand.stem},degree={DEGREE},traffic=file:{demand}"
-        click.echo(f"opticoll check {FORMULATION} {nodes} {path} --set parallel=1")
-
-
-@maintain.command("add")
-@click.argument("store", type=click.Path(path_type=Path, exists=True))
-@click.option("--out", type=click.Path(path_type=Path), default=Path(TABLE), show_default=True, metavar="FILE")
-def add_command(store: Path, out: Path) -> None:
-    """Take better designs and bounds from the runs in STORE; write the table to FILE."""
-    rows = dict(library_rows())
-    for n, topology, bound, found in found_in(Store(store)):
-        before, rows[n] = rows[n], improved(rows[n], topology, bound, found)
-        if rows[n] != before:
-            click.echo(f"{n} nodes: {float(rows[n].value):.6g}, before {float(before.value):.6g}")
-    out.write_text(table_text(rows[n] for n in sorted(rows)), encoding="utf-8")
+        print(f"opticoll check {FORMULATION} {nodes} {path} --set parallel=1")
 
 
 if __name__ == "__main__":
-    maintain()
+    main()

@@ -13,22 +13,18 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from case_families import each
-from click.testing import CliRunner
 from group_words import reduced_word
+from reconfigure_tables import draw_regions
 from scipy.optimize import linprog
 
 import opticoll as oc
 from opticoll.analysis.designs import sequence_records as sequence_records_of
 from opticoll.analysis.designs.envelope import direct_configurations, direct_records, envelope
-from opticoll.analysis.designs.reconfiguration_plots import draw_envelope, draw_regions
+from opticoll.analysis.designs.reconfiguration_plots import draw_envelope
 from opticoll.analysis.designs.schemes import index_scheme, schemes, serving_time
 from opticoll.analysis.designs.sequence_records import (
     best_sequence,
-    improved,
-    read_records,
     sequence_records,
-    useful_configurations,
-    write_records,
 )
 from opticoll.errors import BadInput
 from opticoll.formulations.topology import sequence_bounds
@@ -249,35 +245,6 @@ def test_the_limit_of_the_search_is_wall_clock(monkeypatch):
     monkeypatch.setattr(sequence_records_of, "time", SimpleNamespace(monotonic=lambda: next(clock)))
     assert best_sequence(16, 2, 4, seconds=25.0) is not None
     assert next(clock) <= 100.0
-
-
-def test_only_faster_sequences_improve_the_table():
-    known = {(8, 2, False): direct_records(8, 2, False)}
-    listed = list(improved(known, [(8, 2, False, 2), (8, 2, False, 4)], seconds=1.0))
-    assert [row.configurations for row in listed][:1] == [2]
-    assert listed[0].time == pytest.approx(5.0)
-
-
-def test_a_table_is_read_as_it_was_written(tmp_path):
-    chosen = {key: rows for key, rows in sequence_records().items() if key[0] in {8, 64}}
-    write_records(tmp_path / "table.csv", chosen)
-    assert read_records((tmp_path / "table.csv").read_text()) == chosen
-
-
-def test_the_search_improves_a_table_and_goes_on_with_it(tmp_path):
-    table = tmp_path / "table.csv"
-    write_records(table, {(6, 2, False): tuple(direct_records(6, 2, False)[:0])})
-    command = ["search", "6", "--ports", "2", "--seconds", "0.2", "--out", str(table)]
-    result = CliRunner().invoke(sequence_records_of.maintain, command)
-    assert "n=6, degree=2, two-way, K=2: T = 3, gap 0.00 %" in result.output
-    before = table.read_text()
-    assert CliRunner().invoke(sequence_records_of.maintain, command).exit_code == 0
-    assert len(table.read_text().splitlines()) >= len(before.splitlines())  # a second search may find more
-
-
-def test_numbers_of_configurations_reach_from_one_to_direct_circuits():
-    assert useful_configurations(16, 4) == [1, 2, 3, 4, 5]
-    assert useful_configurations(16, 1)[0] == 4  # fewer two-way circuits of one port do not reach 15 nodes
 
 
 # the envelope ---------------------------------------------------------------------------------------------------------
