@@ -21,7 +21,6 @@ from opticoll.analysis.benchmark.benchmark_set import (
     best_known,
     problems,
     problems_named,
-    word,
 )
 from opticoll.errors import BadInput
 from opticoll.formulations import formulation
@@ -45,7 +44,6 @@ if TYPE_CHECKING:
 FIRST_S = 60.0
 #: Largest solution that is shipped [bytes].
 MOST_BYTES = 100_000
-_PROGRAMS = re.compile(r"\.(mps|lp)(\.gz)?(,.*)?$")
 _SUFFIXES = re.compile(r"(\.sol|\.json|\.vipr)(\.gz)?$")
 
 
@@ -187,31 +185,6 @@ def _compared(known: BestKnown | None, value: float | None, bound: float | None)
         near = known.value is not None and value is not None and math.isclose(value, known.value, rel_tol=PROVEN)
         return "equal" if near else "worse"
     return "better" if better.value != known.value else "tighter bound"
-
-
-def remark(model: str, instance: str, settings: Mapping[str, object], value: float, path: Path) -> str | None:
-    """What a checked value means for the records; None if it is of no problem of the benchmark.
-
-    A problem is recognized by formulation, instance and settings, or as ``matrix.program`` by the name of its exported
-    file, whose value is that of a minimization.
-    """
-    words = {name: word(text) for name, text in settings.items()}
-    stem = _PROGRAMS.sub("", Path(instance.removeprefix("mps:")).name)
-    records, own = best_known(), ""
-    for problem in problems():
-        known = records.get(problem.name)
-        exported = model == "matrix.program" and stem == problem.name
-        same = problem.formulation == model and dict(problem.settings) == words
-        if same and not own:
-            own = parse(instance).hash
-        if known is None or not (exported or (same and known.instance_hash == own)):
-            continue
-        stated = -value if exported and known.sense == "max" else value
-        verdict = _compared(known, stated, None)
-        text = f"{verdict} {'than' if verdict in ('better', 'worse') else 'to'} the best known value {known.value!r}"
-        hint = f"; hand it in with `opticoll benchmark submit {path} --problem {problem.name}`"
-        return f"{text} of {problem.name}{hint if verdict == 'better' else ''}"
-    return None
 
 
 def submit(problem: BenchmarkProblem, path: Path) -> Submission:

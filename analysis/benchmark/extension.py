@@ -10,5 +10,4 @@ EXTENSION = Extension(
     ),
     outputs={"compare": "opticoll.analysis.benchmark.comparison_output:CompareOutput"},
     without_schema=("benchmark list", "benchmark submit"),
-    remarks=("opticoll.analysis.benchmark.best_known:remark",),
 )

@@ -32,22 +32,13 @@ def check(formulation: str, instance: str, file: Path, settings: dict[str, str],
     define the problem; a file for other parameters is refused. A bound is recomputed from the duals or ignored.
     A .vipr or .vipr.gz certificate must state the exact matrix of FORMULATION on INSTANCE; the proof is checked.
     A solution of `matrix.program mps:FILE`, or of a model that `export` has written, may be a .sol file of HiGHS,
-    SCIP, Gurobi, CBC, GLPK, lp_solve or MIPLIB. A solution of a problem of the benchmark is compared with the best
-    known value.
+    SCIP, Gurobi, CBC, GLPK, lp_solve or MIPLIB.
     """
     with output.diverted_stdout():
         from opticoll.analysis.result.schedule_lines import executed_lines
         from opticoll.solvers import solution_json
 
         result = solution_json.check(formulation, instance, file, settings)
-        if result["verified"] and result["objective"] is not None:
-            from opticoll.extensions import parts
-
-            said = (
-                remark(result["formulation"], instance, settings, result["objective"], file)
-                for remark in parts("remarks")
-            )
-            result["notes"] += [noted for noted in said if noted is not None]
     if as_json:
         output.emit_json(result)
     else:

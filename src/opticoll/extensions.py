@@ -56,8 +56,6 @@ class Extension:
         Kinds of examples of ``opticoll new``, with the command that uses one.
     sections
         Functions that make a section of the report from a store and its findings, or return None.
-    remarks
-        Functions that say something about a verified solution, or return None: ``opticoll check``.
     schedules
         Formats of schedule files, objects of :class:`opticoll.solvers.schedules.schedule_check.ScheduleFormat`.
     kinds
@@ -74,7 +72,6 @@ class Extension:
     without_schema: tuple[str, ...] = ()
     examples: Mapping[str, str] = field(default_factory=dict)
     sections: tuple[str, ...] = ()
-    remarks: tuple[str, ...] = ()
     schedules: tuple[str, ...] = ()
     kinds: Mapping[str, Kind] = field(default_factory=dict)
 
