@@ -8,8 +8,8 @@ from html.parser import HTMLParser
 import jinja2
 import pandas as pd
 import pytest
-from rich.console import Console
 
+from opticoll.analysis.cli.output import show
 from opticoll.analysis.ledger.claim import ClaimRow
 from opticoll.analysis.ledger.ledger import claims, keep
 from opticoll.analysis.papers.paper_figure import figures
@@ -19,7 +19,6 @@ from opticoll.analysis.report import page as report
 from opticoll.analysis.report import page_tables as columns
 from opticoll.analysis.report.findings import collect
 from opticoll.analysis.report.page_tables import Column, table, written
-from opticoll.analysis.report.terminal import show
 from opticoll.analysis.store import Store
 from opticoll.analysis.store.schema import encode
 from opticoll.errors import BadInput
@@ -385,32 +384,28 @@ def test_a_long_store_is_cut_and_says_so(tmp_path, monkeypatch):
     assert "7 runs; complete records: opticoll results" in words
 
 
-@pytest.mark.parametrize("width", [80, 200])
-def test_terminal(findings, width):
-    console = Console(width=width, record=True, force_terminal=False, file=open("/dev/null", "w"))  # noqa: SIM115,PTH123
-    with console.file:
-        show(findings, console)
-    output = console.export_text()
-    for word in (
-        "ring:8",
-        "petersen",
-        "optimal",
-        "moore",
-        "0.8125",
-        "3 cells without a verified value",
-        "the worker died",
-    ):
-        assert word in output
-    assert max(len(line.rstrip()) for line in output.splitlines()) <= width
+def printed(findings, capsys):
+    show(findings, as_json=False)
+    captured = capsys.readouterr()
+    return captured.out, captured.err
 
 
-def test_runs_of_one_method_are_told_apart(tmp_path):
+def test_terminal(findings, capsys):
+    out, err = printed(findings, capsys)
+    for word in ("ring:8", "petersen", "optimal", "tightest bound", "optimum ÷ bound"):
+        assert word in out
+    assert "3 cells without a verified value" in err
+    assert "the worker died" in err
+    (table,) = [one for one in findings.tables() if one.title == "alltoall.master"]
+    for row in table.rows:
+        bounds = findings.bounds[findings.bounds["instance"] == row["instance"]]
+        assert float(row["optimum ÷ bound"]) == pytest.approx(bounds["ratio"].max(), abs=5e-5)
+
+
+def test_runs_of_one_method_are_told_apart(tmp_path, capsys):
     runs = [record("ring:5", 0.5, form=form) for form in ("cvxpy", "pyomo")]
     store = fill(Store(tmp_path / "store"), *runs)
-    console = Console(width=200, record=True, force_terminal=False, file=open("/dev/null", "w"))  # noqa: SIM115,PTH123
-    with console.file:
-        show(collect(store), console)
-    lines = [line.split() for line in console.export_text().splitlines()]
+    lines = [line.split() for line in printed(collect(store), capsys)[0].splitlines()]
     assert sorted(line[:3] for line in lines if line[:1] == ["ring:5"]) == [
         ["ring:5", "highs-simplex", "cvxpy"],
         ["ring:5", "highs-simplex", "pyomo"],
@@ -421,8 +416,7 @@ def test_runs_of_one_method_are_told_apart(tmp_path):
 
 
 def test_terminal_of_an_empty_store(tmp_path, capsys):
-    show(collect(Store(tmp_path)))
-    assert "opticoll study demo" in capsys.readouterr().out
+    assert "opticoll study demo" in printed(collect(Store(tmp_path)), capsys)[0]
 
 
 def test_text_is_escaped_and_printable():
