@@ -85,7 +85,6 @@ def outputs() -> Mapping[str, object]:
     from opticoll.analysis.bounds.instance_bounds import BoundRow
     from opticoll.analysis.bounds.sweep import SweepResult
     from opticoll.analysis.describe import Description
-    from opticoll.analysis.repair import Repairs
 
     return {
         "solve": SolveOutput,
@@ -95,7 +94,6 @@ def outputs() -> Mapping[str, object]:
         "bounds": list[BoundRow],
         "describe": list[Description],
         "sweep": SweepResult,
-        "repair": Repairs,
         "list": list[catalog.NameRow],
         "list instances": list[catalog.InstanceRow],
         "list formulations": list[catalog.FormulationRow],

@@ -25,7 +25,6 @@ from opticoll.analysis.cli.lab import lab
 from opticoll.analysis.cli.list import list_command
 from opticoll.analysis.cli.new import new
 from opticoll.analysis.cli.options import notify
-from opticoll.analysis.cli.repair import repair
 from opticoll.analysis.cli.report import report
 from opticoll.analysis.cli.results import results
 from opticoll.analysis.cli.schema import schema
@@ -60,7 +59,6 @@ for _command in (
     lab,
     list_command,
     new,
-    repair,
     report,
     results,
     schema,

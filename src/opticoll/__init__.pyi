@@ -9,7 +9,6 @@ from opticoll.analysis.problem.model import Model as Model
 from opticoll.analysis.problem.model import model as model
 from opticoll.analysis.problem.problem import Problem as Problem
 from opticoll.analysis.problem.problem import problem as problem
-from opticoll.analysis.repair import repair as repair
 from opticoll.analysis.result.result import Result as Result
 from opticoll.analysis.result.result import solve as solve
 from opticoll.analysis.result.saved_results import check as check

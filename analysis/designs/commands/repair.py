@@ -37,7 +37,7 @@ def repair(instance: str, as_json: bool, **settings: Any) -> int:
     opticoll repair servers:n=16,degree=4,traffic=dlrm
     """  # noqa: D301  click's mark for a paragraph that keeps its lines
     with output.diverted_stdout():
-        from opticoll.analysis import repair as repairs
+        from opticoll.analysis.designs import repair as repairs
 
         result = repairs.repair(instance, **settings)
     return output.show(result, as_json=as_json)
