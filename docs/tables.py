@@ -350,7 +350,7 @@ def with_records(text: str) -> str:
 
 def with_library(text: str) -> str:
     """Text of the page on the network-design library with its table."""
-    from opticoll.analysis.papers.topoopt.design_library import library_rows
+    from design_library import library_rows
 
     lines = ["| n | Value | | Published | Difference | Bound | Gap | Found |", "|" + "---|" * 8]
     for row in library_rows().values():

@@ -5,20 +5,20 @@ from __future__ import annotations
 import json
 from fractions import Fraction
 
+import design_library
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from case_families import each
-from scipy.optimize import linprog
-
-from opticoll.analysis.papers.topoopt import design_library
-from opticoll.analysis.papers.topoopt.design_library import (
+from design_library import (
     counts,
     library_demand,
     library_pool,
     library_rows,
     written,
 )
+from scipy.optimize import linprog
+
 from opticoll.errors import BadInput
 from opticoll.solvers import solution_json
 from opticoll.solvers.solve import solve

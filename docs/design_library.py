@@ -4,8 +4,8 @@ Problem n: a directed graph without parallel links on n nodes, two links out of 
 the largest load of a link if all demand is routed, splittably (Bienstock & Guenluek, Mathematical Programming 68,
 1995; problem class 08 of the quantum optimization benchmark library QOBLIB). It is ``topoopt.topology`` with
 ``parallel=1``. The demand is that of the first n nodes of ``design_demand.csv``. ``design_library.csv`` has the best
-published values and a row for every wiring. ``python -m opticoll.analysis.papers.topoopt.design_library FOLDER`` writes
-them as files for ``opticoll check``.
+published values and a row for every wiring. ``python docs/design_library.py FOLDER`` writes them as files for
+``opticoll check``.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def library_pool(n: int) -> ServerPool:
 @cache
 def library_rows() -> dict[int, LibraryRow]:
     """The table by number of nodes."""
-    return read_rows(files("opticoll.analysis.papers.topoopt").joinpath(TABLE).read_text(encoding="utf-8"))
+    return read_rows(Path(__file__).with_name(TABLE).read_text(encoding="utf-8"))
 
 
 def read_rows(text: str) -> dict[int, LibraryRow]:
