@@ -23,11 +23,12 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 from blocks import content, names, replaced, wrapped
+from claim_pages import page
 from measured_tables import tables
 from timed_commands import Row
 
 from opticoll.analysis.cli.options import STORE, notify, store_at, writable_store
-from opticoll.analysis.ledger.explanation import page, tally
+from opticoll.analysis.ledger.explanation import tally
 from opticoll.analysis.ledger.ledger import claims, kept
 from opticoll.analysis.papers.paper_figure import PAPER_NAMES
 from opticoll.errors import BadFile, BadInput

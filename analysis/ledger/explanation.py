@@ -99,12 +99,6 @@ def away(distance: float) -> str:
     return f"{100 * distance:.0f} % away" if distance >= 0.1 else f"{100 * distance:.2g} % away"
 
 
-def outcome(row: ClaimRow) -> str:
-    """The verdict in one line: in words, the numbers compared, and the sensitivity to other readings."""
-    verdict = _capital(COUNTED[row.outcome])
-    return "; ".join(filter(None, (verdict, compared(row), row.sensitive if row.choices else "")))
-
-
 def explanation(row: ClaimRow, *, level: int = 1) -> str:
     """A row as Markdown: statement, verdict, its reading and reason, scope, result, and the command that repeats it.
 
@@ -117,13 +111,13 @@ def explanation(row: ClaimRow, *, level: int = 1) -> str:
     """
     lines = [f"{'#' * level} {row.claim.rstrip('.')}", "", f"`{row.id}` · {row.where} · {row.weight}", ""]
     lines.append(f"**Verdict.** {'Failed.' if row.failed else MEANING[row.verdict]} {row.reason}".rstrip())
-    return _with_details("\n".join([*lines, ""]), row)
+    return with_details("\n".join([*lines, ""]), row)
 
 
 def _natural(row: ClaimRow) -> str:
     if row.natural is None or not row.natural.choices:
         return ""
-    return f"{_capital(row.natural.name)}. {row.natural.because}"
+    return f"{capital(row.natural.name)}. {row.natural.because}"
 
 
 def _scope(row: ClaimRow) -> str:
@@ -146,9 +140,10 @@ def _measured(row: ClaimRow) -> str:
     return f"{'See the table' if listed else in_words(row.everything)}{_cases(row)}."
 
 
-def _with_details(text: str, row: ClaimRow) -> str:
+def with_details(text: str, row: ClaimRow) -> str:
+    """A text with everything else that a row has to say, as Markdown."""
     parts = {
-        "Numbers": f"{_capital(words)}." if (words := compared(row)) else "",
+        "Numbers": f"{capital(words)}." if (words := compared(row)) else "",
         "Natural reading": _natural(row),
         "Sensitivity": f"It {row.sensitive}." if row.choices else "",
         "It would hold for": f"{'; '.join(row.saved_by)}." if row.saved_by else "",
@@ -168,7 +163,8 @@ def _with_details(text: str, row: ClaimRow) -> str:
     return f"{text}\nRun again: `{row.rerun}`\n"
 
 
-def _capital(text: str) -> str:
+def capital(text: str) -> str:
+    """A text that begins with a capital letter."""
     return f"{text[0].upper()}{text[1:]}"
 
 
@@ -197,72 +193,16 @@ def _table(row: ClaimRow) -> list[str]:
     tried = [one.tried.split("; ", len(heads) - 1) if same else [one.name, one.tried] for one in row.choices]
     if any(len(cells) != len(heads) for cells in tried):
         heads, tried = ["; ".join(heads)], [[choice.tried] for choice in row.choices]
-    lines = [f"| {' | '.join(_cell(text) for text in (*heads, 'measured', 'verdict'))} |"]
+    lines = [f"| {' | '.join(cell_text(text) for text in (*heads, 'measured', 'verdict'))} |"]
     lines.append("|" + "---|" * (len(heads) + 2))
     every = all(choice.natural for choice in row.choices)
     for choice, cells in zip(row.choices, tried, strict=True):
         mark = " (natural)" if choice.natural and not every else ""
         texts = (*cells[:-1], cells[-1] + mark, in_words(choice.measured), str(choice.verdict))
-        lines.append(f"| {' | '.join(map(_cell, texts))} |")
+        lines.append(f"| {' | '.join(map(cell_text, texts))} |")
     return lines
 
 
-def _cell(text: str) -> str:
+def cell_text(text: str) -> str:
+    """A text that fits into a cell of a table."""
     return text.replace("|", "/")
-
-
-def page(title: str, rows: Sequence[ClaimRow]) -> str:
-    """All claims of one paper as a Markdown page: the headline claims first, errata last, details folded."""
-    parts = [
-        f"# {title}: claims\n",
-        f"{len(rows)} claims: {counted(rows)}. Not reproduced speaks of our models and the inputs that the paper "
-        "states. "
-        "Content called lost is missing from the text available to us, not from the paper.\n",
-        *_tally_table(rows),
-        "",
-    ]
-    for weight, heading in HEADINGS.items():
-        some = sorted((row for row in rows if row.weight is weight), key=lambda row: row.id)
-        if some:
-            parts.append(f"## {heading}\n")
-            if weight is Weight.MISPRINT:
-                parts += [*_errata(some), ""]
-            parts += [_folded(row) for row in some]
-    return "\n".join(parts)
-
-
-def _tally_table(rows: Sequence[ClaimRow]) -> list[str]:
-    entries = [{name: value for name, value in entry.items() if name != "paper"} for entry in tally(rows, {})]
-    entries[-1]["weight"] = "all"
-    lines = [f"| {' | '.join(entries[0])} |", "|" + "---|" * len(entries[0])]
-    return lines + [f"| {' | '.join(map(str, entry.values()))} |" for entry in entries]
-
-
-def _errata(rows: Sequence[ClaimRow]) -> list[str]:
-    """Table of misprints: where they are, what is printed, and what would be right."""
-    lines = ["| where | printed | right |", "|---|---|---|"]
-    for row in rows:
-        right = row.saved_by[-1] if row.saved_by else row.reason
-        lines.append(f"| {_cell(row.where)} | [{_cell(row.claim.rstrip('.'))}](#{anchor(row)}) | {_cell(right)} |")
-    return lines
-
-
-def _folded(row: ClaimRow) -> str:
-    """A claim on its paper's page: statement, procedure and outcome, and the rest to unfold."""
-    return "\n".join(
-        [
-            f"({anchor(row)})=",
-            f"### {row.claim.rstrip('.')}\n",
-            f"**{outcome(row)}.** {row.procedure}\n",
-            f"{row.reason}\n",
-            "<details>",
-            f"<summary>{row.where}: reading, numbers, readings tried, command</summary>",
-            _with_details("", row),
-            "</details>\n",
-        ]
-    )
-
-
-def anchor(row: ClaimRow) -> str:
-    """Anchor of a claim on its paper's page."""
-    return f"claim-{row.id.replace('.', '-')}"

@@ -12,6 +12,7 @@ import networkx as nx
 import numpy as np
 import pytest
 from case_families import each
+from claim_pages import page as page_of
 
 from opticoll import plugins
 from opticoll.analysis.cli.main import main
@@ -379,7 +380,7 @@ def test_an_explanation_stands_alone(ledger_of, store, capfd):
         "`opticoll claims paper.one`",
     ):
         assert part in text, part
-    page = explain.page("Paper", book.kept((), store)[::-1])
+    page = page_of("Paper", book.kept((), store)[::-1])
     assert page.index("claim-paper-one)=") < page.index("claim-paper-two)="), "headline claims come first"
     assert "2 claims: 1 reproduced, 1 not reproduced." in page
     assert page.index("## Headline claims") < page.index("## Supporting claims")
