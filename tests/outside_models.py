@@ -140,14 +140,6 @@ def nested_blocks(m, pyo):
 
 
 @pyomo_case
-def variable_of_a_block_used_in_its_parent(m, pyo):
-    m.b = pyo.Block()
-    m.b.x = pyo.Var([1, 2], bounds=(0, 5))
-    m.least = pyo.Constraint(expr=m.b.x[1] + 2 * m.b.x[2] >= 8)
-    m.cost = pyo.Objective(expr=m.b.x[1] + m.b.x[2])
-
-
-@pyomo_case
 def deactivated_block(m, pyo):
     m.x = pyo.Var(bounds=(0, 9))
     m.off = pyo.Block()
@@ -185,15 +177,6 @@ def fixed_outside_its_bounds(m, pyo):
     m.y = pyo.Var()
     m.c = pyo.Constraint(expr=m.y >= m.x)
     m.cost = pyo.Objective(expr=m.y)
-
-
-@pyomo_case
-def fixed_binary(m, pyo):
-    m.z = pyo.Var(range(4), within=pyo.Binary)
-    m.z[0].fix(1)
-    m.z[3].fix(0)
-    m.one = pyo.Constraint(expr=sum(m.z[i] for i in range(4)) == 2)
-    m.value = pyo.Objective(expr=sum((i + 1) * m.z[i] for i in range(4)), sense=pyo.maximize)
 
 
 @pyomo_case
@@ -403,12 +386,6 @@ def second_objective_deactivated(m, pyo):
     m.other = pyo.Objective(expr=m.x, sense=pyo.maximize)
     m.goal["high"].deactivate()
     m.other.deactivate()
-
-
-@pyomo_case
-def maximize_with_a_constant(m, pyo):
-    m.x = pyo.Var(within=pyo.NonPositiveReals)
-    m.gain = pyo.Objective(expr=3 * m.x - 5, sense=pyo.maximize)
 
 
 @pyomo_case
@@ -647,28 +624,9 @@ def integers_on_a_line(m, pyo):
 
 
 @unbounded
-def integers_beside_a_free_column(m, pyo):
-    m.x, m.b = pyo.Var(domain=pyo.NonNegativeReals), pyo.Var(domain=pyo.Binary)
-    m.c = pyo.Constraint(expr=m.x >= m.b)
-    m.value = pyo.Objective(expr=m.x - m.b, sense=pyo.maximize)
-
-
-@unbounded
 def sum_of_absolute_values(cp):
     x = cp.Variable(3, name="x")
     return cp.Problem(cp.Minimize(cp.norm1(x) - 2 * cp.sum(x)))
-
-
-@unbounded
-def largest_absolute_value(cp):
-    x = cp.Variable(3, name="x")
-    return cp.Problem(cp.Minimize(cp.norm_inf(x) - cp.sum(x)), [x[0] + x[1] == 2 * x[2]])
-
-
-@unbounded
-def sum_of_largest_entries_of_rows(cp):
-    x = cp.Variable((2, 3), name="x")
-    return cp.Problem(cp.Minimize(cp.mixed_norm(x, 1, np.inf) - 2 * cp.sum(x)))
 
 
 @unbounded
@@ -835,13 +793,6 @@ def kernel_model(m, pyo):
 
 
 @cvxpy_case
-def symmetric(cp):
-    x = cp.Variable((3, 3), name="x", symmetric=True)
-    least = np.array([[1, 5, 2], [3, 1, 1], [4, 6, 2.5]])
-    return cp.Problem(cp.Minimize(cp.sum(x)), [x >= least])
-
-
-@cvxpy_case
 def symmetric_bounded_integers(cp):
     x = cp.Variable((3, 3), name="x", symmetric=True, integer=True, bounds=[-2, 4])
     return cp.Problem(cp.Maximize(cp.trace(x) - x[0, 2] + 2 * x[1, 0]), [cp.sum(x[0]) <= 3.5, x[2, 1] == 1, x[1] >= 0])
@@ -852,12 +803,6 @@ def diagonal(cp):
     x = cp.Variable((3, 3), name="x", diag=True)
     y = cp.Variable(2, name="y", nonneg=True)
     return cp.Problem(cp.Minimize(cp.sum(x) + cp.sum(y)), [cp.diag(x) >= np.array([1, 2, 3]), y[0] >= x[1, 1]])
-
-
-@cvxpy_case
-def diagonal_boolean(cp):
-    x = cp.Variable((3, 3), name="x", diag=True, boolean=True)
-    return cp.Problem(cp.Maximize(cp.sum(x @ np.array([1.0, 2.0, 3.0]))), [cp.trace(x) <= 2])
 
 
 @cvxpy_case
@@ -942,12 +887,6 @@ def sparse_parameter(cp):
 
 
 @cvxpy_case
-def scalar_and_matrix(cp):
-    x, t = cp.Variable((2, 3), name="x"), cp.Variable(name="t")
-    return cp.Problem(cp.Minimize(t + 0.1 * cp.sum(x)), [x >= np.arange(6).reshape(2, 3), cp.sum(x, axis=1) <= t])
-
-
-@cvxpy_case
 def three_dimensions(cp):
     x = cp.Variable((2, 3, 2), name="x")
     return cp.Problem(cp.Minimize(cp.sum(x)), [x >= np.arange(12).reshape(2, 3, 2)])
@@ -969,12 +908,6 @@ def size_zero(cp):
 def constant_objective(cp):
     x = cp.Variable(2, name="x")
     return cp.Problem(cp.Maximize(3), [x == np.array([1, 2])])
-
-
-@cvxpy_case
-def concave_maximum(cp):
-    x = cp.Variable(2, name="x", bounds=[0, 4])
-    return cp.Problem(cp.Maximize(cp.min(x) + 0.25 * x[0] + 5), [cp.sum(x) <= 6])
 
 
 @cvxpy_case
@@ -1036,12 +969,6 @@ def quadratic_objective(cp):
 def frobenius_norm_in_an_unbounded_objective(cp):
     x = cp.Variable((2, 2), name="x")
     return cp.Problem(cp.Minimize(cp.norm(x, "fro") - 3 * cp.sum(x)))
-
-
-@refused(r"its constraint .* is not linear")
-def frobenius_norm_in_a_constraint(cp):
-    x = cp.Variable((2, 2), name="x")
-    return cp.Problem(cp.Minimize(cp.sum(x)), [cp.norm(x - np.eye(2), "fro") <= 1])
 
 
 @refused(r"its constraint 2\.0 <= \w+\(x.* is not linear")

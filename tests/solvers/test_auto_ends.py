@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from contexts import context_of
 from integer_population import DRAWS, MOST_S, population, solved, without_bounds
+from slow_cases import marked
 
 from opticoll.formulations import formulation
 from opticoll.formulations.model import build_model
@@ -100,7 +101,7 @@ def routed(topology, paths, kappa):
     return best
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", [marked(seed, slow=seed > 3) for seed in range(8)])
 def test_bounds_stay_on_the_right_side_at_any_capacities(seed):
     random = np.random.default_rng(seed)
     ends = [(u, v) for u in range(3) for v in range(3) if u != v]

@@ -10,6 +10,7 @@ import numpy as np
 import pyomo.environ as pyo
 import pytest
 import scipy.sparse as sp
+from slow_cases import marked
 
 import opticoll as oc
 from opticoll.formulations.standard_form import StandardForm
@@ -23,6 +24,12 @@ from opticoll.solvers.task import SolveRequest, Termination
 
 MIXED = [name for name, one in adapters().items() if one.capabilities.mip and one.capabilities.lp]
 UNITS = [1e-12, 1e-9, 1e-6, 1e-3, 1.0, 1e6, 1e9, 8e-9, 2.0**30, 2.0**-30]
+
+
+def pairs(solvers):
+    """Every solver with every unit; quick are three or four units of each solver, and all units among them."""
+    every = itertools.product(enumerate(solvers), enumerate(UNITS))
+    return [marked(solver, unit, slow=(i + k) % 3 > 0) for (i, solver), (k, unit) in every]
 
 
 def machines(seed, unit):
@@ -57,8 +64,7 @@ def machines(seed, unit):
     return form, best + 7 * unit
 
 
-@pytest.mark.parametrize("unit", UNITS)
-@pytest.mark.parametrize("solver", MIXED)
+@pytest.mark.parametrize(("solver", "unit"), pairs(MIXED))
 def test_random_programs_in_any_unit(solver, unit):
     if not (adapters()[solver].installed() and probe(solver).usable):
         pytest.skip(f"{solver} is not installed, or has no licence")
@@ -79,8 +85,7 @@ def knapsack(unit):
     return StandardForm(A, np.array([-np.inf]), np.array([10.0]) * unit, *ends, cost, "max", integer=np.ones(3, bool))
 
 
-@pytest.mark.parametrize("unit", UNITS)
-@pytest.mark.parametrize("solver", ["cp-sat", "highs", "scip", "gurobi"])
+@pytest.mark.parametrize(("solver", "unit"), pairs(["cp-sat", "highs", "scip", "gurobi"]))
 def test_integer_data_in_any_unit(solver, unit):
     form = knapsack(unit)
     room = form.row_upper * (1 + 1e-9)
@@ -136,8 +141,14 @@ def schedule_in_cvxpy(unit):
     return cp.Problem(cp.Minimize(T), rows)
 
 
-@pytest.mark.parametrize("stated", [schedule_in_pyomo, schedule_in_cvxpy])
-@pytest.mark.parametrize("method", ["auto", "highs", "scip", "gurobi", "certified-branching"])
+@pytest.mark.parametrize(
+    ("stated", "method"),
+    [
+        marked(stated, method, slow=method in others)
+        for stated, others in ((schedule_in_pyomo, {"highs", "gurobi"}), (schedule_in_cvxpy, {"auto", "scip"}))
+        for method in ("auto", "highs", "scip", "gurobi", "certified-branching")
+    ],
+)
 def test_stated_models_have_the_same_answer_and_proof_in_any_unit(stated, method):
     answers = {unit: oc.solve(stated(unit), method=method) for unit in (1.0, 1e-3, 1e-8, 1e-11, 1e9)}
     for unit, result in answers.items():

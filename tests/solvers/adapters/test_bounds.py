@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from slow_cases import marked
 
 from opticoll.formulations.standard_form import StandardForm
 from opticoll.solvers.adapters.registry import adapters
@@ -69,8 +70,10 @@ def needs(solver):
         pytest.skip(f"{solver} is not installed, or has no licence")
 
 
-@pytest.mark.parametrize("sense", ["min", "max"])
-@pytest.mark.parametrize("integer", [False, True])
+@pytest.mark.parametrize(
+    ("integer", "sense"),
+    [marked(integer, sense, slow=integer == (sense == "max")) for integer in (False, True) for sense in ("min", "max")],
+)
 @pytest.mark.parametrize("solver", OPTIONS)
 def test_no_options_make_a_bound_cut_off_the_optimum(solver, integer, sense):
     needs(solver)
