@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from slow_cases import marked
 
 from opticoll.analysis.store import Store
 
@@ -107,7 +108,11 @@ def shell(command, **variables):
     return subprocess.run(["bash", "-c", line], env=environment, capture_output=True, text=True, check=False)
 
 
-@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-", "<&- >&- 2>&-"])
+#: Quickly, one of the two for output alone, and all.
+CLOSED = {">&-": True, "2>&-": False, ">&- 2>&-": True, "<&- >&- 2>&-": False}
+
+
+@pytest.mark.parametrize("closed", [marked(closed, slow=slow) for closed, slow in CLOSED.items()])
 def test_closed_streams_lose_what_is_printed_and_no_run(closed, tmp_path):
     store, file = tmp_path / "store", tmp_path / "tiny.toml"
     file.write_text(STUDY.replace("{4,5}", "4").replace("auto", "highs"), encoding="utf-8")

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from case_families import each
 from program_writers import WRITERS, outcomes, write
+from slow_cases import marked
 
 import opticoll as oc
 from opticoll.analysis.cli.main import main
@@ -27,8 +28,14 @@ from opticoll.instances.readers.program_files import read_program
 INF = float("inf")
 
 
-@pytest.mark.parametrize("suffix", [".mps", ".lp"])
-@pytest.mark.parametrize("writer", WRITERS)
+@pytest.mark.parametrize(
+    ("writer", "suffix"),
+    [
+        marked(writer, suffix, slow=(k % 2 == 0) == (suffix == ".lp"))  # both suffixes, and every writer
+        for k, writer in enumerate(WRITERS)
+        for suffix in (".mps", ".lp")
+    ],
+)
 def test_random_programs_are_read_back(tmp_path, writer, suffix):
     write(writer, suffix, 0, 8, tmp_path)
     assert set(outcomes(writer, suffix, range(8), tmp_path)) == {"equal"}

@@ -12,6 +12,7 @@ import pytest
 import scipy.sparse as sp
 from case_families import each
 from scipy.optimize import Bounds, linprog, milp
+from slow_cases import marked
 
 import opticoll as oc
 from opticoll.errors import BadInput
@@ -535,7 +536,9 @@ def test_a_start_stands_until_it_is_changed():
     assert run.objective >= max(bound.value for bound in run.bounds)
 
 
-@pytest.mark.parametrize(("n", "degree", "optimum"), [(5, 3, 2.0), (7, 5, 1.5), (9, 5, 25 / 11)])
+@pytest.mark.parametrize(
+    ("n", "degree", "optimum"), [(5, 3, 2.0), marked(7, 5, 1.5, slow=True), marked(9, 5, 25 / 11, slow=True)]
+)
 def test_a_search_of_one_configuration_uses_all_ports_but_one(n, degree, optimum):
     """Two-way circuits cannot give each of an odd number of nodes an odd number of ports; rings take 3, 3 and 5."""
     run = oc.solve(NAME, f"servers:n={n},degree={degree}", configurations=1, method="sequence-search", sequences=0)

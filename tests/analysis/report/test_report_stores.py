@@ -106,8 +106,8 @@ ALONE = (
     "topology.sequence",
     "topoopt.topology",
 )
-#: Of these, one that needs the run of another, and one of files.
-ALONE_QUICKLY = {"alltoall.child", "matrix.program"}
+#: Of these, one that needs the run of another.
+ALONE_QUICKLY = {"alltoall.child"}
 
 
 @pytest.mark.parametrize("name", [marked(name, slow=name not in ALONE_QUICKLY) for name in ALONE])

@@ -99,7 +99,7 @@ def test_with_waveguides_enough_the_times_are_the_papers(algorithm, name, size):
     [
         ("lightpath:3x3,lasers=1", {}),
         ("lightpath:1x6,lasers=2", {"overlap": "none"}),
-        ("lightpath:4x8,lasers=16", {"servers": 24}),
+        pytest.param("lightpath:4x8,lasers=16", {"servers": 24}, marks=pytest.mark.slow),
         ("lightpath:2x2", {"servers": 3, "delay": "1ms"}),
         ("lightpath:2x2", {"latency": 0.0, "delay": 0.0}),
     ],

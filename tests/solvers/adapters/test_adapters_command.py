@@ -147,8 +147,15 @@ def test_every_failure_is_reported_as_itself(mode, ending, words):
     assert "{" not in result.message
 
 
-@pytest.mark.parametrize("name", ["milp", "highs-command"])
-@pytest.mark.parametrize(("end", "words"), [("kill -9 $$", "signal SIGKILL"), ("exit 3", "status 3")])
+@pytest.mark.parametrize(
+    ("name", "end", "words"),
+    [
+        ("milp", "kill -9 $$", "signal SIGKILL"),
+        ("highs-command", "exit 3", "status 3"),
+        pytest.param("milp", "exit 3", "status 3", marks=pytest.mark.slow),
+        pytest.param("highs-command", "kill -9 $$", "signal SIGKILL", marks=pytest.mark.slow),
+    ],
+)
 def test_a_command_that_fails_after_its_answer_has_crashed_and_the_answer_is_kept(solvers, name, end, words):
     """It passed for solved without a trace."""
     script = solvers.with_name("failing.sh")

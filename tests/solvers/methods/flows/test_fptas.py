@@ -6,6 +6,7 @@ import networkx as nx
 import numpy as np
 import pytest
 from reference import optimum
+from slow_cases import marked
 
 from opticoll.errors import BadInput
 from opticoll.formulations.flows.flow_kernels import Adjacency
@@ -18,17 +19,23 @@ from opticoll.solvers.task import Task
 NAME = "alltoall.master"
 
 
+PROBLEMS = [
+    ("ring:5", {}),
+    ("genkautz:n=9,d=3", {}),
+    ("hypercube:2+host=1.5", {}),
+    ("ring:6+scale=1e6", {}),
+    ("mesh:2x3", {"demand": "random:2"}),
+]
+
+
 @pytest.mark.parametrize(
-    ("spec", "settings"),
+    ("spec", "settings", "epsilon"),
     [
-        ("ring:5", {}),
-        ("genkautz:n=9,d=3", {}),
-        ("hypercube:2+host=1.5", {}),
-        ("ring:6+scale=1e6", {}),
-        ("mesh:2x3", {"demand": "random:2"}),
+        marked(*problem, epsilon, slow=(k % 2 == 0) == (epsilon > 0.1))
+        for k, problem in enumerate(PROBLEMS)
+        for epsilon in (0.2, 0.02)
     ],
 )
-@pytest.mark.parametrize("epsilon", [0.2, 0.02])
 def test_answer_and_bound_are_within_epsilon_of_the_optimum(spec, settings, epsilon):
     run = solve.solve(Task(NAME, spec, "fptas", settings={**settings, "epsilon": epsilon}))
     best = optimum(compile_model(run.plan.problem.matrix()))[0]
