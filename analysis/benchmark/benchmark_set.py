@@ -12,9 +12,7 @@ known value and bound differ by more than 1e-4 is *open*.
 
 from __future__ import annotations
 
-import difflib
 import json
-import logging
 import re
 from dataclasses import dataclass, replace
 from functools import cache
@@ -23,14 +21,13 @@ from typing import TYPE_CHECKING, Any
 
 from opticoll.analysis.study.study_file import STUDIES, tasks
 from opticoll.errors import BadFile, BadInput
+from opticoll.nearest_names import nearest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from opticoll.types import Json
 
-
-_log = logging.getLogger("opticoll")
 STUDY = "solver-bench"
 BEST = STUDIES / f"{STUDY}-best.json"
 #: Best known solutions, in the format of MIPLIB for the exported files, that are small enough to ship.
@@ -199,9 +196,7 @@ def problems_named(names: Sequence[str], grades: Sequence[str] = ()) -> list[Ben
     listed = {one.name: one for one in problems()}
     for name in names:
         if name not in listed:
-            close = difflib.get_close_matches(name, listed, n=3)
-            hint = f"did you mean {', '.join(close)}?" if close else "`opticoll benchmark list` shows all"
-            msg = f"unknown problem {name!r}; {hint}"
+            msg = f"unknown problem {name!r}; {nearest(name, list(listed))}; `opticoll benchmark list` shows all"
             raise BadInput(msg)
     chosen = [listed[name] for name in names] if names else list(listed.values())
     if not grades:

@@ -17,6 +17,7 @@ import pandas as pd
 from opticoll import package_code
 from opticoll.analysis.benchmark import benchmark_set, comparison, solver_metrics
 from opticoll.analysis.benchmark.comparison import Comparison
+from opticoll.analysis.benchmark.comparison_plots import HERE
 from opticoll.analysis.benchmark.runs import FIELDS, PUBLISHED, read_runs
 from opticoll.analysis.rendering import Listing, Printed, frame_rows
 from opticoll.errors import NoSolution
@@ -38,8 +39,6 @@ CLOCK = (
 
 #: A processor time of 0 counts as this step of the clock that timed some commands [s].
 STEP_S = 0.01
-#: What is added to the names of contestants in the user's own runs.
-HERE = " (here)"
 
 
 @dataclass(frozen=True, repr=False)

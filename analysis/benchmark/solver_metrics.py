@@ -154,7 +154,8 @@ def _judged(row: Mapping[Any, Any], best: float, bound: float, accuracy: float) 
         good = verified and not worse > 1e-6
     elif word in _ENDED and (primal_only or not linear):  # a heuristic's value, proven optimal by a bound of any run
         good = good or (verified and certified <= min(accuracy, 1e-6))
-    verdict, reason = _word(row, refuted=bool(np.isfinite(refuting.get(word, np.nan))), missed=missed, good=good), None
+    verdict = _word(row, refuted=bool(np.isfinite(refuting.get(word, np.nan))), missed=missed, good=good)
+    reason: str | None = None
     if verdict == "wrong":
         reason = f"better than the best bound by {abs(value - bound):.3g}"
         if word != "optimal":

@@ -142,10 +142,10 @@ class Findings(Printed):
             shown = [one for one in _SHOWN if timed or one[0] != "T"]
             rows: list[dict[str, object]] = []
             for row in group.head(MOST_ROWS).to_dict("records"):
-                cells = {heading: written(row[field], "text") for field, heading in apart.items()}
+                cells: dict[str, object] = {heading: written(row[field], "text") for field, heading in apart.items()}
                 cells |= {heading: written(row[field], kind) for field, heading, kind in shown}
                 if (name, row["problem"]) in tightest.index:
-                    bound = tightest.loc[(name, row["problem"])]
+                    bound: Any = tightest.loc[(name, row["problem"])]
                     over = ratio(float(row["objective"]), float(bound["value"]), str(row["sense"]))
                     cells |= {"tightest bound": bound["bound"], "optimum ÷ bound": written(over, "ratio")}
                 rows.append(cells)

@@ -13,10 +13,11 @@ from opticoll.analysis.papers.topoopt import price_claims as cost
 from opticoll.analysis.papers.topoopt.iteration_figures import by_batch
 from opticoll.analysis.papers.topoopt.iteration_loads import iteration_time, point_to_point_loads, slowdown
 from opticoll.analysis.papers.topoopt.network_claims import TAXES, job
-from opticoll.analysis.papers.topoopt.simulated_iterations import BATCHES, FAT_TREE, GIGABIT
+from opticoll.analysis.papers.topoopt.simulated_iterations import BATCHES, GIGABIT
 from opticoll.analysis.plots.marks import curve, marks, note, reference, stars
 from opticoll.analysis.plots.panels import one_panel, styled_figure
 from opticoll.analysis.plots.style import log_axes, series, ticks_at
+from opticoll.analysis.training.cluster import FAT_TREE
 from opticoll.instances import parse
 from opticoll.instances.training.training_jobs import NUMBER_BYTES, compute_time, training_job
 from opticoll.solvers.methods.topoopt import ring_permutations

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
 
 from opticoll.analysis.papers.topoopt.iteration_loads import iteration_time
+from opticoll.analysis.training.cluster import FAT_TREE
 from opticoll.instances import parse
 from opticoll.instances.training.task_graph import training_iteration
 from opticoll.instances.training.training_jobs import MEASURED_SERVERS, training_job
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
 
 
 GIGABIT = 1e9 / 8
-#: Bandwidth of TopoOpt over that of a fat-tree of similar cost, as section 5.5 implies it.
-FAT_TREE = 5.7 / 1.4
 #: Networks of n servers of degree d as specs; the expander is a random regular graph.
 NETWORKS = {
     "TopoOpt": "circuits:n={n},degree={d}",

@@ -22,13 +22,13 @@ from opticoll.analysis.papers.topoopt.iteration_loads import iteration_time, slo
 from opticoll.analysis.papers.topoopt.network_claims import circulant_loads, circulants, job
 from opticoll.analysis.papers.topoopt.price_claims import NIC_RULES, equal_cost_bandwidth
 from opticoll.analysis.papers.topoopt.simulated_iterations import (
-    FAT_TREE,
     GIGABIT,
     NETWORKS,
     simulated,
     table,
     tabulated,
 )
+from opticoll.analysis.training.cluster import FAT_TREE
 from opticoll.instances import parse
 from opticoll.instances.training.training_jobs import NUMBER_BYTES, compute_time, dense_weights
 from opticoll.solvers.methods.topoopt.topology_finder import topology_finder
