@@ -175,12 +175,6 @@ def test_sizes_are_as_the_docstrings_say(spec):
     n, m = topology.n, topology.arcs
     assert compiled("alltoall.master", spec)[1].size["variables"] == n * m + 1
     assert compiled("alltoall.link-mcf", spec)[1].size["variables"] == n * (n - 1) * m + 1
-    for name in ("alltoall.master", "alltoall.link-mcf"):
-        data, form = compiled(name, spec)
-        estimate = data.estimate()
-        assert estimate["variables"] == form.size["variables"]
-        assert estimate["constraints"] == form.size["constraints"]
-        assert form.size["nonzeros"] <= estimate["nonzeros"]
 
 
 @pytest.mark.parametrize("prepare", [module.FORMULATION.prepare for module in (master, link_mcf, child)])
