@@ -92,9 +92,9 @@ def write_known(known: Mapping[str, BestKnown], path: Path = BEST) -> None:
 
 def begun(problem: BenchmarkProblem) -> BestKnown:
     """The record of a problem that has none: without a value, and graded by a run of HiGHS on one thread."""
-    from opticoll.analysis.benchmark.runs import Stated
+    from opticoll.analysis.benchmark.runs import ProblemMatrix
 
-    form, limit = Stated.of(problem).form, problem.limit_s or FIRST_S
+    form, limit = ProblemMatrix.of(problem).form, problem.limit_s or FIRST_S
     outcome = solve_isolated(form, "highs", SolveRequest(threads=1, cpu_limit_s=limit))
     seconds = outcome.cpu_s if outcome.termination is Termination.OPTIMAL else None
     return BestKnown(
@@ -215,9 +215,9 @@ def submit(problem: BenchmarkProblem, path: Path) -> Submission:
 
 def _ship(problem: BenchmarkProblem, values: Mapping[str, NDArray[np.float64]]) -> None:
     """Keep a solution with the records, in place of the last record's, if it is small and has the program's columns."""
-    from opticoll.analysis.benchmark.runs import Stated, packed_solution
+    from opticoll.analysis.benchmark.runs import ProblemMatrix, packed_solution
 
-    stated = Stated.of(problem)
+    stated = ProblemMatrix.of(problem)
     x = verify.pack(stated.form, stated.data.unfold(values))
     target = SOLUTIONS / f"{problem.name}.sol.gz"
     target.unlink(missing_ok=True)

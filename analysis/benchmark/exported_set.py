@@ -72,7 +72,7 @@ def export_set(
 
 def _write(folder: Path, chosen: list[BenchmarkProblem], tell: Callable[[str], None] | None) -> list[dict[str, Any]]:
     from opticoll.analysis import opticoll_version
-    from opticoll.analysis.benchmark.runs import Stated
+    from opticoll.analysis.benchmark.runs import ProblemMatrix
 
     known = best_known()
     rows: list[dict[str, Any]] = []
@@ -83,7 +83,7 @@ def _write(folder: Path, chosen: list[BenchmarkProblem], tell: Callable[[str], N
         if best is not None and best.instance_hash != parse(problem.instance).hash:
             msg = f"{problem.name}: its best known value belongs to another instance; find its value again"
             raise BadFile(msg)
-        stated = Stated.of(problem)
+        stated = ProblemMatrix.of(problem)
         if best is not None and dict(best.size) != stated.form.size:
             msg = f"{problem.name}: its best known value belongs to another program; find its value again"
             raise BadFile(msg)

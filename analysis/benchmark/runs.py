@@ -197,7 +197,7 @@ def usable_solvers() -> list[str]:
     return [one.name for one in known if one.installed() and probe(one.name).usable]
 
 
-def checked(solvers: Sequence[str]) -> Sequence[str]:
+def installed(solvers: Sequence[str]) -> Sequence[str]:
     """These solvers, if one of them can be used here.
 
     Raises
@@ -269,7 +269,7 @@ def decided(row: RunRow, limit_s: float) -> bool:
 
 
 @dataclass(frozen=True)
-class Stated:
+class ProblemMatrix:
     """A problem's matrix as a minimization, the problem with its data, and the names of the columns in its file."""
 
     problem: BenchmarkProblem
@@ -278,7 +278,7 @@ class Stated:
     flip: float
 
     @classmethod
-    def of(cls, problem: BenchmarkProblem) -> Stated:
+    def of(cls, problem: BenchmarkProblem) -> ProblemMatrix:
         """Build a problem."""
         from opticoll.solvers.export import stated_matrix
 
@@ -306,7 +306,7 @@ def machine() -> str:
 def calibration() -> float | None:
     """Processor time [s] of HiGHS's simplex on a fixed linear program on this machine, the median of several runs."""
     (problem,) = problems_named([CALIBRATION])
-    form = Stated.of(problem).form
+    form = ProblemMatrix.of(problem).form
     times = [solve_isolated(form, "highs", SolveRequest(threads=1)).cpu_s for _ in range(CALIBRATIONS)]
     return None if None in times else round(statistics.median(t for t in times if t is not None), 3)
 
@@ -364,7 +364,7 @@ def run_cells(
     calibrated = calibration() if adapter("highs").installed() else None
     for problem, cells in left.items():
         try:
-            stated = Stated.of(problem)
+            stated = ProblemMatrix.of(problem)
         except OpticollError as error:
             reason = str(error)
             for cell in cells:
@@ -413,7 +413,7 @@ def _row(cell: RunKey, conditions: Conditions, calibrated: float | None, **known
 
 
 def _run(
-    stated: Stated, cell: RunKey, conditions: Conditions, calibrated: float | None
+    stated: ProblemMatrix, cell: RunKey, conditions: Conditions, calibrated: float | None
 ) -> tuple[RunRow, NDArray[np.float64] | None]:
     """One run, and its vector in the order of the problem's file."""
     rows, columns = permutations(stated.form, cell.order)
@@ -475,7 +475,7 @@ def permuted(form: StandardForm, rows: NDArray[np.int64], columns: NDArray[np.in
     )
 
 
-def _judged(stated: Stated, x: NDArray[np.float64] | None, y: NDArray[np.float64] | None) -> dict[str, Any]:
+def _judged(stated: ProblemMatrix, x: NDArray[np.float64] | None, y: NDArray[np.float64] | None) -> dict[str, Any]:
     """What a solver's vectors are worth: value and violation by the formulation's checker, residuals, and bound.
 
     An approximate solution of a linear program is first made feasible, where its formulation can do so; the residuals
@@ -497,7 +497,7 @@ def _judged(stated: Stated, x: NDArray[np.float64] | None, y: NDArray[np.float64
     return known | {"bound": stated.flip * bound if np.isfinite(bound) else None}
 
 
-def _checked(stated: Stated, values: Mapping[str, NDArray[np.float64]]) -> dict[str, Any]:
+def _checked(stated: ProblemMatrix, values: Mapping[str, NDArray[np.float64]]) -> dict[str, Any]:
     x = verify.pack(stated.form, values)
     violations = verify.residuals(stated.data, values)
     violations |= {} if x is None else verify.matrix_violations(stated.form, x)
@@ -522,7 +522,7 @@ def _incumbents(outcome: Outcome, flip: float) -> str:
 # solutions ------------------------------------------------------------------------------------------------------------
 
 
-def keep_solution(folder: Path, stated: Stated, x: NDArray[np.float64], value: float | None) -> Path | None:
+def keep_solution(folder: Path, stated: ProblemMatrix, x: NDArray[np.float64], value: float | None) -> Path | None:
     """Write a solution unless the one in the folder is as good; the path if it was written."""
     path = folder / f"{stated.problem.name}.sol.gz"
     if value is None:
@@ -537,12 +537,12 @@ def keep_solution(folder: Path, stated: Stated, x: NDArray[np.float64], value: f
     return path
 
 
-def packed_solution(stated: Stated, x: NDArray[np.float64]) -> bytes:
+def packed_solution(stated: ProblemMatrix, x: NDArray[np.float64]) -> bytes:
     """:func:`solution_text`, compressed."""
     return gzip.compress(solution_text(stated, x).encode("ascii"), mtime=0)
 
 
-def solution_text(stated: Stated, x: NDArray[np.float64]) -> str:
+def solution_text(stated: ProblemMatrix, x: NDArray[np.float64]) -> str:
     """A solution of the exported file in the format of MIPLIB: the objective of the file, and the nonzero columns."""
     whole = verify.whole(stated.form, x)
     lines = [f"=obj= {stated.form.objective(whole):.17g}"]

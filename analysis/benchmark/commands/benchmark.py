@@ -108,7 +108,7 @@ def run(
     from opticoll.analysis.benchmark import runs
 
     under = runs.Conditions(tols=tols or None, **conditions)
-    left = runs.missing(_chosen(names, grades), runs.checked(solvers) or runs.usable_solvers(), out, under)
+    left = runs.missing(_chosen(names, grades), runs.installed(solvers) or runs.usable_solvers(), out, under)
     total, place, ran = sum(map(len, left.values())), 0, False
     if total:
         notify(f"runs end after {under.cpu_limit_s:g} s of processor time, or {under.wall_limit_s:g} s on the clock")

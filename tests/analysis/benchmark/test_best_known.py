@@ -37,7 +37,7 @@ def copied(tmp_path, monkeypatch):
 
 def solution_of(name, tmp_path):
     conditions = runs.Conditions(cpu_limit_s=20.0)
-    stated = runs.Stated.of(problems_named([name])[0])
+    stated = runs.ProblemMatrix.of(problems_named([name])[0])
     row, x = runs._run(stated, runs.RunKey(name, "highs", 1e-6, 0, 0, 0, 1), conditions, None)
     path = tmp_path / f"{name}.sol"
     path.write_text(runs.solution_text(stated, x))
