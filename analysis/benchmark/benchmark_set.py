@@ -196,7 +196,9 @@ def problems_named(names: Sequence[str], grades: Sequence[str] = ()) -> list[Ben
     listed = {one.name: one for one in problems()}
     for name in names:
         if name not in listed:
-            msg = f"unknown problem {name!r}; {nearest(name, list(listed))}; `opticoll benchmark list` shows all"
+            near = nearest(name, list(listed))
+            hint = near if near.startswith("did") else "`opticoll benchmark list` shows all"
+            msg = f"unknown problem {name!r}; {hint}"
             raise BadInput(msg)
     chosen = [listed[name] for name in names] if names else list(listed.values())
     if not grades:

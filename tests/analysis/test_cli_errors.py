@@ -150,7 +150,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (["benchmark", "archive"], "No such command 'archive'; known: compare, export, list, run, submit; see"),
         (["benchmark", "submit", "nofile.sol"], "File 'nofile.sol' does not exist"),
         (["benchmark", "submit", "words.txt"], "unknown problem 'words.txt'; `opticoll benchmark list` shows all"),
-        (["benchmark", "list", "link-mcf-hypercube"], "did you mean link-mcf-hypercube-3, "),
+        (["benchmark", "list", "link-mcf-hypercube"], "did you mean 'link-mcf-hypercube-3'?"),
         (
             ["benchmark", "run", "link-mcf-hypercube-3", "--solver", "my-primal"],
             "is read from a file that OPTICOLL_SOLVERS names",
