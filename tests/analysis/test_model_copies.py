@@ -58,7 +58,7 @@ def test_a_copy_keeps_what_was_changed_by_hand(way, form):
     assert twice.value == pytest.approx(0.1)
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", [pytest.param("pyomo", marks=pytest.mark.slow), "cvxpy"])
 def test_another_process_reads_a_pickle(form, tmp_path):
     path = tmp_path / "model.pickle"
     path.write_bytes(pickle.dumps(limited(oc.model("alltoall.link-mcf", "ring:4", form=form))))

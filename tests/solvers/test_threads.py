@@ -189,7 +189,7 @@ def interpreter_prints(code: str, *words: str, folder: Path) -> dict[str, Any]:
     return answer
 
 
-@pytest.mark.parametrize("form", ["pyomo", "cvxpy"])
+@pytest.mark.parametrize("form", [pytest.param("pyomo", marks=pytest.mark.slow), "cvxpy"])
 @pytest.mark.parametrize("delays", [2, pytest.param(20, marks=pytest.mark.slow)])
 def test_other_threads_import_the_real_modules_during_the_first_solve(delays: int, form: str, tmp_path: Path) -> None:
     (tmp_path / "users_own.py").write_text("".join(f"x{k} = {k}\n" for k in range(20)))
