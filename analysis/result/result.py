@@ -64,7 +64,7 @@ if TYPE_CHECKING:
     StatedLike: TypeAlias = pyo.ConcreteModel | cp.Problem
     InstanceLike: TypeAlias = "str | Instance | nx.Graph[Any] | ArrayLike | pd.DataFrame"
     Setting = str | float | bool
-    StartLike = Run | Mapping[str, ArrayLike] | Topology | str | Path
+    StartLike = Run | Mapping[str, ArrayLike] | str | Path
 
 
 def solve(
@@ -121,9 +121,8 @@ def solve(
     start
         A known solution of the same problem, from which solvers and methods that take one begin, and which is returned
         if nothing better is found: a result, named values, or a file written by ``--solution`` or by a solver
-        (``.sol``); for ``topology.design`` also a topology. ``record.start`` says who began with it. A string is the
-        parameter of that name of the formulation or the method, if it has one; name the file by a ``pathlib.Path``
-        then.
+        (``.sol``). ``record.start`` says who began with it. A string is the parameter of that name of the formulation
+        or the method, if it has one; name the file by a ``pathlib.Path`` then.
     on_progress, stop
         Called with incumbent and bound when they improve; an event that ends the solve when set. Without them, a
         notebook or a terminal shows both in a line of a solve of over 2 s, and Ctrl-C or the stop button of an
@@ -281,36 +280,11 @@ def _known(start: StartLike, task: Task) -> WarmStart:
     if isinstance(start, str | Path):
         path = Path(start)
         return WarmStart(read_start(model, as_instance(task.instance), path, task.settings), f"start {path}")
-    if isinstance(start, Topology):
-        return WarmStart(_design_on(start, task), f"the given topology {start.spec}")
     if not isinstance(start, Mapping):
         msg = f"start: must be a result, named values or a file, not {type(start).__name__}"
         raise BadInput(msg)
     values: Any = dict(start)
     return WarmStart(values, "start")
-
-
-def _design_on(topology: Topology, task: Task) -> dict[str, NDArray[np.float64]]:
-    """A known topology as a solution of ``topology.design``, with its best flows.
-
-    Raises
-    ------
-    BadInput
-        If the task designs no topology, or one of another number of nodes.
-    """
-    from opticoll.formulations.topology.design_solution import values_on
-
-    model, nodes = formulation_named(task.formulation), as_instance(task.instance).n
-    if model.name != "topology.design" or topology.n != nodes:
-        msg = (
-            f"start: {topology.spec} is no solution of {model.name} with {nodes} nodes; give a result or a file of one"
-        )
-        raise BadInput(msg)
-    flow = runner.solve(Task("alltoall.master", topology, seed=task.seed, threads=task.threads))
-    if flow.values is None or not flow.verified:
-        msg = f"start: the flows on {topology.spec} were not found: {flow.record.message}"
-        raise BadInput(msg)
-    return values_on(topology, flow.values["g"], float(flow.values["F"]))
 
 
 def _instance_of(run: Run) -> Instance:

@@ -150,16 +150,3 @@ def test_a_search_improves_a_topology_from_which_it_starts():
     assert found.value >= flow.value * (1 - 1e-9)
     with pytest.raises(oc.BadInput, match="both_ways"):
         oc.solve("topology.design", spec, method="symmetric-search", start={**worse, "x": np.triu(x)})
-
-
-def test_a_design_starts_from_a_topology():
-    spec = "servers:n=6,degree=3,traffic=alltoall"
-    least = {"most": 0, "exchanges": 0, "partial": 0}
-    net = oc.parse("bipartite:3x3")
-    result = oc.solve("topology.design", spec, method="symmetric-search", start=net, **least)
-    assert oc.solve("alltoall.master", net).value <= result.value * (1 + 1e-9)
-    assert result.record.start.source == "the given topology bipartite:3x3"
-    with pytest.raises(oc.BadInput, match="ports_out is violated"):
-        oc.solve("topology.design", "servers:n=6,degree=2,traffic=alltoall", start=net)
-    with pytest.raises(oc.BadInput, match=r"ring:5 is no solution of .* with 6 nodes"):
-        oc.solve("topology.design", spec, start=oc.parse("ring:5"))
