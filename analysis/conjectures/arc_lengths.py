@@ -146,13 +146,13 @@ def candidates(orbits: int) -> Iterator[tuple[Fraction, ...]]:
         yield (Fraction(1),) * orbits
 
 
-def optimal_lengths(topology: Topology, orbits: ArcOrbits, seconds: float | None = None) -> tuple[Fraction, ...] | None:
+def optimal_lengths(topology: Topology, orbits: ArcOrbits) -> tuple[Fraction, ...] | None:
     """An optimal dual by orbit, the largest length 1: the mean over each orbit of the multipliers of an exact solve."""
     from opticoll.analysis.result.result import run_task
     from opticoll.solvers.exact.exact_form import Leaf
     from opticoll.solvers.task import Task
 
-    found = run_task(Task("alltoall.master", topology, exact=True, time_limit_s=seconds)).exact
+    found = run_task(Task("alltoall.master", topology, exact=True)).exact
     if found is None or not found[1].nodes or not isinstance(found[1].nodes[0], Leaf):
         return None
     rows = found[0].rows["capacity"].index.tolist()

@@ -99,17 +99,9 @@ def away(distance: float) -> str:
     return f"{100 * distance:.0f} % away" if distance >= 0.1 else f"{100 * distance:.2g} % away"
 
 
-def explanation(row: ClaimRow, *, level: int = 1) -> str:
-    """A row as Markdown: statement, verdict, its reading and reason, scope, result, and the command that repeats it.
-
-    Parameters
-    ----------
-    row
-        The row.
-    level
-        Level of its heading.
-    """
-    lines = [f"{'#' * level} {row.claim.rstrip('.')}", "", f"`{row.id}` · {row.where} · {row.weight}", ""]
+def explanation(row: ClaimRow) -> str:
+    """A row as Markdown: statement, verdict, its reading and reason, scope, result, and the command that repeats it."""
+    lines = [f"# {row.claim.rstrip('.')}", "", f"`{row.id}` · {row.where} · {row.weight}", ""]
     lines.append(f"**Verdict.** {'Failed.' if row.failed else MEANING[row.verdict]} {row.reason}".rstrip())
     return with_details("\n".join([*lines, ""]), row)
 

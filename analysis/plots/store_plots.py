@@ -43,14 +43,6 @@ _BOUNDS = {
     "closed-form": (INK, "*"),
 }
 
-#: Axis labels of the sizes of a run.
-SIZES = {
-    "n": "vertices N",
-    "arcs": "arcs",
-    "size_variables": "variables of the matrix",
-    "size_nonzeros": "nonzeros of the matrix",
-}
-
 
 def throughput_over_bounds(table: pd.DataFrame, *, most: int = 20) -> Figure:
     """Draw the optimum as a fraction of each bound, one row per instance, sorted by the first bound.
@@ -166,8 +158,8 @@ def time_by_size(results: pd.DataFrame) -> Figure:
     return figure
 
 
-def solve_time(results: pd.DataFrame, *, size: str = "n") -> Figure:
-    """Draw the solve time by size, with a colour and marker per method.
+def solve_time(results: pd.DataFrame) -> Figure:
+    """Draw the solve time by number of vertices, with a colour and marker per method.
 
     A filled marker is a proven optimum, an open one with a bar on top a run stopped by its time limit, drawn at the
     limit, and a cross a run that ended without a proof. The title counts the runs without a time.
@@ -175,9 +167,7 @@ def solve_time(results: pd.DataFrame, *, size: str = "n") -> Figure:
     Parameters
     ----------
     results
-        Rows with ``method``, ``termination``, ``proof``, ``time_solve_s``, ``requested_time_limit_s`` and the size.
-    size
-        Column of the horizontal axis, one of :data:`SIZES`.
+        Rows with ``method``, ``termination``, ``proof``, ``time_solve_s``, ``requested_time_limit_s`` and ``n``.
     """
     from matplotlib.transforms import offset_copy
 
@@ -185,11 +175,11 @@ def solve_time(results: pd.DataFrame, *, size: str = "n") -> Figure:
     seconds = (
         results["time_solve_s"].astype(float).where(kinds != "limit", results["requested_time_limit_s"].astype(float))
     )
-    sizes = results[size].astype(float)
+    sizes = results["n"].astype(float)
     visible = (kinds != "failed") & np.isfinite(seconds) & (seconds > 0) & (sizes > 0)
     hidden = int((~visible).sum())
     methods = sorted(set(results["method"][visible].astype(str)))
-    with one_panel(6.6, 4.6, x=SIZES.get(size, size), y="solve time [s]") as (figure, axes, handles):
+    with one_panel(6.6, 4.6, x="vertices N", y="solve time [s]") as (figure, axes, handles):
         for number, name in enumerate(methods):
             colour, marker = series(number)
             mine = visible & (results["method"] == name)

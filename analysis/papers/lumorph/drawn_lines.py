@@ -56,15 +56,7 @@ class Line:
 
 
 @cache
-def optical(
-    name: str,
-    grid: str,
-    *,
-    lasers: int = 16,
-    waveguides: int = 64,
-    routing: str = "min-overlap",
-    check: bool = False,
-) -> Line:
+def optical(name: str, grid: str, *, waveguides: int = 64, check: bool = False) -> Line:
     """The all-reduce of one of :data:`OPTICAL` on a LIGHTPATH grid.
 
     Raises
@@ -73,13 +65,12 @@ def optical(
         If the algorithm does not support the grid.
     """
     algorithm, parameters = OPTICAL[name]
-    mesh = parse(f"lightpath:{grid},lasers={lasers},waveguides={waveguides}")
-    limits, wanted = Limits(lasers, waveguides, load=None), collective("all-reduce", mesh.n)
+    mesh = parse(f"lightpath:{grid},lasers={LIGHTPATH.lasers},waveguides={waveguides}")
+    limits, wanted = Limits(LIGHTPATH.lasers, waveguides, load=None), collective("all-reduce", mesh.n)
     pattern, _ = pattern_of(algorithm, wanted, mesh, limits, **parameters)
-    options: Any = {"routing": routing, "per_wavelength": True}
-    schedule = realised(mesh, limits, pattern, **options)
+    schedule = realised(mesh, limits, pattern, routing="min-overlap", per_wavelength=True)
     # A circuit of one byte a microsecond, a buffer of one byte.
-    times = timeline(schedule, 1.0 / mesh.n, Machine(0.0, 1.0, lasers, 8e-3, "changes"))
+    times = timeline(schedule, 1.0 / mesh.n, Machine(0.0, 1.0, LIGHTPATH.lasers, 8e-3, "changes"))
     faults = sum(violations(mesh, wanted, limits, schedule).values()) if check else None
     return Line(schedule.rounds, float(times.data.sum()), times.reconfigurations, faults)
 

@@ -110,12 +110,6 @@ def test_limits_are_open_markers_at_the_limit_never_times():
     assert figure.axes[0].get_xscale() == figure.axes[0].get_yscale() == "log"
 
 
-@pytest.mark.parametrize("size", ["n", "size_variables"])
-def test_solve_time_names_its_size(size):
-    table = run_table().assign(size_variables=100)
-    assert plots.solve_time(table, size=size).axes[0].get_xlabel() == plots.SIZES[size]
-
-
 def test_run_kinds():
     assert list(plots.run_kinds(run_table())) == ["proven", "limit", "limit", "unproven", "failed", "failed"]
     refuted = run_table()[:2].assign(termination="infeasible", infeasible_by=["a cut", None])
