@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import pickle
 import time
 from collections.abc import Mapping
@@ -133,6 +134,9 @@ def checked(answer: object, where: str) -> Answer:
     if bound is not None and (isinstance(bound, bool) or not isinstance(bound, (int, float))):
         msg = f"{where} an Answer with bound = {str(bound)[:60]!r}, expected a number"
         raise BadInput(msg)
+    if bound is not None and math.isnan(bound):
+        msg = f"{where} an Answer with bound = nan; leave it None where there is none"
+        raise BadInput(msg)
     for name, kind in (("metrics", Mapping), ("solver", Mapping), ("message", str)):
         if not isinstance(getattr(answer, name), kind):
             wrong = type(getattr(answer, name)).__name__
@@ -157,6 +161,19 @@ def last_saved(reported: Mapping[str, Any], ending: Termination) -> Answer:
     """The last answer that a procedure saved before its worker ended as ``ending``."""
     saved: Answer = reported.get("answer") or Answer(ending)
     return dataclasses.replace(saved, termination=ending, values=reported.get("values"), duals=reported.get("duals"))
+
+
+def _unproven(answer: Answer) -> list[str]:
+    """What a method from outside the package claims without duals, as notes: nobody else recomputes it."""
+    notes = []
+    if answer.bound is not None and answer.bound_source is not None:
+        notes.append(
+            f"the method claims the bound {answer.bound:.9g} ({answer.bound_source}), which proves nothing here: "
+            "return duals, or state it in the bounds of a formulation"
+        )
+    if answer.infeasible_by is not None:
+        notes.append(f"only the method claims that there is no solution ({answer.infeasible_by})")
+    return notes
 
 
 def call_procedure(state: RunState, start: Arrays | None = None) -> Solved:
@@ -187,6 +204,9 @@ def call_procedure(state: RunState, start: Arrays | None = None) -> Solved:
     if answer.termination in NO_SOLUTION and answer.infeasible_by is None and plan.problem.concurrent is not None:
         answer.termination = Termination.TOLERANCE
         state.notes += [] if answer.values is not None else [NO_FLOW]
+    if plan.method is not None and not str(plan.method.run.__module__).startswith("opticoll."):
+        state.notes += _unproven(answer)
+        answer = dataclasses.replace(answer, bound=None, infeasible_by=None)
     bounds: tuple[Bound, ...] = ()
     if answer.bound is not None and answer.bound_source is not None:
         bounds = (Bound(answer.bound_source, answer.bound, "recomputed by the method's certificate"),)

@@ -45,7 +45,8 @@ class Answer:
     """The result of a procedure: named values, and duals or a bound that certify them.
 
     ``bound`` is only used if ``bound_source`` states how it was recomputed; infeasibility only counts as proven if
-    ``infeasible_by`` states how it was proven.
+    ``infeasible_by`` states how it was proven. Of a method from outside the package, both are shown as its claims and
+    prove nothing; its duals do, by the formulation's certificate.
     """
 
     termination: Termination
