@@ -27,6 +27,7 @@ from opticoll.errors import ModelError
 from opticoll.formulations.declared_axes import axis_of, topology_of
 from opticoll.formulations.index import Index
 from opticoll.formulations.model import CvxpyModel, Named, PyomoModel
+from opticoll.plugin_faults import place_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
@@ -58,7 +59,8 @@ class _Builder:
         """
         declared = getattr(self.problem, kind)
         if name not in declared:
-            msg = f"{self.problem.name}: the build has {name!r}, which is none of its {kind}: {', '.join(declared)}"
+            hint = f"which is none of its {kind}: {', '.join(declared)}" if declared else f"but no {kind} = {{...}}"
+            msg = f"{place_of(type(self.problem))}{self.problem.name}: the build has {name!r}, {hint}"
             raise ModelError(msg)
         return tuple(self.axis(axis) for axis in declared[name])
 

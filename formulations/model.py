@@ -363,6 +363,8 @@ class Formulation:
         made = {one.name: stated.pop(one.name) for one in cls.parameters if one.constructs and one.name in stated}
         given = {**read_parameters(cls.parameters, stated, cls.name), **made}
         problem = cls._prepare(instance, dict(given), *needed)
+        if is_own(cls) and not hasattr(problem, "instance"):  # one with its own __init__
+            vars(problem)["instance"] = instance
         if "demand" in given and not hasattr(problem, "demand"):
             vars(problem)["demand"] = given["demand"]  # also of a frozen dataclass
         return problem
@@ -573,10 +575,16 @@ def title_of(formulation: Formulation | type[Formulation]) -> str:
 
 
 def forms_of(formulation: Formulation | type[Formulation]) -> tuple[Form, ...]:
-    """The forms in which a model is stated, in the order of their methods in the class: the default one first."""
+    """The forms in which a model is stated, in the order of their methods in the class: the default one first.
+
+    A class from outside the package that states a form anew has no others: those of its base lack what it adds.
+    """
     kind = formulation if isinstance(formulation, type) else type(formulation)
-    stated = (form for one in kind.__mro__ for form in vars(one) if form in FORMS and states(kind, form))
-    return tuple(dict.fromkeys(cast("Iterable[Form]", stated)))
+    by_class = [[form for form in vars(one) if form in FORMS and states(kind, form)] for one in kind.__mro__]
+    stating = [(one, forms) for one, forms in zip(kind.__mro__, by_class, strict=True) if forms]
+    if stating and is_own(stating[0][0]):
+        stating = stating[:1]
+    return tuple(dict.fromkeys(cast("Iterable[Form]", (form for _, forms in stating for form in forms))))
 
 
 def build_model(formulation: Formulation, form: str | None = None) -> CvxpyModel | PyomoModel | StandardForm | Any:
@@ -675,14 +683,16 @@ def _check_methods(cls: type[Formulation], where: str) -> None:
 
 
 def _check_misspelt(cls: type[Formulation], where: str) -> None:
-    """Refuse methods whose names are nearly those of :class:`Formulation`: nothing would call them."""
-    known = [name for name in vars(Formulation) if not name.startswith("_")]
+    """Refuse names that are nearly those of :class:`Formulation`: nothing would call or read them."""
+    known = {name: callable(value) for name, value in vars(Formulation).items() if not name.startswith("_")}
+    taken = {*known, *(one.name for one in cls.parameters)}
     for name, stated in vars(cls).items():
-        if name.startswith("_") or name in known or not callable(stated):
+        if name.startswith("_") or name in taken:
             continue
-        close = get_close_matches(name, known, n=1, cutoff=0.84)
-        if close:
-            msg = f"{where}: nothing calls {name}; did you mean {close[0]!r}? A helper's name may begin with '_'"
+        alike = [one for one, is_method in known.items() if is_method == callable(stated)]
+        if close := get_close_matches(name, alike, n=1, cutoff=0.84):
+            verb = "calls" if callable(stated) else "reads"
+            msg = f"{where}: nothing {verb} {name}; did you mean {close[0]!r}? A name of your own may begin with '_'"
             raise BadInput(msg)
 
 
