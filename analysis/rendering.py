@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from opticoll.formulations.variables import TIME
 from opticoll.solvers.task import NOTE, Proof
-from opticoll.solvers.verify import FEASIBLE
+from opticoll.solvers.verify import FEASIBLE, violated
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -214,6 +214,8 @@ def _worst(record: Record) -> str | None:
     """The largest violation of the checker."""
     blocks = {block: v for block, v in (record.violations or {}).items() if v is not None}
     worst = max(blocks, key=blocks.__getitem__, default=None)
+    if blocks and record.verified is False and violated(blocks) is None:
+        return "it passes the checker, but results contradict each other"
     return None if worst is None else _violation(worst, blocks[worst])
 
 

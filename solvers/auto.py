@@ -202,7 +202,9 @@ def explained(run: Run) -> Run:
         inaccurate = (
             "the solver calls an inaccurate solution optimal, as it may where numbers differ by many magnitudes"
         )
-        message = joined_messages(record.message, f"{inaccurate}; exact=true proves the optimum")
+        message = joined_messages(
+            record.message, f"{inaccurate}; exact solving (--exact, exact=True) proves the optimum"
+        )
         return replace(run, record=structs.replace(record, message=message))
     known = taking_over(plan.problem.name, plan.parameters)
     usable = {}

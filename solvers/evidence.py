@@ -73,6 +73,10 @@ def check_values(state: RunState, solved: Solved) -> Checked:
             values, raw = changed, verify.residuals(problem, changed)
             on_matrix = on_the_matrix(form, values)
     violations = {**raw, **on_matrix}
+    if is_own(problem) and (unchecked := [name for name in problem.constraints if name not in raw]):
+        state.notes.append(
+            f"the checker of {problem.name} has no block {', '.join(unchecked)}: nothing checks these rows"
+        )
     missed = verify.violated(violations)
     if missed is not None:
         state.notes.append(f"not verified: {missed}")

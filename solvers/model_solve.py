@@ -140,7 +140,7 @@ def without_solution(state: RunState, form: StandardForm, solved: Solved) -> Sol
         state.notes.append(UNBOUNDED)
         return replace(solved, outcome=replace(out, termination=Termination.UNBOUNDED))
     if status in ("optimal", "unbounded") and not form.is_mip:
-        where = "" if state.task.exact else ", which exact=true returns"
+        where = "" if state.task.exact else ", which exact solving (--exact, exact=True) returns"
         state.notes.append(f"{CLAIMED}: there is one in rational arithmetic{where}")
         return replace(solved, outcome=replace(out, termination=Termination.TOLERANCE))
     if out.termination is Termination.INFEASIBLE:

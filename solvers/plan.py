@@ -16,6 +16,7 @@ from opticoll.errors import BadInput, BadOption, MethodMismatch, SolverUnavailab
 from opticoll.formulations import Formulation
 from opticoll.formulations.model import forms_of, is_own, read_parameters
 from opticoll.formulations.registry import formulation as formulation_named
+from opticoll.formulations.registry import formulations
 from opticoll.formulations.standard_form import StandardForm
 from opticoll.instances import Topology, parse
 from opticoll.instances.demands import DemandSpec
@@ -199,6 +200,8 @@ def _refuse_unknown_method(name: str, formulation: type[Formulation]) -> None:
     if method is not None:
         options = ", ".join([*fitting, *(a for a in adapters())])
         msg = f"method {name!r} does not apply to {formulation.name}; it can be solved by {options}"
+        unknown = [] if callable(method.serves) else [one for one in method.serves if one not in formulations()]
+        msg += "".join(f"; it serves {one!r}, no formulation; {nearest(one, [*formulations()])}" for one in unknown)
         raise MethodMismatch(msg)
     of_package = [one for one, solver in adapters().items() if solver.package == name]
     near = (

@@ -35,7 +35,7 @@ CLAIMED = "only the solver claims that there is no solution; this is not verifie
 #: Message where a method calls a concurrent flow infeasible: F = 0 always has one, and so has every long enough time.
 NO_FLOW = (
     "the solver called this flow infeasible, which no concurrent flow is, as it may where numbers differ by many "
-    "magnitudes; another method may solve it, with exact=true in rational arithmetic"
+    "magnitudes; another method may solve it, or exact solving (--exact, exact=True)"
 )
 #: Message about a program that has solutions, but no best one.
 UNBOUNDED = "the objective is unbounded: proven by a solution and a ray in rational arithmetic"

@@ -34,7 +34,7 @@ import numpy as np
 
 from opticoll.errors import BadInput
 from opticoll.formulations import declared_axes
-from opticoll.formulations.model import is_own
+from opticoll.formulations.model import Bound, is_own
 from opticoll.formulations.rounding import TINY, UNIT, fraction_down, fraction_up
 from opticoll.plugin_faults import place_of
 from opticoll.solvers.task import PROVEN, Fields, Proof
@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from opticoll.formulations import Formulation
-    from opticoll.formulations.model import Bound
     from opticoll.formulations.standard_form import StandardForm
     from opticoll.types import Json
 
@@ -350,11 +349,16 @@ def certified(formulation: Formulation, duals: Mapping[str, NDArray[np.float64]]
     BadInput
         If the certificate cannot read them.
     """
+    where = _hook(formulation, "certify")
     try:
-        return formulation.certify(duals)
+        bound = formulation.certify(duals)
     except (TypeError, ValueError, IndexError, KeyError) as error:
-        msg = f"{formulation.name}: the duals were rejected: {type(error).__name__}: {error}"
+        msg = f"{where} rejected the duals: {type(error).__name__}: {error}"
         raise BadInput(msg) from error
+    if not isinstance(bound, Bound | None):
+        msg = f"{where} returned {str(bound)[:60]!r}; return a Bound or None"
+        raise BadInput(msg)
+    return bound
 
 
 def _is_number(value: object) -> bool:

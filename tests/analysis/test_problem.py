@@ -198,7 +198,7 @@ def test_duals_of_ones_own_formulation_are_those_of_its_rows(tmp_path: Path) -> 
     assert other.value == pytest.approx(2.0)
     loaded = oc.load(found.save(tmp_path / "found.json"), formulation=Knapsack)
     assert loaded.proof == found.proof == "optimal"
-    with pytest.raises(oc.BadInput, match=r"own.knapsack: the duals were rejected: KeyError: 'weight'"):
+    with pytest.raises(oc.BadInput, match=r"own.knapsack': certify rejected the duals: KeyError: 'weight'"):
         problem.certify({})
     with pytest.raises(oc.BadInput, match=r"its shape is \(4\), expected \(\)"):
         problem.certify({"weight": np.ones(4)})

@@ -127,7 +127,10 @@ def test_an_infeasibility_is_proven_by_us_or_not_at_all(monkeypatch):
     assert run.termination is Termination.TOLERANCE  # not infeasible: there is a solution
     assert run.record.infeasible_by is None
     assert "only the solver claims" in run.record["message"]
-    assert "there is one in rational arithmetic, which exact=true returns" in run.record["message"]
+    assert (
+        "there is one in rational arithmetic, which exact solving (--exact, exact=True) returns"
+        in run.record["message"]
+    )
 
 
 @pytest.mark.parametrize("solver", ["highs-pdlp", "pdlp"])
