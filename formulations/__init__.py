@@ -8,13 +8,7 @@ if __name__ != "opticoll.formulations":
 
 from opticoll.formulations.model import Formulation
 from opticoll.formulations.plugin_bounds import check_bounds, plugin_bounds
-from opticoll.formulations.registry import (
-    bounds_of,
-    formulation,
-    formulations,
-    is_registered,
-    package_names,
-)
+from opticoll.formulations.registry import bounds_of, formulation, formulations, is_registered, package_names
 
 __all__ = [
     "Formulation",

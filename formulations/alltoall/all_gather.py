@@ -44,8 +44,7 @@ from opticoll.formulations.builders import Cvx, Pyo
 from opticoll.formulations.flows import shared_flows as shared
 from opticoll.formulations.flows.concurrent_flow import all_to_all_topology
 from opticoll.formulations.index import Index
-from opticoll.formulations.model import Bound, CvxpyModel, Formulation, PyomoModel
-from opticoll.formulations.variables import Axis, vertex_axis
+from opticoll.formulations.model import CvxpyModel, Formulation, PyomoModel
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
@@ -70,12 +69,14 @@ class AllGather(Formulation):
     units: ClassVar = shared.UNITS
 
     objective = shared.stated_time
+    bounds = shared.cut_bounds
     certify = shared.length_certificate
     metrics = shared.throughput_metrics
     links = shared.shared_links
     arrays = shared.shared_arrays
     estimate = shared.shared_estimate
     derived = shared.longest_time
+    sets = shared.ends_of_flows
     label_invariant = staticmethod(lambda parameters: True)
 
     topology: Topology
@@ -88,10 +89,6 @@ class AllGather(Formulation):
     def _prepare(cls, instance: object, given: dict[str, Any]) -> Self:
         """The problem on a topology; errors as :func:`.concurrent_flow.all_to_all_topology`."""
         return cls(*shared.between_all(all_to_all_topology(instance, cls.name)))
-
-    def sets(self) -> dict[str, Axis]:
-        """R."""
-        return {"receiver": vertex_axis("receiver", self.topology, self.ends)}
 
     def cvxpy(self) -> CvxpyModel:
         """The model in CVXPY, over the flows that do not lead back to their receiver."""
@@ -125,10 +122,6 @@ class AllGather(Formulation):
     def residuals(self, values: Values) -> dict[str, float]:
         """Worst violation of ``balance``, ``capacity``, h >= 0 and h = 0 on arcs out of v."""
         return shared.shared_residuals(self, values)
-
-    def bounds(self) -> list[Bound]:
-        """Bounds of the worst cut, which is the optimum, and of the arcs into one rank."""
-        return shared.cut_bounds(self, "what enters the rank that gets least", "")
 
 
 FORMULATION = AllGather

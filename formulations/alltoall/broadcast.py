@@ -40,7 +40,6 @@ from opticoll.formulations.flows import shared_flows as shared
 from opticoll.formulations.flows.concurrent_flow import all_to_all_topology
 from opticoll.formulations.index import Index
 from opticoll.formulations.model import CvxpyModel, Formulation, Parameter, PyomoModel
-from opticoll.formulations.variables import Axis, vertex_axis
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
@@ -72,6 +71,7 @@ class Broadcast(Formulation):
     arrays = shared.shared_arrays
     estimate = shared.shared_estimate
     derived = shared.longest_time
+    sets = shared.ends_of_flows
     metrics = shared.root_metrics
 
     topology: Topology
@@ -91,10 +91,6 @@ class Broadcast(Formulation):
             raise BadInput(msg)
         vertex = int(topology.terminals[root])
         return cls(topology, vertex, np.delete(topology.terminals, root), np.eye(topology.n)[vertex])
-
-    def sets(self) -> dict[str, Axis]:
-        """R."""
-        return {"receiver": vertex_axis("receiver", self.topology, self.ends)}
 
     def cvxpy(self) -> CvxpyModel:
         """The model in CVXPY, over the flows that do not lead back to their receiver."""

@@ -33,7 +33,6 @@ from opticoll.formulations.flows.concurrent_flow import (
     equal_demands,
 )
 from opticoll.formulations.model import CvxpyModel, Formulation, PyomoModel
-from opticoll.formulations.variables import Axis, vertex_axis
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
@@ -62,6 +61,7 @@ class Master(Formulation):
     derived = checks.demands
     estimate = checks.flow_estimate
     repair = checks.repaired
+    sets = checks.senders
     changeable = checks.capacities_and_demands
     links = checks.flow_links
 
@@ -76,10 +76,6 @@ class Master(Formulation):
     def topology(self) -> Topology:
         """V and A."""
         return self.flow.topology
-
-    def sets(self) -> dict[str, Axis]:
-        """The ranks that send."""
-        return {"source": vertex_axis("source", self.topology, self.flow.sources)}
 
     def cvxpy(self) -> CvxpyModel:
         """The model in CVXPY: ``M g >= F D`` without the rows of the sources, ``g 1 <= c``."""

@@ -45,7 +45,7 @@ from opticoll.formulations.flows.concurrent_flow import demand_parameter
 from opticoll.formulations.flows.path_flow import PathFlow, largest_load, named_paths, unit_capacities
 from opticoll.formulations.flows.path_sets import rule_parameters
 from opticoll.formulations.index import Index
-from opticoll.formulations.model import CvxpyModel, Formulation, NotApplicable, Parameter, PyomoModel
+from opticoll.formulations.model import CvxpyModel, Formulation, Parameter, PyomoModel
 
 if TYPE_CHECKING:
     from opticoll.formulations.model import Values
@@ -61,9 +61,7 @@ class ChosenPaths(Formulation):
     problem = "MILP"
     parameters = (
         *rule_parameters("disjoint"),
-        Parameter(
-            "kappa", int, default=1, help="different paths of each pair, which share its demand equally", least=1
-        ),
+        Parameter("kappa", int, default=1, help="paths of each pair, which share its demand equally", least=1),
         demand_parameter(),
     )
     meaning = "largest load per capacity Lambda / kappa, the time T [shards / link bandwidth]"
@@ -79,6 +77,7 @@ class ChosenPaths(Formulation):
     repair = path_flow.repair
     estimate = path_flow.estimate
     derived = path_flow.derived
+    sets = path_flow.pairs_and_paths
 
     routing: PathFlow
 
@@ -91,23 +90,8 @@ class ChosenPaths(Formulation):
     def _prepare(cls, instance: object, given: dict[str, Any]) -> Self:
         """The problem on a topology; errors as :func:`.path_flow.prepare_paths`, and for fewer than kappa paths."""
         routing = replace(path_flow.prepare_paths(cls.name, instance, given), kappa=given["kappa"])
-        if routing.kappa > 1:
-            few = path_bounds.fewest_arcs(routing) if routing.rule.kind == "all" else routing
-            count = np.diff(few.paths.first)
-            k = int(np.argmin(count))
-            if count[k] < routing.kappa:
-                s, t = (routing.topology.labels[ends[k]] for ends in routing.commodities)
-                msg = (
-                    f"{cls.name}: {s} to {t} has {count[k]} of the kappa={routing.kappa} different paths "
-                    f"({routing.rule}); give a smaller kappa or more paths"
-                )
-                raise NotApplicable(msg)
+        path_bounds.refuse_few_paths(routing)
         return cls(routing)
-
-    def sets(self) -> dict[str, list[Any]]:
-        """Pairs of ranks, and their paths: (s,t,i) is the i-th of (s,t)."""
-        K, of, _ = named_paths(self.routing.paths)
-        return {"commodity": K, "path": [p for k in K for p in of[k]]}
 
     def cvxpy(self) -> CvxpyModel:
         """The model in CVXPY: ``A diag(D) x <= Lambda c``, ``B x = kappa`` (arcs not on any path have no row)."""

@@ -31,7 +31,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from opticoll.formulations import rounding
 from opticoll.formulations.alltoall import path_mcf_solution
 from opticoll.formulations.builders import Cvx, Pyo
 from opticoll.formulations.flows import path_bounds, path_flow
@@ -42,9 +41,6 @@ from opticoll.formulations.index import Index
 from opticoll.formulations.model import CvxpyModel, Formulation, PyomoModel
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from fractions import Fraction
-
     from opticoll.formulations.model import Changeable, Values
     from opticoll.instances.topology import Topology
 
@@ -66,6 +62,8 @@ class PathConcurrentFlow(Formulation):
     matrix = path_mcf_solution.flow_program
     estimate = path_mcf_solution.flow_size
     repair = path_mcf_solution.repaired_flow
+    sets = path_flow.pairs_and_paths
+    derived = path_flow.exact_amounts
 
     routing: PathFlow
 
@@ -83,11 +81,6 @@ class PathConcurrentFlow(Formulation):
     def _prepare(cls, instance: object, given: dict[str, Any]) -> Self:
         """The problem on a topology; errors as :func:`.path_flow.prepare_paths`."""
         return cls(path_flow.prepare_paths(cls.name, instance, given))
-
-    def sets(self) -> dict[str, list[Any]]:
-        """Pairs of ranks, and their paths: (s,t,i) is the i-th of (s,t)."""
-        K, of, _ = named_paths(self.routing.paths)
-        return {"commodity": K, "path": [p for k in K for p in of[k]]}
 
     def changeable(self) -> Changeable:
         """Capacities and demands."""
@@ -141,10 +134,6 @@ class PathConcurrentFlow(Formulation):
             "serve": float((F - carried).max(initial=0.0)) / max(abs(F), 1e-12 * unit),
             "capacity": max(0.0, float((arc_load(paths, f) / capacity).max(initial=0.0)) - 1.0),
         }
-
-    def derived(self) -> Iterable[Fraction]:
-        """The demands."""
-        return rounding.decimals(self.routing.amount)
 
     metrics = path_mcf_solution.metrics
     links = path_mcf_solution.links

@@ -37,8 +37,7 @@ from opticoll.formulations.builders import Cvx, Pyo
 from opticoll.formulations.flows import shared_flows as shared
 from opticoll.formulations.flows.concurrent_flow import all_to_all_topology
 from opticoll.formulations.index import Index
-from opticoll.formulations.model import Bound, CvxpyModel, Formulation, PyomoModel
-from opticoll.formulations.variables import Axis, vertex_axis
+from opticoll.formulations.model import CvxpyModel, Formulation, PyomoModel
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
@@ -63,12 +62,14 @@ class ReduceScatter(Formulation):
     units: ClassVar = shared.UNITS
 
     objective = shared.stated_time
+    bounds = shared.cut_bounds
     certify = shared.length_certificate
     metrics = shared.throughput_metrics
     links = shared.shared_links
     arrays = shared.shared_arrays
     estimate = shared.shared_estimate
     derived = shared.longest_time
+    sets = shared.ends_of_flows
 
     topology: Topology
     ends: I64
@@ -80,10 +81,6 @@ class ReduceScatter(Formulation):
     def _prepare(cls, instance: object, given: dict[str, Any]) -> Self:
         """The problem on a topology; errors as :func:`.concurrent_flow.all_to_all_topology`."""
         return cls(*shared.between_all(all_to_all_topology(instance, cls.name)))
-
-    def sets(self) -> dict[str, Axis]:
-        """R."""
-        return {"contributor": vertex_axis("contributor", self.topology, self.ends)}
 
     def cvxpy(self) -> CvxpyModel:
         """The model in CVXPY, over the flows that do not lead from their contributor."""
@@ -117,10 +114,6 @@ class ReduceScatter(Formulation):
     def residuals(self, values: Values) -> dict[str, float]:
         """Worst violation of ``balance``, ``capacity``, h >= 0 and h = 0 on arcs into v."""
         return shared.shared_residuals(self, values)
-
-    def bounds(self) -> list[Bound]:
-        """Bounds of the worst cut, which is the optimum, and of the arcs out of one rank."""
-        return shared.cut_bounds(self, "what leaves the rank that can send least", "sums of ")
 
 
 FORMULATION = ReduceScatter

@@ -69,7 +69,7 @@ class ChunkSteps(Formulation):
     where = "sections 2.3, 6.3; SCCL, section 3"
     problem = "MILP"
     parameters = (
-        Parameter("chunks", int, default=1, help="number of equal chunks C per shard"),
+        Parameter("chunks", int, default=1, help="number of equal chunks C per shard", least=1),
         Parameter("steps", int, default=0, help="number of steps S, at least (0: equal to) the diameter"),
         Parameter(
             "model",
@@ -101,14 +101,11 @@ class ChunkSteps(Formulation):
         """The data of the model."""
         topology = all_to_all_topology(instance, cls.name)
         if topology.num_ranks < topology.n:
-            msg = (
-                f"{cls.name}: {topology.spec} has vertices that are not ranks; use alltoall.timestep-mcf, which "
-                "supports them"
-            )
+            msg = f"{cls.name}: {topology.spec} has vertices that are not ranks; use alltoall.timestep-mcf for them"
             raise NotApplicable(msg)
         chunks, model, least = given["chunks"], given["model"], int(topology.diameter)
-        if not 1 <= chunks <= MOST_CHUNKS:
-            msg = f"{cls.name}: chunks={chunks} is not a valid number of chunks per shard; use 1 to {MOST_CHUNKS}"
+        if chunks > MOST_CHUNKS:
+            msg = f"{cls.name}: chunks={chunks} per shard; use at most {MOST_CHUNKS}"
             raise NotApplicable(msg)
         steps = given["steps"] or least
         if steps < least:

@@ -67,13 +67,7 @@ from opticoll.formulations.flows.concurrent_flow import (
 from opticoll.formulations.flows.flow_checks import demand_units
 from opticoll.formulations.index import Index
 from opticoll.formulations.model import CvxpyModel, Formulation, NotApplicable, Parameter, PyomoModel
-from opticoll.formulations.variables import (
-    SHARDS,
-    TIME,
-    Axis,
-    pair_axis,
-    vertex_axis,
-)
+from opticoll.formulations.variables import SHARDS, TIME, Axis, pair_axis, vertex_axis
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -40,14 +40,7 @@ from opticoll.formulations.alltoall.virtual_channels_solution import layers_of
 from opticoll.formulations.builders import Cvx, Pyo
 from opticoll.formulations.flows.path_flow import chosen_paths
 from opticoll.formulations.index import Index
-from opticoll.formulations.model import (
-    CvxpyModel,
-    Formulation,
-    NeededSolution,
-    NotApplicable,
-    Parameter,
-    PyomoModel,
-)
+from opticoll.formulations.model import CvxpyModel, Formulation, NeededSolution, NotApplicable, Parameter, PyomoModel
 from opticoll.formulations.variables import Axis, pair_names, path_names
 
 if TYPE_CHECKING:

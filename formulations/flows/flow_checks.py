@@ -17,7 +17,7 @@ from opticoll.formulations.flows.flow_bounds import bounds, closed_forms
 from opticoll.formulations.flows.symmetric_flow import SymmetricFlow, total
 from opticoll.formulations.model import Bound
 from opticoll.formulations.standard_form import StandardForm, blocks
-from opticoll.formulations.variables import BANDWIDTHS, Links
+from opticoll.formulations.variables import BANDWIDTHS, Axis, Links, vertex_axis
 from opticoll.instances.symmetry import MANY_VERTICES, diameter
 
 if TYPE_CHECKING:
@@ -215,6 +215,11 @@ def flow_metrics(problem: FlowProblem, value: float | None) -> dict[str, Json]:
 def flow_arrays(problem: FlowProblem, names: Collection[str]) -> dict[str, Array]:
     """The variables, and the duals of ``capacity``, along their axes."""
     return axes_arrays(problem, "capacity")
+
+
+def senders(problem: FlowProblem) -> dict[str, Axis]:
+    """The sources of a flow by source."""
+    return {"source": vertex_axis("source", problem.flow.topology, problem.flow.sources)}
 
 
 def capacities_and_demands(problem: FlowProblem) -> Changeable:

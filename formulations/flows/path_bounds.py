@@ -20,7 +20,7 @@ from opticoll.formulations.flows.path_flow import (
     whole_paths,
 )
 from opticoll.formulations.flows.path_sets import PathRule
-from opticoll.formulations.model import Bound
+from opticoll.formulations.model import Bound, NotApplicable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -42,6 +42,22 @@ def shortest_lengths(data: PathFlow, lengths: F64) -> F64:
         reach = bounded_distances(data.topology, lengths, data.rule.lmax)[-1]
     starts, ends = data.commodities
     return reach[np.searchsorted(sources, starts), ends]
+
+
+def refuse_few_paths(data: PathFlow) -> None:
+    """Refuse a commodity that has fewer than kappa different paths."""
+    if data.kappa == 1:
+        return
+    few = fewest_arcs(data) if data.rule.kind == "all" else data
+    count = np.diff(few.paths.first)
+    k = int(np.argmin(count))
+    if count[k] < data.kappa:
+        s, t = (data.topology.labels[ends[k]] for ends in data.commodities)
+        msg = (
+            f"{data.name}: {s} to {t} has {count[k]} of the kappa={data.kappa} different paths ({data.rule}); give a "
+            "smaller kappa or more paths"
+        )
+        raise NotApplicable(msg)
 
 
 def length_bound(data: PathFlow, lengths: F64) -> float:

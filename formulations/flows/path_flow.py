@@ -163,6 +163,12 @@ def prepare_paths(name: str, instance: object, parameters: Settings) -> PathFlow
     return data
 
 
+def pairs_and_paths(problem: PathProblem) -> dict[str, list[Any]]:
+    """The axes of pairs of ranks (s,t), and of their paths: (s,t,i) is the i-th of (s,t)."""
+    K, of, _ = named_paths(problem.routing.paths)
+    return {"commodity": K, "path": [p for k in K for p in of[k]]}
+
+
 def path_arrays(
     data: PathFlow, weight: str, scalar: str, names: Collection[str], units: tuple[str, str]
 ) -> dict[str, Array]:
@@ -296,6 +302,11 @@ def derived(problem: PathProblem) -> list[Fraction]:
     total = data.kappa * sum(map(rounding.decimal, data.amount.tolist()), Fraction(0))
     least = rounding.entered(float(data.topology.capacity.min()))
     return [*rounding.decimals(data.amount), total / least, Fraction(1, data.kappa)]
+
+
+def exact_amounts(problem: PathProblem) -> list[Fraction]:
+    """The amounts."""
+    return rounding.decimals(problem.routing.amount)
 
 
 def carried(data: PathFlow, paths: PathSet, x: F64) -> F64:

@@ -18,7 +18,7 @@ from opticoll.formulations import rounding
 from opticoll.formulations.declared_axes import axes_arrays
 from opticoll.formulations.flows.worst_cuts import least_time, reversed_arcs
 from opticoll.formulations.model import Bound
-from opticoll.formulations.variables import BANDWIDTHS, SHARDS, TIME, Links
+from opticoll.formulations.variables import BANDWIDTHS, SHARDS, TIME, Axis, Links, vertex_axis
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -41,6 +41,12 @@ def between_all(topology: Topology) -> tuple[Topology, I64, F64, int]:
     """The data of flows between all ranks: topology, the ends v ``(N,)``, the supply b ``(n,)``, the largest flow."""
     supply = np.isin(np.arange(topology.n), topology.terminals).astype(float)
     return topology, topology.terminals, supply, topology.num_ranks - 1
+
+
+def ends_of_flows(problem: SharedFlows) -> dict[str, Axis]:
+    """The ends, as the axis of h beside its arcs."""
+    role = problem.variables["h"][1]
+    return {role: vertex_axis(role, problem.topology, problem.ends)}
 
 
 def barred(problem: SharedFlows) -> Mask:
@@ -113,9 +119,11 @@ def length_certificate(problem: SharedFlows, duals: Mapping[str, F64]) -> Bound 
     return Bound(f"{role}-lengths", length_bound(problem, -values), reason)
 
 
-def cut_bounds(problem: SharedFlows, node: str, what: str) -> list[Bound]:
+def cut_bounds(problem: SharedFlows) -> list[Bound]:
     """Bounds of the worst cut, which is the optimum between all ranks, and of the links of one rank."""
     topology, away = problem.topology, problem.away
+    node = "what leaves the rank that can send least" if away else "what enters the rank that gets least"
+    what = "sums of " if away else ""
     ends, degree = (topology.tail, topology.out_degree) if away else (topology.head, topology.in_degree)
     passing = np.bincount(ends, topology.capacity, topology.n)[topology.terminals]
     room = float(rounding.up(passing.min(), int(degree.max())))

@@ -23,7 +23,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opticoll.errors import BadFile, BadInput
+from opticoll.formulations.model import NotApplicable
 from opticoll.instances.readers.reading import parse_json, pinned, read_pinned
+from opticoll.instances.topology import connecting_remedy
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -128,6 +130,19 @@ def _of_ranks(topology: Topology, s: I64, d: I64, name: str, where: str, of: tup
         raise BadInput(msg)
     ends = topology.terminals
     return Circuits(ends[s], ends[d], name, of)
+
+
+def refuse_unreachable(topology: Topology, circuits: Circuits, where: str) -> None:
+    """Refuse a circuit without a path between its ends."""
+    hops = topology.hops[np.searchsorted(topology.terminals, circuits.sources), circuits.targets]
+    cut_off = np.flatnonzero(~np.isfinite(hops))
+    if cut_off.size:
+        s, d = (topology.labels[ends[cut_off[0]]] for ends in (circuits.sources, circuits.targets))
+        msg = (
+            f"{where}: {topology.spec} has no path from {s} to {d} ({cut_off.size} such circuits); "
+            f"{connecting_remedy(topology)}, or remove these circuits"
+        )
+        raise NotApplicable(msg)
 
 
 def exchange_steps(ranks: int, radix: int, where: str = "recursive exchange") -> list[tuple[int, int]]:

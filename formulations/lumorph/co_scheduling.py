@@ -76,11 +76,6 @@ class CallBatches(Formulation):
         k, j = np.nonzero(free.T)
         return j.astype(np.int64), k.astype(np.int64)
 
-    @property
-    def sequential(self) -> float:
-        """Time of all calls run sequentially [us]."""
-        return float(self.time.sum())
-
     @classmethod
     def _prepare(cls, instance: object, given: dict[str, Any]) -> Self:
         """The data of the model."""

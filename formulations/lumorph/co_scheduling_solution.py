@@ -35,7 +35,7 @@ def busiest_gpu(data: CallBatches) -> list[Bound]:
 
 def batch_metrics(data: CallBatches, value: float | None) -> dict[str, Json]:
     """Sequential time, the share of it that is saved, and whether all calls conflict."""
-    whole = data.sequential
+    whole = float(data.time.sum())
     return {
         "sequential_us": whole,
         "saved": None if value is None else round(max(0.0, 1.0 - value / whole), 9),

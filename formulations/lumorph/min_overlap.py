@@ -58,34 +58,17 @@ import numpy as np
 
 from opticoll.formulations.builders import Cvx, Pyo
 from opticoll.formulations.flows import path_flow
-from opticoll.formulations.flows.path_flow import (
-    PathFlow,
-    named_paths,
-    unit_capacities,
-)
+from opticoll.formulations.flows.path_flow import PathFlow, named_paths, unit_capacities
 from opticoll.formulations.flows.path_sets import PathRule, check_reach, read_rule, rule_parameters
 from opticoll.formulations.index import Index
 from opticoll.formulations.lumorph import lumorph_sizes, overlap_solution
-from opticoll.formulations.lumorph.circuits import FORMS, Circuits, CircuitSpec, read_circuits
-from opticoll.formulations.lumorph.mesh_cuts import (
-    any_lengths_bound,
-    hop_bound,
-    overlap_bounds,
-    overlap_cuts,
-)
-from opticoll.formulations.model import (
-    CvxpyModel,
-    Formulation,
-    NotApplicable,
-    Parameter,
-    PyomoModel,
-)
+from opticoll.formulations.lumorph.circuits import FORMS, Circuits, CircuitSpec, read_circuits, refuse_unreachable
+from opticoll.formulations.lumorph.mesh_cuts import any_lengths_bound, hop_bound, overlap_bounds, overlap_cuts
+from opticoll.formulations.model import CvxpyModel, Formulation, NotApplicable, Parameter, PyomoModel
 from opticoll.formulations.rounds.round_schedule import Limits
-from opticoll.formulations.variables import (
-    pair_names,
-)
+from opticoll.formulations.variables import pair_names
 from opticoll.instances.photonics import LightpathMesh
-from opticoll.instances.topology import Topology, connecting_remedy
+from opticoll.instances.topology import Topology
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -152,7 +135,7 @@ class Overlap(Formulation):
             raise NotApplicable(msg)
         text, seed, model = given["circuits"], given["seed"], given["model"]
         circuits = read_circuits(text, instance, seed, NAME)
-        _refuse_unreachable(instance, circuits)
+        refuse_unreachable(instance, circuits, NAME)
         rule = PathRule("all") if model == "arc" else read_rule(given)
         check_reach(instance, rule, NAME, (circuits.sources, circuits.targets))
         return cls(routing_of(circuits, instance, rule), circuits, model)
@@ -246,17 +229,7 @@ class Overlap(Formulation):
             return path_flow.residuals(self, values)
         x, stated = np.asarray(values["x"], dtype=float), float(np.asarray(values["Lambda"]))
         count = self.circuits.count
-        blocks = (
-            "binary",
-            "balance",
-            "enter_once",
-            "leave_once",
-            "depart",
-            "no_return",
-            "no_exit",
-            "arrive",
-            "congestion",
-        )
+        blocks = ("binary", *(name for name in self.constraints if name != "choose"))
         if x.shape != (self.topology.arcs, count) or not np.isfinite(x).all() or not np.isfinite(stated):
             return dict.fromkeys(blocks, np.inf)
         entering, leaving = np.zeros((2, self.topology.n, count))
@@ -299,18 +272,6 @@ class Overlap(Formulation):
     bounds = overlap_bounds
     closed_forms = overlap_bounds
     metrics = overlap_solution.overlap_metrics
-
-
-def _refuse_unreachable(topology: Topology, circuits: Circuits) -> None:
-    hops = topology.hops[np.searchsorted(topology.terminals, circuits.sources), circuits.targets]
-    cut_off = np.flatnonzero(~np.isfinite(hops))
-    if cut_off.size:
-        s, d = (topology.labels[ends[cut_off[0]]] for ends in (circuits.sources, circuits.targets))
-        msg = (
-            f"{NAME}: {topology.spec} has no path from {s} to {d} ({cut_off.size} such circuits); "
-            f"{connecting_remedy(topology)}, or remove these circuits"
-        )
-        raise NotApplicable(msg)
 
 
 def in_circuits(topology: Topology) -> Topology:

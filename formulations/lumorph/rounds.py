@@ -96,10 +96,7 @@ from opticoll.formulations.lumorph.rounds_solution import program_only
 from opticoll.formulations.lumorph.transfer_sets import RoundProgram, sufficient_rounds
 from opticoll.formulations.model import Formulation, NotApplicable, Parameter
 from opticoll.formulations.rounds.collectives import CollectiveSpec, Phase, collective, phases
-from opticoll.formulations.rounds.round_schedule import (
-    Limits,
-    violations,
-)
+from opticoll.formulations.rounds.round_schedule import Limits, violations
 from opticoll.instances import Topology
 
 if TYPE_CHECKING:

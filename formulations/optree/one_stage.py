@@ -27,13 +27,9 @@ import numpy as np
 
 from opticoll.formulations.builders import Cvx, Pyo
 from opticoll.formulations.index import Index
-from opticoll.formulations.model import Bound, CvxpyModel, Formulation, NotApplicable, Parameter, PyomoModel
+from opticoll.formulations.model import CvxpyModel, Formulation, NotApplicable, Parameter, PyomoModel
 from opticoll.formulations.optree import one_stage_solution, optree_sizes
-from opticoll.formulations.rounds.wavelengths import (
-    arcs_taken,
-    lemma_1,
-    whole_fibres,
-)
+from opticoll.formulations.rounds.wavelengths import arcs_taken, lemma_1, whole_fibres
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -189,14 +185,10 @@ class AllToAll(Formulation):
         read = one_stage_solution.routes_and_colours(self, values)
         return np.inf if read is None else float(np.unique(read[1]).size)
 
-    def closed_forms(self) -> list[Bound]:
-        """The exact ones among the bounds."""
-        return self.bounds()
-
     estimate = optree_sizes.one_stage_size
     arrays = one_stage_solution.one_stage_arrays
     links = one_stage_solution.one_stage_links
-    bounds = one_stage_solution.one_stage_bounds
+    bounds = closed_forms = one_stage_solution.one_stage_bounds
     refute = one_stage_solution.too_few_colours
     metrics = one_stage_solution.one_stage_metrics
     rounds = one_stage_solution.rounds_of_channels

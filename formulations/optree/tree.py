@@ -34,7 +34,7 @@ import numpy as np
 
 from opticoll.formulations.builders import Cvx, Pyo
 from opticoll.formulations.index import Index
-from opticoll.formulations.model import Bound, CvxpyModel, Formulation, NotApplicable, Parameter, PyomoModel
+from opticoll.formulations.model import CvxpyModel, Formulation, NotApplicable, Parameter, PyomoModel
 from opticoll.formulations.optree import optree_sizes, step_times
 from opticoll.formulations.optree.radix_trees import MOST_NODES, Fabric, walks
 from opticoll.formulations.optree.step_counts import COUNTS
@@ -198,14 +198,10 @@ class TreeChoice(Formulation):
         radices = radices_of(self, values)
         return np.inf if radices is None else float(sum(self.fabric.stages(radices)))
 
-    def closed_forms(self) -> list[Bound]:
-        """The exact ones among the bounds."""
-        return self.bounds()
-
     estimate = optree_sizes.tree_size
     arrays = tree_arrays
     certify = potentials_bound
-    bounds = tree_bounds
+    bounds = closed_forms = tree_bounds
     metrics = tree_metrics
     describe = described_tree
     rounds = rounds_of_tree

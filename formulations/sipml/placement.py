@@ -69,15 +69,15 @@ class Placement(Formulation):
     example = "op-graph:model=transformer,layers=4,parts=4"
     problem = "MILP"
     parameters = (
-        Parameter("k", int, default=4, help="GPUs per group (model parallel)"),
-        Parameter("degree", int, default=3, help="circuits per GPU, D"),
-        Parameter("replicas", int, default=2, help="groups (data parallel); with more than one, Delta = D - 1"),
+        Parameter("k", int, default=4, help="GPUs per group (model parallel)", least=1),
+        Parameter("degree", int, default=3, help="circuits per GPU, D", least=0),
+        Parameter("replicas", int, 2, help="groups (data parallel); with more than one, Delta = D - 1", least=1),
         Parameter(
             "rule", str, default="distance", help="the paper's distance on a circle, or the degree alone", choices=RULES
         ),
-        Parameter("bandwidth", float, default=0.0, help="bytes/s between two GPUs; 0: communication takes no time"),
-        Parameter("memory", float, default=0.0, help="memory of a GPU [GiB]; 0: no limit"),
-        Parameter("states", float, default=2.0, help="copies of the parameters, including gradients and optimizer"),
+        Parameter("bandwidth", float, 0.0, help="bytes/s between two GPUs; 0: communication takes no time", least=0),
+        Parameter("memory", float, default=0.0, help="memory of a GPU [GiB]; 0: no limit", least=0),
+        Parameter("states", float, 2.0, help="copies of the parameters, including gradients and optimizer", least=0),
     )
     meaning = "makespan of a step [us]"
     variables: ClassVar = {"a": ("op", "gpu"), "S": ("op",), "C": (), "y": ("pair",), "q": ("src", "dst")}
@@ -140,17 +140,6 @@ class Placement(Formulation):
         """Whether any GPU may send to any other."""
         return self.delta >= self.devices - 1
 
-    @cached_property
-    def unordered(self) -> tuple[I64, I64]:
-        """Pairs u < v of which neither precedes the other, ``(|U|,)`` each."""
-        behind = np.zeros((self.n, self.n), dtype=bool)
-        for v in range(self.n):
-            before = self.graph.tail[self.graph.first_in[v] : self.graph.first_in[v + 1]]
-            behind[before, v] = True
-            behind[:, v] |= behind[:, before].any(axis=1)
-        first, second = np.nonzero(np.triu(~behind, k=1))
-        return first, second
-
     @classmethod
     def _prepare(cls, instance: object, given: dict[str, Any]) -> Self:
         """The data of the model."""
@@ -159,16 +148,13 @@ class Placement(Formulation):
             msg = f"{NAME}: needs a computation graph, op-graph:model=...,layers=...,parts=..., not {spec}"
             raise NotApplicable(msg)
         k, degree, replicas, bandwidth = (given[name] for name in ("k", "degree", "replicas", "bandwidth"))
-        if not 1 <= k <= MOST_DEVICES or replicas < 1 or k * replicas > 10**6:
-            msg = f"{NAME}: k={k}, replicas={replicas}; use 1 to {MOST_DEVICES} GPUs per group and at least 1 group"
+        if k > MOST_DEVICES or k * replicas > 10**6:
+            msg = f"{NAME}: k={k}, replicas={replicas}; use at most {MOST_DEVICES} GPUs per group, 10^6 in all"
             raise NotApplicable(msg)
         ring = int(replicas > 1)
-        if degree < 1 + ring and k > 1:
+        if degree < ring + (k > 1):
             reason = "one circuit goes to the next group" if ring else "a GPU needs a circuit"
-            msg = f"{NAME}: degree={degree}; {reason}, so use at least {1 + ring}, or k=1"
-            raise NotApplicable(msg)
-        if degree < ring or not 0 <= bandwidth < np.inf:
-            msg = f"{NAME}: degree={degree}, bandwidth={bandwidth}; neither may be negative (bandwidth 0: no delay)"
+            msg = f"{NAME}: degree={degree}; {reason}, so use at least {ring + (k > 1)}"
             raise NotApplicable(msg)
         if k > instance.n:
             msg = (
@@ -176,12 +162,8 @@ class Placement(Formulation):
                 f"k={instance.n}, or more parts"
             )
             raise NotApplicable(msg)
-        memory, states = given["memory"] * 2**30, given["states"]
-        if not (0 <= memory < np.inf and 0 <= states < np.inf):
-            msg = f"{NAME}: memory={given['memory']}, states={states:g}; neither may be negative (memory 0: no limit)"
-            raise NotApplicable(msg)
-        delta = min(degree - ring, max(k - 1, 0))
-        data = cls(instance, k, delta, given["rule"], bandwidth, replicas, memory, states)
+        memory, delta = given["memory"] * 2**30, min(degree - ring, k - 1)
+        data = cls(instance, k, delta, given["rule"], bandwidth, replicas, memory, given["states"])
         least = max(float(data.occupied.max()), float(data.occupied.sum()) / k)
         if 0 < memory < least * (1 - 1e-9):
             msg = (
@@ -330,6 +312,7 @@ class Placement(Formulation):
     heads = cached_property(placement_bounds.heads)
     tails = cached_property(placement_bounds.tails)
     forced = cached_property(placement_bounds.forced_delays)
+    unordered = cached_property(placement_solution.unordered_pairs)
 
 
 def _beyond(data: Placement, device: I64) -> int:

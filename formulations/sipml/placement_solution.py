@@ -16,6 +16,17 @@ if TYPE_CHECKING:
     from opticoll.types import Json
 
 
+def unordered_pairs(data: Placement) -> tuple[I64, I64]:
+    """Pairs u < v of which neither precedes the other, ``(|U|,)`` each."""
+    behind = np.zeros((data.n, data.n), dtype=bool)
+    for v in range(data.n):
+        before = data.graph.tail[data.graph.first_in[v] : data.graph.first_in[v + 1]]
+        behind[before, v] = True
+        behind[:, v] |= behind[:, before].any(axis=1)
+    first, second = np.nonzero(np.triu(~behind, k=1))
+    return first, second
+
+
 def placement_arrays(data: Placement, names: Collection[str]) -> dict[str, Array]:
     """Shapes of ``device`` and ``start``, or of a and S; and of the other variables if given."""
     k, gpu = data.devices, Axis("gpu", data.devices)

@@ -68,12 +68,7 @@ from opticoll.formulations.sipml.ring_solution import (
     whole_circuits,
 )
 from opticoll.formulations.sipml.transfers import Transfers, transfers_of
-from opticoll.formulations.sipml.walks import (
-    Walks,
-    ends_on_line,
-    last_nodes,
-    walks,
-)
+from opticoll.formulations.sipml.walks import Walks, ends_on_line, last_nodes, walks
 from opticoll.instances.families.machines import servers
 from opticoll.instances.photonics import WdmRing
 from opticoll.instances.servers import ServerPool

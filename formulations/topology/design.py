@@ -46,8 +46,7 @@ from opticoll.formulations.declared_axes import all_arrays
 from opticoll.formulations.index import Index
 from opticoll.formulations.model import CvxpyModel, Formulation, NotApplicable, Parameter, PyomoModel
 from opticoll.formulations.topology import design_bounds, design_solution, topology_sizes
-from opticoll.formulations.topology.node_demand import refuse_racks
-from opticoll.instances.servers import ServerPool
+from opticoll.formulations.topology.node_demand import pool_of_nodes, refuse_racks
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -60,7 +59,11 @@ NAME = "topology.design"
 
 @dataclass(frozen=True)
 class Design(Formulation):
-    """Data of the model."""
+    """The problem for n nodes with ``degree`` links each, which may be one-way (``directed``).
+
+    ``rack`` is the number of consecutive nodes of a rack; ``cables`` and ``uplinks`` are the maximum number of cables
+    from one rack to another, and from a rack to all others; 0 for no racks, or no limit.
+    """
 
     name = NAME
     where = "ours"
@@ -113,19 +116,8 @@ class Design(Formulation):
     @classmethod
     def _prepare(cls, instance: object, given: dict[str, Any]) -> Design:
         """Prepare the data of the model."""
-        if not isinstance(instance, ServerPool):
-            msg = f"{NAME}: needs nodes with ports; write servers:n=8,degree=3,traffic=alltoall"
-            raise NotApplicable(msg)
-        off_diagonal = instance.point_to_point[~np.eye(instance.n, dtype=bool)]
-        if instance.groups or off_diagonal.min() <= 0 or off_diagonal.min() != off_diagonal.max():
-            msg = (
-                f"{NAME}: needs the uniform all-to-all; write traffic=alltoall, or use topoopt.topology for "
-                "other traffic"
-            )
-            raise NotApplicable(msg)
-        limits = {name: given[name] for name in ("rack", "cables", "uplinks")}
-        data = design_data(instance.n, instance.degree, given["directed"], **limits)
-        return cls(**vars(data))
+        pool = pool_of_nodes(instance, NAME, "needs the uniform all-to-all, topoopt.topology takes other traffic")
+        return design_data(pool.n, pool.degree, **given)
 
     def sets(self) -> dict[str, range]:
         """Nodes, as ends of links, as sources and by themselves, and racks."""
@@ -222,16 +214,7 @@ class Design(Formulation):
 
 
 def design_data(n: int, degree: int, directed: bool, *, rack: int = 0, cables: int = 0, uplinks: int = 0) -> Design:
-    """Prepare the data of the model for n nodes of the given degree.
-
-    Parameters
-    ----------
-    n, degree, directed
-        Number of nodes, links per node, and whether links may be one-way.
-    rack
-        Number of consecutive nodes per rack; 0 for no racks.
-    cables, uplinks
-        Maximum number of cables from one rack to another, and from a rack to all others; 0 for no limit.
+    """The problem, if there is such a topology.
 
     Raises
     ------

@@ -65,17 +65,21 @@ MOST_SWITCHES, MOST_CONFIGURATIONS = 1_024, 100_000
 
 @dataclass(frozen=True, eq=False)
 class TopologyMatchings(Formulation):
-    """Data of the model; ``enough``: the number of configurations is no restriction."""
+    """The problem: ``demand`` from every node to every other [shards], ``(n, n)``, and parameters of their names.
+
+    ``total`` is the most matchings of all switches (0: any); ``enough`` means that the number of configurations is no
+    restriction.
+    """
 
     name = NAME
     where = "ours, on the problem of arXiv 2603.07373"
     example = "servers:n=4,degree=2,traffic=alltoall"
     problem = "MILP"
     parameters = (
-        Parameter("switches", int, default=0, help="number of parallel switches; 0 for the ports of a node"),
-        Parameter("delay", float, default=1.0, help="time before a matching [shards / link bandwidth]"),
+        Parameter("switches", int, 0, help="number of parallel switches; 0 for the ports of a node", least=0),
+        Parameter("delay", float, default=1.0, help="time before a matching [shards / link bandwidth]", least=0),
         Parameter("first", bool, default=True, help="the first matching of a switch takes the delay, too"),
-        Parameter("configurations", int, default=0, help="most matchings of a switch; 0 for as many as can help"),
+        Parameter("configurations", int, 0, help="most matchings of a switch; 0 for as many as can help", least=0),
         demand_parameter(),
     )
     meaning = "makespan of all switches [shards / link bandwidth]"
@@ -253,28 +257,16 @@ class TopologyMatchings(Formulation):
 def matchings_data(
     demand: F64, switches: int, delay: float, *, first: bool = True, configurations: int = 0
 ) -> TopologyMatchings:
-    """Prepare the data of the model.
-
-    Parameters
-    ----------
-    demand
-        Shards from every node to every other, ``(n, n)``, zero on the diagonal.
-    switches, delay, first, configurations
-        As the parameters of the formulation.
+    """The problem for a demand with a diagonal of zeros; with 0 ``configurations``, as many as can help.
 
     Raises
     ------
     NotApplicable
         If the parameters are out of range.
     """
-    if not 1 <= switches <= MOST_SWITCHES or not 0 <= configurations <= MOST_CONFIGURATIONS:
-        msg = (
-            f"{NAME}: {switches} switches, {configurations} configurations: give 1 to {MOST_SWITCHES} switches, and 0 "
-            f"to {MOST_CONFIGURATIONS} configurations"
-        )
-        raise NotApplicable(msg)
-    if not 0 <= delay < np.inf:
-        msg = f"{NAME}: delay={delay} must be finite and nonnegative"
+    if switches > MOST_SWITCHES or configurations > MOST_CONFIGURATIONS:
+        most = f"at most {MOST_SWITCHES} switches, and {MOST_CONFIGURATIONS} configurations of each"
+        msg = f"{NAME}: {switches} switches, {configurations} configurations: give {most}"
         raise NotApplicable(msg)
     amounts = np.asarray(demand, dtype=float)
     if configurations:

@@ -17,8 +17,10 @@ if TYPE_CHECKING:
     from opticoll.types import Settings
 
 
-def pool_of_nodes(instance: object, name: str) -> ServerPool:
-    """A server pool without traffic of its own.
+def pool_of_nodes(
+    instance: object, name: str, why: str = "takes its demand from demand=, not from the servers"
+) -> ServerPool:
+    """A server pool without traffic of its own; ``why`` it must have none.
 
     Raises
     ------
@@ -26,11 +28,11 @@ def pool_of_nodes(instance: object, name: str) -> ServerPool:
         For anything else.
     """
     if not isinstance(instance, ServerPool):
-        msg = f"{name}: needs nodes with ports; write servers:n=8,degree=2"
+        msg = f"{name}: needs nodes with ports; write servers:n=8,degree=3,traffic=alltoall"
         raise NotApplicable(msg)
     between = instance.point_to_point[~np.eye(instance.n, dtype=bool)]
     if instance.groups or between.min() <= 0 or between.min() != between.max():
-        msg = f"{name}: takes its demand from demand=, not from the servers; write traffic=alltoall"
+        msg = f"{name}: {why}; write traffic=alltoall"
         raise NotApplicable(msg)
     return instance
 

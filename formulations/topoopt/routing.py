@@ -28,7 +28,6 @@ from opticoll.formulations.model import CvxpyModel, Formulation, NotApplicable, 
 from opticoll.formulations.topoopt import routing_solution
 from opticoll.formulations.topoopt.circuit_design import CircuitDesign, ports_left, server_pool
 from opticoll.formulations.topoopt.forwarding import routed_design
-from opticoll.formulations.variables import Axis, vertex_axis
 from opticoll.instances.servers import ServerPool
 
 if TYPE_CHECKING:
@@ -82,6 +81,7 @@ class FixedCircuits(Formulation):
     arrays = checks.flow_arrays
     estimate = checks.flow_estimate
     repair = checks.repaired
+    sets = checks.senders
     changeable = checks.capacities_and_demands
 
     flow: ConcurrentFlow
@@ -108,10 +108,6 @@ class FixedCircuits(Formulation):
             raise NotApplicable(msg)
         alone = ServerPool(pool.n, pool.degree, pool.point_to_point, spec=pool.spec)
         return flow_over(routed_design(alone, design.circuits, ()))
-
-    def sets(self) -> dict[str, Axis]:
-        """The servers that send."""
-        return {"source": vertex_axis("source", self.topology, self.flow.sources)}
 
     def cvxpy(self) -> CvxpyModel:
         """The model in CVXPY: ``M f >= F D`` without the rows of the sources, ``f 1 <= c``."""

@@ -42,7 +42,7 @@ import numpy as np
 
 from opticoll.formulations.builders import Cvx, Pyo
 from opticoll.formulations.index import Index
-from opticoll.formulations.model import Bound, CvxpyModel, Formulation, NotApplicable, Parameter, PyomoModel
+from opticoll.formulations.model import CvxpyModel, Formulation, NotApplicable, Parameter, PyomoModel
 from opticoll.formulations.topoopt import strategy_solution, strategy_traffic, topoopt_sizes
 from opticoll.formulations.topoopt.circuit_design import server_pool
 from opticoll.instances.servers import ServerPool
@@ -227,16 +227,12 @@ class Plane(Formulation):
         """Eq. (1) [s]."""
         return self.time(np.where(self.allowed, np.asarray(values["x"], dtype=float), 0.0))
 
-    def closed_forms(self) -> list[Bound]:
-        """The exact ones among the bounds."""
-        return self.bounds()
-
     traffic = strategy_traffic.traffic_of_part
     weights = strategy_traffic.weights_of_part
     job_pool = strategy_traffic.job_pool
     derived = strategy_solution.exact_strategy_numbers
     arrays = strategy_solution.strategy_arrays
-    bounds = strategy_solution.strategy_bounds
+    bounds = closed_forms = strategy_solution.strategy_bounds
     describe = strategy_solution.described_strategy
     estimate = topoopt_sizes.strategy_size
 

@@ -385,8 +385,8 @@ def test_a_solution_is_described_as_circuits_with_times(solved):
     [
         ("ring:4", {}, "nodes with ports"),
         ("servers:n=4,degree=2,traffic=dlrm", {}, "traffic=alltoall"),
-        ("servers:n=4,degree=2", {"delay": -1.0}, "finite and nonnegative"),
-        ("servers:n=4,degree=2", {"switches": 5000}, "1 to 1024 switches"),
+        ("servers:n=4,degree=2", {"delay": -1.0}, "a finite number of at least 0"),
+        ("servers:n=4,degree=2", {"switches": 5000}, "at most 1024 switches"),
         ("servers:n=4,degree=2", {"demand": "longest-matching"}, "use another demand"),
         ("servers:n=4,degree=2", {"configurations": 1, "method": "spectra"}, "leave out configurations"),
     ],
