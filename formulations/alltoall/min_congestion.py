@@ -33,7 +33,7 @@ Routes over sets that are too large to list (``paths=all``) contain their own pa
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -89,9 +89,7 @@ class ChosenPaths(Formulation):
     @classmethod
     def _prepare(cls, instance: object, given: dict[str, Any]) -> Self:
         """The problem on a topology; errors as :func:`.path_flow.prepare_paths`, and for fewer than kappa paths."""
-        routing = replace(path_flow.prepare_paths(cls.name, instance, given), kappa=given["kappa"])
-        path_bounds.refuse_few_paths(routing)
-        return cls(routing)
+        return cls(path_bounds.with_enough_paths(path_flow.prepare_paths(cls.name, instance, given)))
 
     def cvxpy(self) -> CvxpyModel:
         """The model in CVXPY: ``A diag(D) x <= Lambda c``, ``B x = kappa`` (arcs not on any path have no row)."""

@@ -43,6 +43,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from opticoll.formulations.alltoall import sccl_bounds
+from opticoll.formulations.alltoall.time_expansion import enough_steps
 from opticoll.formulations.alltoall.timestep_mcf import StepFlow
 from opticoll.formulations.builders import Cvx, Pyo
 from opticoll.formulations.declared_axes import all_arrays
@@ -107,11 +108,7 @@ class ChunkSteps(Formulation):
         if chunks > MOST_CHUNKS:
             msg = f"{cls.name}: chunks={chunks} per shard; use at most {MOST_CHUNKS}"
             raise NotApplicable(msg)
-        steps = given["steps"] or least
-        if steps < least:
-            short = f"steps={steps} is too small for {topology.spec} of diameter {least}"
-            msg = f"{cls.name}: {short}; set steps={least} or more"
-            raise NotApplicable(msg)
+        steps = enough_steps(cls.name, given["steps"], least, topology)
         if model == "sources":
             groups = ConcurrentFlow.by_source(topology)
             groups = replace(groups, amounts=groups.demand * chunks)

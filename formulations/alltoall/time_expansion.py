@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.formulations.flows.single_source import unit_flow
+from opticoll.formulations.model import NotApplicable
 from opticoll.instances.topology import Topology
 
 if TYPE_CHECKING:
@@ -58,6 +59,21 @@ def step_hops(topology: Topology, holds: Mask) -> tuple[F64, I64]:
 
     begins = holds[topology.tail].astype(np.int64)
     return np.asarray(dijkstra(topology.length_matrix(begins.astype(float)))), begins
+
+
+def enough_steps(name: str, steps: int, least: int, topology: Topology) -> int:
+    """The number of steps L, by default the least possible, the largest distance between ranks with demand.
+
+    Raises
+    ------
+    NotApplicable
+        If there are fewer.
+    """
+    if steps and steps < least:
+        far = f"the largest distance of a demand is {least}, and a shard moves one hop per step"
+        msg = f"{name}: steps={steps} is too small for {topology.spec}: {far}; set steps={least} or more"
+        raise NotApplicable(msg)
+    return steps or least
 
 
 def unroll(topology: Topology, steps: int, holds: Mask | None = None) -> TimeExpanded:

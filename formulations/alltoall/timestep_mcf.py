@@ -55,7 +55,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from opticoll.formulations.alltoall import timestep_bounds
-from opticoll.formulations.alltoall.time_expansion import TimeExpanded, holding, repaired_steps, step_hops, unroll
+from opticoll.formulations.alltoall.time_expansion import (
+    TimeExpanded,
+    enough_steps,
+    holding,
+    repaired_steps,
+    step_hops,
+    unroll,
+)
 from opticoll.formulations.builders import Cvx, Pyo
 from opticoll.formulations.flows.concurrent_flow import (
     ConcurrentFlow,
@@ -66,7 +73,7 @@ from opticoll.formulations.flows.concurrent_flow import (
 )
 from opticoll.formulations.flows.flow_checks import demand_units
 from opticoll.formulations.index import Index
-from opticoll.formulations.model import CvxpyModel, Formulation, NotApplicable, Parameter, PyomoModel
+from opticoll.formulations.model import CvxpyModel, Formulation, Parameter, PyomoModel
 from opticoll.formulations.variables import SHARDS, TIME, Axis, pair_axis, vertex_axis
 
 if TYPE_CHECKING:
@@ -133,24 +140,15 @@ class StepFlow(Formulation):
     def _prepare(cls, instance: object, given: dict[str, Any]) -> Self:
         """The data of the model."""
         topology, traffic = demanded_traffic(instance, given, cls.name)
-        relays = given["relays"]
-        between = step_hops(topology, holding(topology, relays))[0][np.ix_(topology.terminals, topology.terminals)]
+        ends = topology.terminals
+        between = step_hops(topology, holding(topology, given["relays"]))[0][np.ix_(ends, ends)]
         least = int((between if traffic is None else between[traffic > 0]).max())
-        steps = given["steps"] or least
-        if steps < least:
-            reason = "its diameter is" if traffic is None else "the largest distance of a demand is"
-            msg = (
-                f"{cls.name}: steps={steps} is too small for {topology.spec}: {reason} {least}, and a shard moves "
-                f"one hop per step; set steps={least} or more"
-            )
-            raise NotApplicable(msg)
-        alpha, beta = given["alpha"], given["beta"]
-        aggregate = given["aggregate"]
-        if aggregate == "source":
+        steps = enough_steps(cls.name, given["steps"], least, topology)
+        if given["aggregate"] == "source":
             groups = ConcurrentFlow.by_source(topology, traffic)
         else:
             groups = ConcurrentFlow.by_commodity(topology, *pairs_of(topology, traffic))
-        return cls(groups, steps, aggregate, alpha, beta, relays)
+        return cls(groups, steps, *(given[name] for name in ("aggregate", "alpha", "beta", "relays")))
 
     @property
     def topology(self) -> Topology:

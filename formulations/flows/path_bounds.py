@@ -44,10 +44,16 @@ def shortest_lengths(data: PathFlow, lengths: F64) -> F64:
     return reach[np.searchsorted(sources, starts), ends]
 
 
-def refuse_few_paths(data: PathFlow) -> None:
-    """Refuse a commodity that has fewer than kappa different paths."""
+def with_enough_paths(data: PathFlow) -> PathFlow:
+    """The data, if every commodity has kappa different paths.
+
+    Raises
+    ------
+    NotApplicable
+        With a commodity that has fewer.
+    """
     if data.kappa == 1:
-        return
+        return data
     few = fewest_arcs(data) if data.rule.kind == "all" else data
     count = np.diff(few.paths.first)
     k = int(np.argmin(count))
@@ -58,6 +64,7 @@ def refuse_few_paths(data: PathFlow) -> None:
             "smaller kappa or more paths"
         )
         raise NotApplicable(msg)
+    return data
 
 
 def length_bound(data: PathFlow, lengths: F64) -> float:

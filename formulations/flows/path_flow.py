@@ -158,7 +158,7 @@ def prepare_paths(name: str, instance: object, parameters: Settings) -> PathFlow
     """
     topology, traffic = demanded_traffic(instance, parameters, name)
     rule = read_rule(parameters)
-    data = PathFlow(name, topology, rule, traffic)
+    data = PathFlow(name, topology, rule, traffic, kappa=int(parameters.get("kappa", 1)))
     check_reach(topology, rule, name, None if traffic is None else data.commodities)
     return data
 

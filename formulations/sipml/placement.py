@@ -56,8 +56,6 @@ if TYPE_CHECKING:
 
 NAME = "sipml.placement"
 RULES = ("distance", "degree")
-#: Maximum number of GPUs in a group.
-MOST_DEVICES = 4096
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,27 +146,19 @@ class Placement(Formulation):
             msg = f"{NAME}: needs a computation graph, op-graph:model=...,layers=...,parts=..., not {spec}"
             raise NotApplicable(msg)
         k, degree, replicas, bandwidth = (given[name] for name in ("k", "degree", "replicas", "bandwidth"))
-        if k > MOST_DEVICES or k * replicas > 10**6:
-            msg = f"{NAME}: k={k}, replicas={replicas}; use at most {MOST_DEVICES} GPUs per group, 10^6 in all"
-            raise NotApplicable(msg)
         ring = int(replicas > 1)
         if degree < ring + (k > 1):
             reason = "one circuit goes to the next group" if ring else "a GPU needs a circuit"
             msg = f"{NAME}: degree={degree}; {reason}, so use at least {ring + (k > 1)}"
             raise NotApplicable(msg)
         if k > instance.n:
-            msg = (
-                f"{NAME}: a group of k={k} GPUs for {instance.n} sub-operations; use at most "
-                f"k={instance.n}, or more parts"
-            )
+            msg = f"{NAME}: a group of k={k} GPUs for {instance.n} sub-operations; use k={instance.n}, or more parts"
             raise NotApplicable(msg)
         memory, delta = given["memory"] * 2**30, min(degree - ring, k - 1)
         data = cls(instance, k, delta, given["rule"], bandwidth, replicas, memory, given["states"])
         least = max(float(data.occupied.max()), float(data.occupied.sum()) / k)
         if 0 < memory < least * (1 - 1e-9):
-            msg = (
-                f"{NAME}: the sub-operations need at least {least / 2**30:.4g} GiB per GPU; increase memory, k or parts"
-            )
+            msg = f"{NAME}: the sub-operations need at least {least / 2**30:.4g} GiB per GPU; increase memory or k"
             raise NotApplicable(msg)
         return data
 

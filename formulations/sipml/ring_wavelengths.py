@@ -58,15 +58,6 @@ from opticoll.formulations.model import (
 from opticoll.formulations.rounds.wavelengths import arcs_taken, whole_fibres
 from opticoll.formulations.sipml import ring_bounds, ring_solution, sipml_sizes
 from opticoll.formulations.sipml.chords import chords
-from opticoll.formulations.sipml.ring_solution import (
-    MOST_NODES,
-    MOST_WAVELENGTHS,
-    circuits_of,
-    described_ring,
-    loads_of_ring,
-    ring_arrays,
-    whole_circuits,
-)
 from opticoll.formulations.sipml.transfers import Transfers, transfers_of
 from opticoll.formulations.sipml.walks import Walks, ends_on_line, last_nodes, walks
 from opticoll.instances.families.machines import servers
@@ -169,19 +160,16 @@ class RingTraffic(Formulation):
                 msg = f"{NAME}: {name}={given[name]} has no effect on {instance.spec}, which has its own traffic"
                 raise NotApplicable(msg)
             n, pool, count = instance.n, instance, count or instance.degree
-            _refuse_size(n, count)
         elif isinstance(instance, WdmRing):
             ring = whole_fibres(instance, NAME)
             n, count = ring.n, count or ring.channels
-            _refuse_size(n, count)
             pool = servers(n, 1, given["traffic"], seed=given["seed"], volume=given["volume"])
         else:
             spec = getattr(instance, "spec", type(instance).__name__)
             msg = f"{NAME}: needs wdm-ring:n=...,wavelengths=... or servers:n=...,degree=...,traffic=..., not {spec}"
             raise NotApplicable(msg)
-        where = f"{NAME}: {getattr(instance, 'spec', '')}"
-        transfers = transfers_of(pool.traffic, given["bandwidth"], where)
-        return cls(n, count, transfers, given["model"])
+        ring_solution.refuse_size(NAME, n, count)
+        return cls(n, count, transfers_of(pool.traffic, given["bandwidth"], f"{NAME}: {instance.spec}"), given["model"])
 
     def sets(self) -> dict[str, Sequence[Any]]:
         """Pairs (i,j), numbers of circuits, directions, segments, wavelengths, and the walks."""
@@ -290,7 +278,7 @@ class RingTraffic(Formulation):
         assignment lacks, ``time`` the relative amount by which t understates T (c, t: if given).
         """
         blocks = ("whole", "wavelengths", "free", "served", "count", "time")
-        read = circuits_of(self, values)
+        read = ring_solution.circuits_of(self, values)
         if read is None:
             return dict.fromkeys(blocks, np.inf)
         circuits, fraction = read
@@ -322,7 +310,7 @@ class RingTraffic(Formulation):
 
     def objective(self, values: Mapping[str, F64]) -> float:
         """T [s] recomputed from the circuits; infinite if a pair has no circuit."""
-        read = circuits_of(self, values)
+        read = ring_solution.circuits_of(self, values)
         if read is None:
             return np.inf
         return self.transfers.slowest(np.bincount(read[0][:, 0], minlength=self.transfers.pairs))
@@ -330,20 +318,14 @@ class RingTraffic(Formulation):
     priced_time = ring_bounds.priced_time
     refute = ring_bounds.too_many_pairs
     estimate = sipml_sizes.ring_size
-    arrays = ring_arrays
-    repair = whole_circuits
+    arrays = ring_solution.ring_arrays
+    repair = ring_solution.whole_circuits
     bounds = ring_bounds.ring_bounds
     certify = ring_bounds.heaviest_sets_bound
-    describe = described_ring
+    describe = ring_solution.described_ring
     derived = ring_bounds.exact_ring_numbers
-    links = loads_of_ring
+    links = ring_solution.loads_of_ring
     metrics = ring_solution.ring_metrics
-
-
-def _refuse_size(n: int, wavelengths: int) -> None:
-    if n > MOST_NODES or wavelengths > MOST_WAVELENGTHS:
-        msg = f"{NAME}: {n} nodes with {wavelengths} wavelengths; use at most {MOST_NODES} and {MOST_WAVELENGTHS}"
-        raise NotApplicable(msg)
 
 
 FORMULATION = RingTraffic

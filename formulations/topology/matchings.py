@@ -123,13 +123,8 @@ class TopologyMatchings(Formulation):
     def _prepare(cls, instance: object, given: dict[str, Any]) -> TopologyMatchings:
         """Prepare the data of the model."""
         pool = pool_of_nodes(instance, NAME)
-        return matchings_data(
-            stated_demand(pool.n, given, NAME),
-            given["switches"] or pool.degree,
-            given["delay"],
-            first=given["first"],
-            configurations=given["configurations"],
-        )
+        demand = stated_demand(pool.n, given, NAME)
+        return matchings_data(**{**given, "demand": demand, "switches": given["switches"] or pool.degree})
 
     def sets(self) -> dict[str, range]:
         """Switches and configurations, also all but the last of each, and nodes."""
@@ -268,11 +263,10 @@ def matchings_data(
         most = f"at most {MOST_SWITCHES} switches, and {MOST_CONFIGURATIONS} configurations of each"
         msg = f"{NAME}: {switches} switches, {configurations} configurations: give {most}"
         raise NotApplicable(msg)
-    amounts = np.asarray(demand, dtype=float)
     if configurations:
-        return TopologyMatchings(len(amounts), switches, configurations, amounts, delay, first)
-    number, total = matching_bounds.most_useful(amounts, switches, delay)
-    return TopologyMatchings(len(amounts), switches, number, amounts, delay, first, total, enough=True)
+        return TopologyMatchings(len(demand), switches, configurations, demand, delay, first)
+    number, total = matching_bounds.most_useful(demand, switches, delay)
+    return TopologyMatchings(len(demand), switches, number, demand, delay, first, total, enough=True)
 
 
 FORMULATION = TopologyMatchings
