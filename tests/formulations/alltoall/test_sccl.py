@@ -131,8 +131,8 @@ def test_two_way_lines_of_sources_are_straightened():
 @pytest.mark.parametrize(
     ("spec", "parameters", "words"),
     [
-        ("hypercube:3", {"steps": 2}, "hypercube:3 of diameter 3"),
-        ("ring:4", {"chunks": 0}, "use 1 to 64"),
+        ("hypercube:3", {"steps": 2}, "largest distance of a demand is 3"),
+        ("ring:4", {"chunks": 65}, "use at most 64"),
         ("ring:4+host=2", {}, "not ranks"),
     ],
 )

@@ -226,7 +226,7 @@ def test_the_unrolled_graph():
 @pytest.mark.parametrize(
     ("parameters", "word"),
     [
-        ({"steps": 2}, "diameter is 3"),
+        ({"steps": 2}, "distance of a demand is 3"),
         ({"alpha": -1.0}, "alpha"),
         ({"beta": float("inf")}, "beta"),
     ],
