@@ -48,7 +48,7 @@ from opticoll.formulations.builders import Cvx, Pyo
 from opticoll.formulations.declared_axes import all_arrays
 from opticoll.formulations.flows import shared_flows
 from opticoll.formulations.flows.concurrent_flow import all_to_all_topology
-from opticoll.formulations.flows.shared_flows import outflow
+from opticoll.formulations.flows.shared_flows import net_outflow
 from opticoll.formulations.index import Index
 from opticoll.formulations.model import CvxpyModel, Formulation, PyomoModel
 from opticoll.formulations.variables import BANDWIDTHS, SHARDS, TIME, Links
@@ -181,7 +181,7 @@ class AllReduction(Formulation):
         shapes = [x.shape == (N,), y.shape == z.shape == (m,), f.shape == g.shape == (m, N)]
         if not all(shapes) or not all(np.isfinite(array).all() for array in (x, y, z, f, g, T)):
             return dict.fromkeys(("shape", "nonnegative", "blocked", *self.constraints), np.inf)
-        copies, sums = outflow(topology, f), -outflow(topology, g)
+        copies, sums = net_outflow(topology, f), -net_outflow(topology, g)
         for net in (copies, sums):
             net[ranks] -= x[:, None]
             net[ranks, np.arange(N)] = 0.0
@@ -197,8 +197,8 @@ class AllReduction(Formulation):
             "copied": float((f - y[:, None]).max(initial=0.0)),
             "summed": float((g - z[:, None]).max(initial=0.0)),
             "capacity": float(max(over, 0.0)) / max(abs(T), np.finfo(float).tiny),
-            "forwards": float(outflow(topology, y)[self.switches].max(initial=0.0)),
-            "gathers": float((-outflow(topology, z)[self.switches]).max(initial=0.0)),
+            "forwards": float(net_outflow(topology, y)[self.switches].max(initial=0.0)),
+            "gathers": float((-net_outflow(topology, z)[self.switches]).max(initial=0.0)),
         }
 
 

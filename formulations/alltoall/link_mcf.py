@@ -179,9 +179,7 @@ class LinkFlow(Formulation):
         topology, groups, capacity = self.topology, self.flow.groups, self.flow.capacity
         if f.shape != (topology.arcs, groups) or not np.isfinite(f).all() or not np.isfinite(F):
             return dict.fromkeys(("nonnegative", "conservation", "delivery", "capacity"), np.inf)
-        inflow, outflow = np.zeros((topology.n, groups)), np.zeros((topology.n, groups))
-        np.add.at(inflow, topology.head, f)
-        np.add.at(outflow, topology.tail, f)
+        inflow, outflow = topology.inflow(f), topology.outflow(f)
         size = max(abs(F), 1e-12 * float(capacity.min()))
         arrived = inflow[self.targets, np.arange(groups)]
         return {

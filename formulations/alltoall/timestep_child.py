@@ -35,7 +35,7 @@ from opticoll.formulations.builders import Cvx, Pyo
 from opticoll.formulations.flows import flow_checks as checks
 from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow, numbered_source
 from opticoll.formulations.model import CvxpyModel, Formulation, NeededSolution, Parameter, PyomoModel
-from opticoll.formulations.variables import Axis, vertex_axis
+from opticoll.formulations.variables import SHARDS, Axis, vertex_axis
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
@@ -69,6 +69,7 @@ class StepChild(Formulation):
     meaning = "served fraction F_s of one source within its share of the master's flow [-]"
     variables: ClassVar = {"f": ("arc", "destination"), "F": ()}
     constraints: ClassVar = {"balance": ("vertex", "destination"), "capacity": ("arc",)}
+    units: ClassVar = {"f": SHARDS, "F": ""}
 
     certify = checks.length_certificate
     derived = checks.demands

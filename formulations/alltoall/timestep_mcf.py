@@ -287,9 +287,7 @@ class StepFlow(Formulation):
         least = float(wanted.min(initial=np.inf))
         may_wait = served & self.holds[:, None]
         for t in range(steps):  # data sent in step t was received before step t, or at a relay in step t
-            out, received = np.zeros_like(held), np.zeros_like(held)
-            np.add.at(out, topology.tail, f[:, :, t])
-            np.add.at(received, topology.head, f[:, :, t])
+            out, received = topology.outflow(f[:, :, t]), topology.inflow(f[:, :, t])
             early = max(early, float((np.where(may_wait, out - held, 0.0) / wanted).max(initial=0.0)))
             kept = max(kept, float((np.abs(received - out)[~self.holds] / wanted[~self.holds]).max(initial=0.0)))
             held += received - out

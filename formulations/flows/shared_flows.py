@@ -60,7 +60,7 @@ def shared_residuals(problem: SharedFlows, values: Mapping[str, F64]) -> dict[st
     h, T = np.asarray(values["h"], dtype=float), float(np.asarray(values["T"]))
     if h.shape != (topology.arcs, ends.size) or not np.isfinite(h).all() or not np.isfinite(T):
         return dict.fromkeys(("shape", "nonnegative", "blocked", "balance", "capacity"), np.inf)
-    net = (-1.0 if problem.away else 1.0) * outflow(topology, h) - problem.supply[:, None]
+    net = (-1.0 if problem.away else 1.0) * net_outflow(topology, h) - problem.supply[:, None]
     net[ends, np.arange(ends.size)] = 0.0
     over = (h / topology.capacity[:, None] - T).max(initial=0.0)
     return {
@@ -72,12 +72,9 @@ def shared_residuals(problem: SharedFlows, values: Mapping[str, F64]) -> dict[st
     }
 
 
-def outflow(topology: Topology, flow: F64) -> F64:
+def net_outflow(topology: Topology, flow: F64) -> F64:
     """Outflow less inflow of every vertex, for flows with arcs along the first axis."""
-    net = np.zeros((topology.n, *flow.shape[1:]))
-    np.add.at(net, topology.tail, flow)
-    np.subtract.at(net, topology.head, flow)
-    return net
+    return topology.outflow(flow) - topology.inflow(flow)
 
 
 def stated_time(_problem: object, values: Mapping[str, F64]) -> float:

@@ -51,9 +51,7 @@ def unit_flow(topology: Topology, sources: I64, demand: F64, flow: F64) -> F64 |
     if flow.size >= COMPILED_ENTRIES:
         return _compiled_unit_flow(topology, sources, demand, flow)
     result = np.maximum(flow, 0.0)
-    inflow = np.zeros(demand.shape)
-    np.add.at(inflow, topology.head, result)
-    result[result < NOISE * inflow[topology.head]] = 0.0
+    result[result < NOISE * topology.inflow(result)[topology.head]] = 0.0
     for k in range(sources.size):
         order = _rooted_acyclic(topology, int(sources[k]), result[:, k], demand[:, k])
         if order is None:

@@ -232,9 +232,7 @@ class Overlap(Formulation):
         blocks = ("binary", *(name for name in self.constraints if name != "choose"))
         if x.shape != (self.topology.arcs, count) or not np.isfinite(x).all() or not np.isfinite(stated):
             return dict.fromkeys(blocks, np.inf)
-        entering, leaving = np.zeros((2, self.topology.n, count))
-        np.add.at(entering, self.topology.head, x)
-        np.add.at(leaving, self.topology.tail, x)
+        entering, leaving = self.topology.inflow(x), self.topology.outflow(x)
         k, (s, d) = np.arange(count), self.commodities
         ends = {
             "depart": np.abs(leaving[s, k] - 1.0),
