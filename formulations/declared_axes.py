@@ -9,8 +9,8 @@
 
 Any other name is an axis of the formulation's own: its method ``sets`` returns the members, by default 0, 1, ...
 
-A concurrent flow (``concurrent = "F"``) is maximised, counts in shards, and no flow is negative: sense, units, meaning,
-objective and the check of signs follow.
+A concurrent flow (``concurrent = "F"``) is maximised, and no flow is negative: sense, units, meaning, objective and the
+check of signs follow.
 """
 
 from __future__ import annotations
@@ -230,13 +230,11 @@ def _delivering(topology: Topology, flow: F64, axis: int) -> F64:
 
 
 def state_concurrent_flow(kind: Any, stated: Collection[str]) -> None:
-    """Set sense, shards, meaning and units of a class that is a concurrent flow, except what it states itself."""
+    """Set sense, meaning and units of a class that is a concurrent flow, except what it states itself."""
     flows = {name: BANDWIDTHS for name, along in kind.variables.items() if ARC in along}
     kind.units = {**(flows if len(flows) == 1 else {}), kind.concurrent: f"{BANDWIDTHS} / shard", **kind.units}
     if "sense" not in stated:
         kind.sense = "max"
-    if "shards" not in stated:
-        kind.shards = True
     if "meaning" not in stated:
         kind.meaning = f"concurrent flow {kind.concurrent} [{BANDWIDTHS} / shard]; T = 1/{kind.concurrent}"
 

@@ -290,14 +290,13 @@ class Formulation:
         same factor keeps every row except the capacities satisfied. The model can then be solved for T = 1/F.
     meaning
         Meaning of the objective, with its unit in brackets.
-    shards
-        Whether data are counted in shards, so that a shard size gives bytes and, with a unit of capacity, seconds.
     variables, constraints
         What every dimension of a variable or a constraint counts: names of axes. Shapes, labels and positions in both
         builds follow (:mod:`opticoll.formulations.builders`), as do link loads and routes that are not stated
         (:mod:`opticoll.formulations.declared_axes`).
     units
-        The units of variables.
+        The units of variables. If one of them, or the ``meaning``, is in shards, a shard size gives bytes and, with a
+        unit of capacity, seconds (:func:`counts_shards`).
     """
 
     name: ClassVar[str] = ""
@@ -309,7 +308,6 @@ class Formulation:
     needs: ClassVar[NeededSolution | None] = None
     concurrent: ClassVar[str | None] = None
     meaning: str = ""
-    shards: ClassVar[bool] = False
     variables: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     constraints: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     units: ClassVar[Mapping[str, str]] = {}
@@ -572,6 +570,11 @@ def title_of(formulation: Formulation | type[Formulation]) -> str:
     text = kind.__doc__ if is_own(kind) else sys.modules[kind.__module__].__doc__
     headline, _, _ = inspect.cleandoc(text or "").partition("\n\n")
     return " ".join(headline.split()).rstrip(".") or kind.name
+
+
+def counts_shards(formulation: Formulation | type[Formulation]) -> bool:
+    """Whether a unit of the variables, or of the objective, is in shards."""
+    return any("shard" in text for text in (*formulation.units.values(), str(formulation.meaning)))
 
 
 def forms_of(formulation: Formulation | type[Formulation]) -> tuple[Form, ...]:

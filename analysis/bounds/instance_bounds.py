@@ -9,6 +9,7 @@ from opticoll.analysis.result.units import Scale, shard_of
 from opticoll.arguments import check_mapping
 from opticoll.errors import BadInput
 from opticoll.formulations import rounding
+from opticoll.formulations.model import counts_shards
 from opticoll.instances import Topology, as_instance
 from opticoll.instances.spec import expand
 from opticoll.solvers.task import Task
@@ -210,7 +211,7 @@ def rows_of(run: Run, seconds: float | None = None) -> list[BoundRow]:
 
 def _row(model: Formulation, bound: Bound, seconds: float | None) -> BoundRow:
     served = model.concurrent is not None
-    timed = served and model.shards
+    timed = served and counts_shards(model)
     fraction = bound.rational
     time = 1 / bound.value if timed and bound.value else None
     if timed and fraction:

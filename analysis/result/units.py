@@ -10,6 +10,7 @@ import msgspec
 from opticoll.analysis.plots.style import label
 from opticoll.errors import BadInput
 from opticoll.formulations.matrix.stated_model import StatedProgram
+from opticoll.formulations.model import counts_shards
 from opticoll.formulations.variables import BANDWIDTHS, SHARDS, TIME
 from opticoll.instances import Topology, as_instance
 from opticoll.instances.demands import counts_bytes
@@ -45,13 +46,13 @@ class Scale:
         """
         if isinstance(instance, StatedProgram) and instance.origin is not None and instance.origin_instance is not None:
             model, instance = type(instance.origin), instance.origin_instance
-        stated = str(bandwidth) if bandwidth and model.shards else None
+        stated = str(bandwidth) if bandwidth and counts_shards(model) else None
         unit = instance.capacity_unit if isinstance(instance, Topology) else stated
         rate = None if unit is None else parse_rate(unit)
         if shard is None:
             return cls(None, rate)
         size = parse_size(shard, "shard")
-        if not model.shards:
+        if not counts_shards(model):
             msg = f"shard: {model.name} has no shards, its sizes are those of the instance; omit it"
             raise BadInput(msg)
         if rate is None:
@@ -96,7 +97,7 @@ def shard_of(task: Task, model: type[Formulation], shard: DataSize | None) -> st
         If the demand counts bytes and another size is given.
     """
     demand = task.settings.get("demand")
-    if not isinstance(demand, str) or not model.shards or not counts_bytes(demand):
+    if not isinstance(demand, str) or not counts_shards(model) or not counts_bytes(demand):
         return shard
     if shard is None:
         unit = getattr(as_instance(task.instance), "capacity_unit", None)

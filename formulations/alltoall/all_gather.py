@@ -63,7 +63,6 @@ class AllGather(Formulation):
     name = "alltoall.all-gather"
     where = "beyond the paper"
     meaning = "time T [shards / link bandwidth]"
-    shards = True
     variables: ClassVar = {"h": ("arc", "receiver"), "T": ()}
     constraints: ClassVar = {"balance": ("vertex", "receiver"), "capacity": ("arc", "receiver")}
     units: ClassVar = shared.UNITS

@@ -65,7 +65,6 @@ class AllReduction(Formulation):
     name = "alltoall.all-reduce"
     where = "beyond the paper"
     meaning = "time T [shards / link bandwidth]"
-    shards = True
     variables: ClassVar = {
         "x": ("rank",),
         "y": ("arc",),

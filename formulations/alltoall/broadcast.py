@@ -58,7 +58,6 @@ class Broadcast(Formulation):
     name = "alltoall.broadcast"
     where = "beyond the paper"
     meaning = "time T [shards / link bandwidth]"
-    shards = True
     variables: ClassVar = {"h": ("arc", "receiver"), "T": ()}
     constraints: ClassVar = {"balance": ("vertex", "receiver"), "capacity": ("arc", "receiver")}
     units: ClassVar = shared.UNITS

@@ -81,7 +81,6 @@ class RoutedChannels(Formulation):
         demand_parameter(),
     )
     meaning = "largest load [shards / link bandwidth], or layers of virtual channels"
-    shards = True
     variables: ClassVar = {
         "y": ("path", "layer"),
         "w": ("dependency", "layer"),

@@ -65,7 +65,6 @@ class ChosenPaths(Formulation):
         demand_parameter(),
     )
     meaning = "largest load per capacity Lambda / kappa, the time T [shards / link bandwidth]"
-    shards = True
     label_invariant = staticmethod(path_flow.label_invariant)
 
     variables: ClassVar = {"x": ("path",), "Lambda": ()}

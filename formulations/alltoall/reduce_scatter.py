@@ -56,7 +56,6 @@ class ReduceScatter(Formulation):
     name = "alltoall.reduce-scatter"
     where = "beyond the paper"
     meaning = "time T [shards / link bandwidth]"
-    shards = True
     variables: ClassVar = {"h": ("arc", "contributor"), "T": ()}
     constraints: ClassVar = {"balance": ("vertex", "contributor"), "capacity": ("arc", "contributor")}
     units: ClassVar = shared.UNITS

@@ -110,7 +110,6 @@ class StepFlow(Formulation):
         Parameter("beta", float, default=1.0, help="time of one shard over one link, for alpha_beta_time", least=0),
     )
     meaning = "time of all steps, sum of U_t [shards / link bandwidth]"
-    shards = True
     variables: ClassVar = {"f": ("arc", "group", "step"), "U": ("step",)}
     constraints: ClassVar = {
         "capacity": ("arc", "step"),

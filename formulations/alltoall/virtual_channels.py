@@ -69,8 +69,7 @@ class LayeredRoutes(Formulation):
         ),
     )
     needs = NeededSolution(ChosenPaths.name, method="routes")
-    meaning = "layers of virtual channels"
-    shards = True
+    meaning = "layers of virtual channels, for routes of a shard each"
     variables: ClassVar = {
         "y": ("route", "layer"),
         "w": ("dependency", "layer"),

@@ -77,7 +77,6 @@ class Design(Formulation):
         Parameter("uplinks", int, default=0, help="maximum number of cables from a rack to all others; 0 for no limit"),
     )
     meaning = "concurrent flow F [link bandwidths / shard]; T = 1/F"
-    shards = True
     variables: ClassVar = {"x": ("src", "dst"), "g": ("source", "src", "dst"), "F": ()}
     constraints: ClassVar = {
         "ports_out": ("node",),

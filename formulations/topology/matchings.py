@@ -83,7 +83,6 @@ class TopologyMatchings(Formulation):
         demand_parameter(),
     )
     meaning = "makespan of all switches [shards / link bandwidth]"
-    shards = True
     variables: ClassVar = {
         "x": ("switch", "configuration", "src", "dst"),
         "z": ("switch", "configuration"),

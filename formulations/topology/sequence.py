@@ -150,7 +150,6 @@ class TopologySequence(Formulation):
         ),
     )
     meaning = "time of all configurations and changes [shards / link bandwidth]"
-    shards = True
     variables: ClassVar = {
         "x": ("configuration", "src", "dst", "copy"),
         "t": ("configuration",),

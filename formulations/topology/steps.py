@@ -82,7 +82,6 @@ class TopologySteps(Formulation):
         Parameter("times", str, "step-choice", "method that routes the steps", ("step-choice",), constructs=True),
     )
     meaning = "time of all steps and changes [shards / link bandwidth]"
-    shards = True
     variables: ClassVar = {"y": ("step", "topology"), "v": ("step", "topology")}
     constraints: ClassVar = {"one": ("step",), "changed": ("step", "topology")}
 

@@ -70,7 +70,6 @@ class FixedCircuits(Formulation):
     variables: ClassVar = {"f": ("arc", "source"), "F": ()}
     constraints: ClassVar = {"balance": ("vertex", "source"), "capacity": ("arc",)}
     units: ClassVar = {"f": "unit loads", "F": ""}  # Lambda_0, ``unit_load`` of the metrics
-    shards = False
 
     derived = routing_solution.exact_routing_numbers
     bounds = routing_solution.routing_bounds
