@@ -34,7 +34,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from opticoll.errors import BadInput
 from opticoll.formulations.builders import Cvx, Pyo
 from opticoll.formulations.flows import shared_flows as shared
 from opticoll.formulations.flows.concurrent_flow import all_to_all_topology
@@ -82,14 +81,8 @@ class Broadcast(Formulation):
 
     @classmethod
     def _prepare(cls, instance: object, given: dict[str, Any]) -> Self:
-        """The problem on a topology."""
-        topology = all_to_all_topology(instance, cls.name)
-        root = given["root"]
-        if not 0 <= root < topology.num_ranks:
-            msg = f"{cls.name}: root={root} is not a rank of {topology.spec}; use 0..{topology.num_ranks - 1}"
-            raise BadInput(msg)
-        vertex = int(topology.terminals[root])
-        return cls(topology, vertex, np.delete(topology.terminals, root), np.eye(topology.n)[vertex])
+        """The problem on a topology; errors as :func:`.concurrent_flow.all_to_all_topology`, and for no rank."""
+        return cls(*shared.from_root(all_to_all_topology(instance, cls.name), given["root"], cls.name))
 
     def cvxpy(self) -> CvxpyModel:
         """The model in CVXPY, over the flows that do not lead back to their receiver."""

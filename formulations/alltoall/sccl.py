@@ -104,11 +104,11 @@ class ChunkSteps(Formulation):
         if topology.num_ranks < topology.n:
             msg = f"{cls.name}: {topology.spec} has vertices that are not ranks; use alltoall.timestep-mcf for them"
             raise NotApplicable(msg)
-        chunks, model, least = given["chunks"], given["model"], int(topology.diameter)
+        chunks, model = given["chunks"], given["model"]
         if chunks > MOST_CHUNKS:
             msg = f"{cls.name}: chunks={chunks} per shard; use at most {MOST_CHUNKS}"
             raise NotApplicable(msg)
-        steps = enough_steps(cls.name, given["steps"], least, topology)
+        steps = enough_steps(cls.name, given["steps"], topology)
         if model == "sources":
             groups = ConcurrentFlow.by_source(topology)
             groups = replace(groups, amounts=groups.demand * chunks)

@@ -61,14 +61,17 @@ def step_hops(topology: Topology, holds: Mask) -> tuple[F64, I64]:
     return np.asarray(dijkstra(topology.length_matrix(begins.astype(float)))), begins
 
 
-def enough_steps(name: str, steps: int, least: int, topology: Topology) -> int:
-    """The number of steps L, by default the least possible, the largest distance between ranks with demand.
+def enough_steps(name: str, steps: int, topology: Topology, traffic: F64 | None = None, relays: str = "pass") -> int:
+    """The number of steps L, by default the least possible: the largest distance between ranks with demand.
 
     Raises
     ------
     NotApplicable
         If there are fewer.
     """
+    ends = topology.terminals
+    between = step_hops(topology, holding(topology, relays))[0][np.ix_(ends, ends)]
+    least = int((between if traffic is None else between[traffic > 0]).max())
     if steps and steps < least:
         far = f"the largest distance of a demand is {least}, and a shard moves one hop per step"
         msg = f"{name}: steps={steps} is too small for {topology.spec}: {far}; set steps={least} or more"

@@ -54,23 +54,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from opticoll.formulations.alltoall import timestep_bounds
-from opticoll.formulations.alltoall.time_expansion import (
-    TimeExpanded,
-    enough_steps,
-    holding,
-    repaired_steps,
-    step_hops,
-    unroll,
-)
+from opticoll.formulations.alltoall import time_expansion, timestep_bounds
 from opticoll.formulations.builders import Cvx, Pyo
-from opticoll.formulations.flows.concurrent_flow import (
-    ConcurrentFlow,
-    demand_parameter,
-    demanded_traffic,
-    equal_demands,
-    pairs_of,
-)
+from opticoll.formulations.flows import concurrent_flow
+from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow
 from opticoll.formulations.flows.flow_checks import demand_units
 from opticoll.formulations.index import Index
 from opticoll.formulations.model import CvxpyModel, Formulation, Parameter, PyomoModel
@@ -105,7 +92,7 @@ class StepFlow(Formulation):
             choices=("pass", "step"),
             help="NICs and switches pass data on within a step, or every arc takes its own step",
         ),
-        demand_parameter(),
+        concurrent_flow.demand_parameter(),
         Parameter("alpha", float, default=0.0, help="fixed time of every step, for alpha_beta_time", least=0),
         Parameter("beta", float, default=1.0, help="time of one shard over one link, for alpha_beta_time", least=0),
     )
@@ -118,7 +105,7 @@ class StepFlow(Formulation):
         "balance": ("vertex", "group"),
     }
     units: ClassVar = {"f": SHARDS, "U": TIME}
-    label_invariant = staticmethod(equal_demands)
+    label_invariant = staticmethod(concurrent_flow.equal_demands)
 
     certify = timestep_bounds.price_certificate
     bounds = timestep_bounds.fluid_times
@@ -126,7 +113,7 @@ class StepFlow(Formulation):
     estimate = timestep_bounds.size_of_steps
     early_estimate = staticmethod(timestep_bounds.least_size_of_steps)
     arrays = timestep_bounds.step_arrays
-    repair = repaired_steps
+    repair = time_expansion.repaired_steps
 
     groups: ConcurrentFlow
     steps: int
@@ -138,15 +125,12 @@ class StepFlow(Formulation):
     @classmethod
     def _prepare(cls, instance: object, given: dict[str, Any]) -> Self:
         """The data of the model."""
-        topology, traffic = demanded_traffic(instance, given, cls.name)
-        ends = topology.terminals
-        between = step_hops(topology, holding(topology, given["relays"]))[0][np.ix_(ends, ends)]
-        least = int((between if traffic is None else between[traffic > 0]).max())
-        steps = enough_steps(cls.name, given["steps"], least, topology)
+        topology, traffic = concurrent_flow.demanded_traffic(instance, given, cls.name)
+        steps = time_expansion.enough_steps(cls.name, given["steps"], topology, traffic, given["relays"])
         if given["aggregate"] == "source":
             groups = ConcurrentFlow.by_source(topology, traffic)
         else:
-            groups = ConcurrentFlow.by_commodity(topology, *pairs_of(topology, traffic))
+            groups = ConcurrentFlow.by_commodity(topology, *concurrent_flow.pairs_of(topology, traffic))
         return cls(groups, steps, *(given[name] for name in ("aggregate", "alpha", "beta", "relays")))
 
     @property
@@ -162,18 +146,18 @@ class StepFlow(Formulation):
     @cached_property
     def holds(self) -> Mask:
         """H: vertices that may send received data in a later step, ``(n,)``."""
-        return holding(self.topology, self.relays)
+        return time_expansion.holding(self.topology, self.relays)
 
     @cached_property
-    def unrolled(self) -> TimeExpanded:
+    def unrolled(self) -> time_expansion.TimeExpanded:
         """The time-expanded graph."""
-        return unroll(self.topology, self.steps, self.holds)
+        return time_expansion.unroll(self.topology, self.steps, self.holds)
 
     @cached_property
     def upper(self) -> F64:
         """Upper bounds of f, shape ``(m, |K|, L)``: 0 where f is fixed, otherwise the group's total demand."""
         topology, groups = self.topology, self.groups
-        away, begins = step_hops(topology, self.holds)
+        away, begins = time_expansion.step_hops(topology, self.holds)
         done = np.arange(1, self.steps + 1)
         from_source = (away[groups.sources][:, topology.tail] + begins).T  # (m, |K|)
         wanted = groups.demand > 0

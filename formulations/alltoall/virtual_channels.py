@@ -90,13 +90,7 @@ class LayeredRoutes(Formulation):
 
     @cached_property
     def known_routes(self) -> PathSet:
-        """The routes.
-
-        Raises
-        ------
-        NotApplicable
-            If the routes are not known yet.
-        """
+        """The routes; refused before they are known."""
         if self.routes is None:
             msg = f"{self.name}: layers are assigned to routes; solve alltoall.min-congestion first and pass its values"
             raise NotApplicable(msg)

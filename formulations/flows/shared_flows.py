@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
+from opticoll.errors import BadInput
 from opticoll.formulations import rounding
 from opticoll.formulations.declared_axes import axes_arrays
 from opticoll.formulations.flows.worst_cuts import least_time, reversed_arcs
@@ -41,6 +42,21 @@ def between_all(topology: Topology) -> tuple[Topology, I64, F64, int]:
     """The data of flows between all ranks: topology, the ends v ``(N,)``, the supply b ``(n,)``, the largest flow."""
     supply = np.isin(np.arange(topology.n), topology.terminals).astype(float)
     return topology, topology.terminals, supply, topology.num_ranks - 1
+
+
+def from_root(topology: Topology, number: int, name: str) -> tuple[Topology, int, I64, F64]:
+    """The data of flows from one rank: topology, its vertex, the other ranks ``(N-1,)``, the supply b ``(n,)``.
+
+    Raises
+    ------
+    BadInput
+        If there is no rank of this number.
+    """
+    if not 0 <= number < topology.num_ranks:
+        msg = f"{name}: root={number} is not a rank of {topology.spec}; use 0..{topology.num_ranks - 1}"
+        raise BadInput(msg)
+    root = int(topology.terminals[number])
+    return topology, root, np.delete(topology.terminals, number), np.eye(topology.n)[root]
 
 
 def ends_of_flows(problem: SharedFlows) -> dict[str, Axis]:

@@ -26,13 +26,6 @@ MOST_CIRCUITS = 20_000_000
 MOST_NODES, MOST_WAVELENGTHS = 256, 100_000
 
 
-def refuse_size(name: str, n: int, wavelengths: int) -> None:
-    """Refuse more nodes or wavelengths than the arrays of a solution may have."""
-    if n > MOST_NODES or wavelengths > MOST_WAVELENGTHS:
-        msg = f"{name}: {n} nodes with {wavelengths} wavelengths; use at most {MOST_NODES} and {MOST_WAVELENGTHS}"
-        raise NotApplicable(msg)
-
-
 def ring_arrays(data: RingTraffic, names: Collection[str]) -> dict[str, Array]:
     """Shapes of ``circuits``, x, or the walks; with c and t if given, and of the duals of ``serve``."""
     pair, direction = pair_axis(data.transfers), Axis("direction", 2, WAYS)

@@ -50,19 +50,14 @@ from opticoll.formulations.index import Index
 from opticoll.formulations.model import (
     CvxpyModel,
     Formulation,
-    NotApplicable,
     Parameter,
     PyomoModel,
-    changed_from_defaults,
 )
-from opticoll.formulations.rounds.wavelengths import arcs_taken, whole_fibres
-from opticoll.formulations.sipml import ring_bounds, ring_solution, sipml_sizes
+from opticoll.formulations.rounds.wavelengths import arcs_taken
+from opticoll.formulations.sipml import ring_bounds, ring_solution, ring_traffic, sipml_sizes
 from opticoll.formulations.sipml.chords import chords
-from opticoll.formulations.sipml.transfers import Transfers, transfers_of
+from opticoll.formulations.sipml.transfers import Transfers
 from opticoll.formulations.sipml.walks import Walks, ends_on_line, last_nodes, walks
-from opticoll.instances.families.machines import servers
-from opticoll.instances.photonics import WdmRing
-from opticoll.instances.servers import ServerPool
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -71,11 +66,6 @@ if TYPE_CHECKING:
 
 NAME = "sipml.ring-wavelengths"
 MODELS = ("sets", "arcs")
-_TRAFFIC = (
-    Parameter("traffic", str, default="alltoall", help="on a wdm-ring: as traffic= of servers:..."),
-    Parameter("seed", int, default=0, help="on a wdm-ring: seed of traffic=random", only_with={"traffic": ("random",)}),
-    Parameter("volume", float, default=1e6, help="on a wdm-ring: bytes per pair, alltoall and random"),
-)
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,7 +91,7 @@ class RingTraffic(Formulation):
             help="wavelengths each way, on all fibres; 0: the ring's own, or a server's ports",
             least=0,
         ),
-        *_TRAFFIC,
+        *ring_traffic.PARAMETERS,
         Parameter("bandwidth", float, default=1.0, help="bytes/s of a circuit; 1: times in bytes per circuit"),
     )
     meaning = "time of the slowest transfer [bytes / circuit bandwidth]"
@@ -151,25 +141,7 @@ class RingTraffic(Formulation):
     @classmethod
     def _prepare(cls, instance: object, given: dict[str, Any]) -> Self:
         """The data of the model."""
-        count = given["wavelengths"]
-        if isinstance(instance, ServerPool):
-            if instance.n < 3:
-                msg = f"{NAME}: a ring needs at least 3 servers, but {instance.spec} has {instance.n}"
-                raise NotApplicable(msg)
-            for name in changed_from_defaults(_TRAFFIC, given):
-                msg = f"{NAME}: {name}={given[name]} has no effect on {instance.spec}, which has its own traffic"
-                raise NotApplicable(msg)
-            n, pool, count = instance.n, instance, count or instance.degree
-        elif isinstance(instance, WdmRing):
-            ring = whole_fibres(instance, NAME)
-            n, count = ring.n, count or ring.channels
-            pool = servers(n, 1, given["traffic"], seed=given["seed"], volume=given["volume"])
-        else:
-            spec = getattr(instance, "spec", type(instance).__name__)
-            msg = f"{NAME}: needs wdm-ring:n=...,wavelengths=... or servers:n=...,degree=...,traffic=..., not {spec}"
-            raise NotApplicable(msg)
-        ring_solution.refuse_size(NAME, n, count)
-        return cls(n, count, transfers_of(pool.traffic, given["bandwidth"], f"{NAME}: {instance.spec}"), given["model"])
+        return cls(*ring_traffic.on_ring(NAME, instance, given), given["model"])
 
     def sets(self) -> dict[str, Sequence[Any]]:
         """Pairs (i,j), numbers of circuits, directions, segments, wavelengths, and the walks."""

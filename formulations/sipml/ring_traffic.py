@@ -1,0 +1,52 @@
+"""The transfers between the nodes of a ring: the traffic of a pool of servers, or of a ring's parameters."""
+
+from __future__ import annotations
+
+from opticoll.formulations.model import NotApplicable, Parameter, changed_from_defaults
+from opticoll.formulations.rounds.wavelengths import whole_fibres
+from opticoll.formulations.sipml.ring_solution import MOST_NODES, MOST_WAVELENGTHS
+from opticoll.formulations.sipml.transfers import Transfers, transfers_of
+from opticoll.instances.families.machines import servers
+from opticoll.instances.photonics import WdmRing
+from opticoll.instances.servers import ServerPool
+from opticoll.types import Settings
+
+PARAMETERS = (
+    Parameter("traffic", str, default="alltoall", help="on a wdm-ring: as traffic= of servers:..."),
+    Parameter("seed", int, default=0, help="on a wdm-ring: seed of traffic=random", only_with={"traffic": ("random",)}),
+    Parameter("volume", float, default=1e6, help="on a wdm-ring: bytes per pair, alltoall and random"),
+)
+
+
+def on_ring(name: str, instance: object, given: Settings) -> tuple[int, int, Transfers]:
+    """Nodes, wavelengths each way, and transfers.
+
+    Raises
+    ------
+    NotApplicable
+        For anything but an intact optical ring or a pool of at least 3 servers; for more than ``MOST_NODES`` nodes or
+        ``MOST_WAVELENGTHS`` wavelengths.
+    BadInput
+        For unknown or empty traffic, or a bandwidth that is not positive.
+    """
+    count = int(given["wavelengths"])
+    if isinstance(instance, ServerPool):
+        if instance.n < 3:
+            msg = f"{name}: a ring needs at least 3 servers, but {instance.spec} has {instance.n}"
+            raise NotApplicable(msg)
+        for other in changed_from_defaults(PARAMETERS, given):
+            msg = f"{name}: {other}={given[other]} has no effect on {instance.spec}, which has its own traffic"
+            raise NotApplicable(msg)
+        n, pool, count = instance.n, instance, count or instance.degree
+    elif isinstance(instance, WdmRing):
+        ring = whole_fibres(instance, name)
+        n, count = ring.n, count or ring.channels
+        pool = servers(n, 1, str(given["traffic"]), seed=int(given["seed"]), volume=float(given["volume"]))
+    else:
+        spec = getattr(instance, "spec", type(instance).__name__)
+        msg = f"{name}: needs wdm-ring:n=...,wavelengths=... or servers:n=...,degree=...,traffic=..., not {spec}"
+        raise NotApplicable(msg)
+    if n > MOST_NODES or count > MOST_WAVELENGTHS:
+        msg = f"{name}: {n} nodes with {count} wavelengths; use at most {MOST_NODES} and {MOST_WAVELENGTHS}"
+        raise NotApplicable(msg)
+    return n, count, transfers_of(pool.traffic, float(given["bandwidth"]), f"{name}: {instance.spec}")
