@@ -289,9 +289,6 @@ def _check_entries(declared: Array, array: NDArray[Any], sizes: Mapping[str, int
         raise BadFile(msg)
 
 
-# Positions in a matrix ----------------------------------------------------------------------------------------
-
-
 # Names of indices, and loads of links --------------------------------------------------------------------------
 
 #: Units that are converted by a shard size and a capacity unit (:mod:`opticoll.instances.topology`).

@@ -321,6 +321,3 @@ def tight_partition(topology: Topology, weight: Sequence[int]) -> list[frozenset
         sets.add(outside)
     covered = [v for members in sets for v in members & place.keys()]
     return sorted(sets, key=min) if len(covered) == len(set(covered)) else None
-
-
-# Packing ----------------------------------------------------------------------------------------------------------

@@ -99,11 +99,6 @@ class TopologySteps(Formulation):
         """C: whether a topology may be chosen for a step, ``(m, |Q|)``."""
         return np.isfinite(self.time)
 
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Numbers of steps and of topologies."""
-        return len(self.steps), len(self.topologies)
-
     @classmethod
     def _prepare(cls, instance: object, given: dict[str, Any]) -> TopologySteps:
         """Prepare the data of the model; ``times`` is the function that routes the steps."""

@@ -26,7 +26,7 @@ def data_of(spec, **given):
 
 def by_all_choices(data):
     """Least time over every sequence of topologies, the standing one before the first step."""
-    m, topologies = data.shape
+    m, topologies = data.time.shape
     best = np.inf
     for chosen in product(range(topologies), repeat=m):
         if all(data.allowed[i, q] for i, q in enumerate(chosen)):
@@ -170,7 +170,7 @@ def test_corrupted_choices_are_rejected():
     data = data_of("ring:8", delay=0.1)
     assert not data.allowed.all()
     _, chosen = best_choice(data.time, data.delay)
-    y = np.zeros(data.shape)
+    y = np.zeros(data.time.shape)
     y[np.arange(len(chosen)), chosen] = 1.0
     assert max(data.residuals({"y": y}).values()) == 0.0
     i, q = np.argwhere(~data.allowed)[0].tolist()
