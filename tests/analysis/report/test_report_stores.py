@@ -64,9 +64,10 @@ def page_and_rows(store: Store, out: Path, capfd: pytest.CaptureFixture[str]) ->
     rows: list[dict[str, Any]] = json.loads(capfd.readouterr().out)
     status = main(["report", "--out", str(out), *folder])
     output = capfd.readouterr()
-    assert (status, output.err) == (0, f"wrote {out / 'index.html'}\n")
+    assert status == 0
+    assert output.err.endswith(f"wrote {out / 'index.html'}\n")
     page = (out / "index.html").read_text(encoding="utf-8")
-    for words in (output.out, re.sub(r"<(svg|style|script)\b.*?</\1>|<[^>]*>", " ", page, flags=re.DOTALL)):
+    for words in (output.out, output.err, re.sub(r"<(svg|style|script)\b.*?</\1>|<[^>]*>", " ", page, flags=re.DOTALL)):
         assert not UNWRITTEN.search(words), UNWRITTEN.search(words)
     return page, rows
 

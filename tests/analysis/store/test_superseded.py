@@ -139,7 +139,7 @@ def test_results_and_report_show_the_current_answer_and_mark_the_others(
     assert main(["results", "--json", *folder]) == 0
     assert [row["superseded"] for row in json.loads(capfd.readouterr().out)] == [True, False]
     assert main(["report", "--out", str(tmp_path / "out"), *folder]) == 0
-    printed, written = capfd.readouterr().out, (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
+    printed, written = "".join(capfd.readouterr()), (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
     for text in (printed, written):
         assert "1 result is superseded by another version" in text
         assert "FROM latest WHERE superseded" in text
