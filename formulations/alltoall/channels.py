@@ -22,7 +22,8 @@ min Lambda      (``objective=load``)      or      min sum_l z_l      (``objectiv
 
 ``congestion`` is stated where some path uses a. A layer has such an order if and only if its dependencies have no cycle
 (m is the smallest valid constant); wormhole routing over acyclic layers is deadlock-free (Dally & Seitz). A pair takes
-one path, so ``occur`` states one row for all its paths with a dependency.
+one path, so ``occur`` states one row for all its paths with a dependency. The checker reads y alone: ``acyclic`` stands
+for ``occur`` and ``order``, and every pair takes one path where y can be read (``choose`` is 0 then).
 
 Bounds. The load is at least that of ``alltoall.min-congestion`` over the same paths, however many layers there are.
 Dependencies that all paths of some pair have are forced: if the forced ones have a cycle, one layer is not enough.
@@ -205,7 +206,7 @@ class RoutedChannels(Formulation):
         def taken(paths: Iterable[Any], layers: Iterable[int]) -> Any:
             return quicksum(y[(*p, i)] for p in paths for i in layers)
 
-        def load(a: Any) -> Any:
+        def carried(a: Any) -> Any:
             return quicksum(amount[p[:-1]] * y[(*p, i)] for p in over[a] for i in L)
 
         b.row("choose", lambda *k: taken(of[k], L) == 1)
@@ -220,11 +221,11 @@ class RoutedChannels(Formulation):
         if self.chosen == "load":
             whole = set(c.values()) == {1.0} and all(value.is_integer() for value in amount.values())
             Lambda = b.var("Lambda", upper=sum(amount.values()) / min(c.values()), integer=whole)
-            b.row("congestion", lambda a: load(a) <= c[a] * Lambda, over=over)
+            b.row("congestion", lambda a: carried(a) <= c[a] * Lambda, over=over)
             return b.minimize(Lambda)
         z = b.var("z", upper=1, integer=True)
         if self.limit:
-            b.row("congestion", lambda a: load(a) <= c[a] * self.limit, over=over)
+            b.row("congestion", lambda a: carried(a) <= c[a] * self.limit, over=over)
         b.row("use", lambda *kl: taken(of[kl[:-1]], kl[-1:]) <= z[kl[-1]])
         b.row("symmetry", lambda i: z[i] >= z[i + 1])
         return b.minimize(quicksum(z[i] for i in L))

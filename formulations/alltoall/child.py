@@ -1,7 +1,8 @@
 r"""One child LP of the decomposition: split a source's flow by destination.
 
 Source  all-to-all paper, (10)-(14)
-Sets    u in V vertices (n); a in A arcs (m); t in R ranks other than the source s, with demand
+Sets    u in V vertices (n); a in A arcs (m), M their incidence (+1 into a vertex, -1 out of it), (n, m); t in R ranks
+        other than the source s, with demand
 Data    g_a >= 0 the master's flow of source s over arc a [link bandwidths], (m,); D_t > 0 demand of t from s [shards],
         (|R|,): 1 (the paper's) or that of the master (``--set demand=...``), whose ranks without demand are not in R
 Vars    f_at >= 0 flow for destination t over arc a [link bandwidths], (m, |R|); F >= 0 concurrent flow within g, the
@@ -10,6 +11,9 @@ Vars    f_at >= 0 flow for destination t over arc a [link bandwidths], (m, |R|);
 max F  s.t.
     balance[u,t]   (M f)_ut = F D_t [u = t]   u != s        (12), (13)
     capacity[a]    sum_t f_at <= g_a                        (11)
+
+The equality takes the place of the paper's ``>=`` in (12), which states the same optimum. The builds call g ``c`` and
+keep D_t at row t of ``D``, (n, |R|), 0 elsewhere. Vertices without arcs have no row.
 
 Arcs into s and out of t are fixed at 0. F_s >= F for every s and every solution (g, F) of the master, which may bring
 more than F D to some destinations (its balance is an inequality). At an optimal one min_s F_s = F*: together the

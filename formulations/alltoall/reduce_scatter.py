@@ -12,8 +12,9 @@ min T  s.t.
     capacity[a,v]   h_av <= c_a T                                                      a not into v
 
 This formulation is ours. Contributions of different ranks do *not* add up on an arc: those to the same sum are added
-before they are sent, and the partial sum has the size of one. Arcs into v are fixed at 0. The upper bound on T excludes
-no optimum: a spanning tree attains it.
+before they are sent, and the partial sum has the size of one. Arcs into v are fixed at 0. The upper bounds exclude no
+optimum, so the checker need not know them: a flow without cycles carries at most the N-1 shards that v receives, and a
+spanning tree attains that time.
 
 Reversal. A schedule run backwards in time over reversed arcs, with a copy for every sum, is an all-gather of the same
 time on the reversed topology, and vice versa. So what holds for all-gather holds here with the arcs reversed:
@@ -21,9 +22,10 @@ time on the reversed topology, and vice versa. So what holds for all-gather hold
     T >= sum_{s != v} dist_l(v, s) / sum_a c_a l_av     for any lengths l_av >= 0 and any v,
     T* = max over S, some rank not in S, of |S & R| / c(V - S -> S),
 
-and T* is attained by trees towards every rank, if every vertex is a rank or no more capacity enters a vertex that is
-not a rank than leaves it. If every arc has a reverse arc of equal capacity, T* is that of the all-gather. Closed
-forms: complete 1; d-cube (N-1)/d; n-ring (n-1)/2, directed n-1.
+with dist_l(v, s) the length of a shortest path to rank s, R the ranks, and c(V - S -> S) the capacity of the arcs
+from V - S to S; and T* is attained by trees towards every rank, if every vertex is a rank or no more capacity enters
+a vertex that is not a rank than leaves it. If every arc has a reverse arc of equal capacity, T* is that of the
+all-gather. Closed forms: complete 1; d-cube (N-1)/d; n-ring (n-1)/2, directed n-1.
 """
 
 from __future__ import annotations
@@ -74,7 +76,7 @@ class ReduceScatter(Formulation):
     ends: I64
     supply: F64
     most: int
-    away: ClassVar = True
+    away: ClassVar = True  # flows lead away from their rank on the reversed topology
 
     @classmethod
     def _prepare(cls, instance: object, given: dict[str, Any]) -> Self:

@@ -3,17 +3,19 @@ r"""Routing and wavelength assignment of a one-stage all-to-all with the fewest 
 Source  OpTree, Lemma 1
 Sets    k = (u,v) ordered pairs of n nodes; r in R routes: every pair onward (clockwise, on a line towards higher
         numbers) and, on a ring, backward; a in A arcs (m); c in 0 .. C-1 wavelengths
-Data    P pair-route incidence, (n(n-1), |R|); A arc-route incidence, (m, |R|); C = ``colours`` (0: Lemma 1's number)
+Data    P pair-route incidence, (n(n-1), |R|); Q arc-route incidence, (m, |R|); C = ``colours``; 0: Lemma 1's number,
+        floor(n^2/4) on a line and ceil(n^2/8) on a ring
 Vars    x_rc in {0,1} route r on wavelength c, (|R|, C); y_c in {0,1} wavelength c in use, (C,)
 
 min sum_c y_c  s.t.
     choose[k]       sum_r P_kr sum_c x_rc = 1
-    conflict[a,c]   sum_r A_ar x_rc <= y_c
+    conflict[a,c]   sum_r Q_ar x_rc <= y_c
     symmetry[c]     y_{c+1} <= y_c                  c < C - 1
 
 Bounds and optimum: :mod:`opticoll.formulations.rounds`. The LP relaxation gives the arc-counting bound
 without rounding. An assignment may also be given as ``route_colour``, (|R|,): the wavelength of every route, -1 for a
-route not taken, so large instances need no x. The checker reads either and tests every arc and wavelength.
+route not taken, so large instances need no x. The checker reads either and tests every arc and wavelength. It counts
+the wavelengths in use itself, so it needs neither y nor ``symmetry``, which only removes equal solutions.
 """
 
 from __future__ import annotations

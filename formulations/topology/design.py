@@ -3,7 +3,7 @@ r"""Topology of given degree with minimum all-to-all time.
 Source  ours; the flow part is (6)-(9) of the all-to-all paper. Bounds: Cerf, Cowan, Mullin & Stanton, Networks 4, 1974
         (distances); Hoffman & Singleton, IBM J. 4, 1960, Damerell, Math. Proc. Camb. Phil. Soc. 74, 1973, and Bannai &
         Ito, J. Fac. Sci. Univ. Tokyo 20, 1973 (Moore graphs); Bridges & Toueg, J. Comb. Theory B 29, 1980 (digraphs)
-Sets    (i,j), i != j, ordered pairs of n nodes; s in V sources
+Sets    u, i, j, s in V nodes (n); (i,j), i != j, ordered pairs; s as the source of a flow; p, q racks
 Data    d ports: links out of and into a node, each of capacity 1. Every node sends one shard to every other.
         Optional: racks R_p of r nodes each (r p .. r p + r - 1, the last may have fewer), at most c cables from one
         rack to another, at most U uplinks of a rack (a two-way link is one cable)
@@ -22,15 +22,15 @@ max F  s.t.
 
 T = 1/F is the time of an all-to-all [shards / link bandwidth]. Two nodes have at most one link each way.
 
-Bound  A node has at most d nodes at distance 1, and a node at distance k has at most d links on (``directed``), or
-d-1 (two-way), to nodes at distance k+1. Let S be the minimum sum of distances from a node. The flow of every source
-fills at least S links, so F <= C / (n S + e), with C <= n d links. If n d is odd and links are two-way, one node has
-d-1 links: its sum is the minimum for d-1 links at the root, and C <= n d - 1. If n is 1 + d + ... + d^k with d, k >= 2,
-no digraph attains S at all nodes (Bridges & Toueg): e = 1. If n is 1 + d + ... + d (d-1)^(k-1) with d >= 3, k >= 2,
-two-way graphs attain it only for k = 2 and d = 3, 7, and possibly 57 (Hoffman & Singleton; Damerell; Bannai & Ito):
-otherwise some pair is farther apart, counted from both ends: e = 2.
+Bound  A node has at most d nodes at distance 1, and a node at distance k has at most d links on (``directed``), or d-1
+(two-way), to nodes at distance k+1. Let S be the minimum sum of distances from a node. The flow of every source fills
+at least S links, so F <= C / (n S + e), with C <= n d links, and e = 0 but in the two cases below. If n d is odd and
+links are two-way, one node has d-1 links: its sum is the minimum for d-1 links at the root, and C <= n d - 1. If n is
+1 + d + ... + d^k with d, k >= 2, no digraph attains S at all nodes (Bridges & Toueg): e = 1. If n is 1 + d + ... + d
+(d-1)^(k-1) with d >= 3, k >= 2, two-way graphs attain it only for k = 2 and d = 3, 7, and possibly 57 (Hoffman &
+Singleton; Damerell; Bannai & Ito): otherwise some pair is farther apart, counted from both ends: e = 2.
 With racks, C is at most the sum over racks of min(r d, r (r-1) + U'), where U' <= min(U, c times the other racks) links
-leave a rack. And k of K racks with w nodes in all send w (n-w) shards over at most min(k U', (K-k) U', c k (K-k))
+leave a rack. And any k of K racks with w nodes in all send w (n-w) shards over at most min(k U', (K-k) U', c k (K-k))
 links, so the quotient is a lower bound on T.
 """
 
@@ -138,7 +138,7 @@ class Design(Formulation):
             onward = links.where(links["src"] < links["dst"])
             back = onward.of(links, src="dst", dst="src")
             b.row("both_ways", onward.of(links) @ x == back @ x, over=onward)
-        if self.rack:
+        if self.rack:  # ``cables`` and ``uplinks`` are refused without
             wires = links.given(leaves=self.rack_of[links["src"]], enters=self.rack_of[links["dst"]])
             wires = wires.where(wires["leaves"] != wires["enters"])
             pairs, racks = Index.of_mask("leaves enters", ~np.eye(self.racks, dtype=bool)), Index.grid(rack=self.racks)
@@ -174,6 +174,7 @@ class Design(Formulation):
         if self.uplinks:
             b.row("uplinks_out", lambda p: wires(R[p], rest[p]) <= self.uplinks)
             b.row("uplinks_in", lambda p: wires(rest[p], R[p]) <= self.uplinks)
+        # Absent entries, as g[s,u,u] and g[s,u,s], read as 0.
         b.row("balance", lambda u, s: quicksum(g[s, v, u] - g[s, u, v] for v in V) >= F, where=lambda u, s: u != s)
         b.row("capacity", lambda i, j: quicksum(g[s, i, j] for s in V) <= x[i, j], where=lambda i, j: i != j)
         return b.maximize(F)
@@ -183,7 +184,7 @@ class Design(Formulation):
         n, d = self.n, self.degree
         x, g, F = (np.asarray(values[name], dtype=float) for name in ("x", "g", "F"))
         loops = np.eye(n, dtype=bool)
-        x, g = np.where(loops, 0.0, np.nan_to_num(x)), np.where(loops, 0.0, np.nan_to_num(g))
+        x, g = np.where(loops, 0.0, x), np.where(loops, 0.0, g)
         g = np.where(np.arange(n)[:, None, None] == np.arange(n)[None, None, :], 0.0, g)  # none into its source
         arriving = (g.sum(axis=1) - g.sum(axis=2)).T  # (u, s)
         short, links = np.where(loops, 0.0, F - arriving), np.rint(np.clip(x, 0.0, 1.0))
