@@ -345,23 +345,24 @@ def bounds(variables: Sequence[Any]) -> list[tuple[float | None, float | None]]:
 def _unlogged() -> Iterator[None]:
     """Keep Pyomo from also logging the errors that it raises in this thread.
 
-    Records of other threads pass: Pyomo's ``LoggingIntercept`` replaces the handlers of all, and fails if two threads
-    do so at the same time.
+    Other records pass: Pyomo's ``LoggingIntercept`` replaces the handlers of all threads, and fails if two do so at the
+    same time.
     """
     here = threading.get_ident()
 
-    def of_others(record: logging.LogRecord) -> bool:
-        return record.thread != here
+    def passes(record: logging.LogRecord) -> bool:
+        return record.thread != here or not record.name.startswith("pyomo")
 
-    known = list(logging.root.manager.loggerDict.items())
-    loggers = [one for name, one in known if name.startswith("pyomo") and isinstance(one, logging.Logger)]
-    for one in loggers:  # a filter does not apply to records of the loggers below
-        one.addFilter(of_others)
+    above = (logging.getLogger("pyomo"), logging.root)  # the records of Pyomo's loggers go up to these
+    handlers = [*(handler for logger in above for handler in logger.handlers), logging.lastResort]
+    present = [handler for handler in handlers if handler is not None]
+    for handler in present:
+        handler.addFilter(passes)
     try:
         yield
     finally:
-        for one in loggers:
-            one.removeFilter(of_others)
+        for handler in present:
+            handler.removeFilter(passes)
 
 
 def _words(reason: Exception) -> str:
