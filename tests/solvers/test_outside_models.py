@@ -286,7 +286,7 @@ class FORMULATION(oc.Formulation):
     ("form", "build", "objective", "status", "message"),
     [
         ("pyomo", "PYOMO['blocks'].build", "float(values['b[0].f'] + values['b[1].f'])", 0, None),
-        ("cvxpy", "CVXPY['symmetric'].build", "float(values['x'].sum())", 0, None),
+        ("cvxpy", "CVXPY['diagonal'].build", "float(values['x'].sum() + values['y'].sum())", 0, None),
         ("pyomo", "INFEASIBLE['violated_by_fixed_variables']", "0.0", 3, "there is none: proven by rows violated"),
         (
             "pyomo",
