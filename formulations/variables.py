@@ -13,7 +13,7 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -79,6 +79,12 @@ class Axis:
     def named(self, values: Mapping[str, F64]) -> Names | None:
         """Names of the members under a solution."""
         return self.names(values) if callable(self.names) else self.names
+
+
+def listed_axis(name: str, size: int, labels: Callable[[], Sequence[Hashable]]) -> Axis:
+    """An axis whose labels, one per member, are made when they are read: in Pyomo, and to name results."""
+    made = cache(labels)
+    return Axis(name, size, lambda _: made(), made)
 
 
 @dataclass(frozen=True)

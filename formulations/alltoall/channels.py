@@ -31,7 +31,7 @@ Dependencies that all paths of some pair have are forced: if the forced ones hav
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -47,7 +47,7 @@ from opticoll.formulations.flows.path_flow import PathFlow, largest_load, named_
 from opticoll.formulations.flows.path_sets import rule_parameters
 from opticoll.formulations.index import Index
 from opticoll.formulations.model import CvxpyModel, Formulation, Parameter, PyomoModel
-from opticoll.formulations.variables import TIME, Axis, path_names
+from opticoll.formulations.variables import TIME, Axis, listed_axis, path_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -133,11 +133,16 @@ class RoutedChannels(Formulation):
     def sets(self) -> dict[str, Axis | Sequence[Any]]:
         """Pairs, paths (s,t,i), dependencies (a,b), occurrences (s,t,a,b), and layers from 1."""
         L, E = range(1, self.layers + 1), self.dependencies.axis()
-        K, of, _ = named_paths(self.paths)
         pair, dependency, _ = self.dependencies.of_pairs
-        occurrences = [(*K[k], *E.members[e]) for k, e in zip(pair.tolist(), dependency.tolist(), strict=True)]
-        P = Axis("path", self.paths.paths, lambda _: path_names(self.paths), [p for k in K for p in of[k]])
-        return {"commodity": K, "path": P, "dependency": E, "occurrence": occurrences, "layer": L, "lower": L[:-1]}
+        axes = path_flow.pairs_and_paths(self)
+        K, P = axes["commodity"], replace(axes["path"], names=lambda _: path_names(self.paths))
+
+        def occurrences() -> list[Any]:
+            known = zip(pair.tolist(), dependency.tolist(), strict=True)
+            return [(*K.members[k], *E.members[e]) for k, e in known]
+
+        uses = listed_axis("occurrence", pair.size, occurrences)
+        return {"commodity": K, "path": P, "dependency": E, "occurrence": uses, "layer": L, "lower": L[:-1]}
 
     def cvxpy(self) -> CvxpyModel:
         """The model in CVXPY."""

@@ -77,9 +77,12 @@ class Dependencies:
 
     def axis(self) -> Axis:
         """The dependencies, as ``arc, next arc`` and by their arcs."""
-        A = arc_names(self.paths.topology)
-        names = [(A[a], A[b]) for a, b in self.pairs.tolist()]
-        return Axis("dependency", self.size, lambda _: [", ".join(pair) for pair in names], names)
+
+        def labels() -> list[tuple[str, str]]:
+            A = arc_names(self.paths.topology)
+            return [(A[a], A[b]) for a, b in self.pairs.tolist()]
+
+        return Axis("dependency", self.size, lambda _: [", ".join(pair) for pair in labels()], labels)
 
 
 def acyclic(arcs: int, pairs: I64) -> bool:

@@ -41,7 +41,7 @@ from opticoll.formulations.builders import Cvx, Pyo
 from opticoll.formulations.flows.path_flow import chosen_paths
 from opticoll.formulations.index import Index
 from opticoll.formulations.model import CvxpyModel, Formulation, NeededSolution, NotApplicable, Parameter, PyomoModel
-from opticoll.formulations.variables import Axis, pair_names, path_names
+from opticoll.formulations.variables import Axis, listed_axis, pair_names, path_names
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -112,16 +112,18 @@ class LayeredRoutes(Formulation):
     def sets(self) -> dict[str, Axis | Sequence[Any]]:
         """Routes by their pair (s,t), dependencies (a,b), their occurrences (s,t,a,b), and layers from 1."""
         routes, L, E = self.known_routes, range(1, self.layers + 1), self.dependencies.axis()
-        R = pair_names(self.topology, routes.sources, routes.targets)
-        owner, of = (one.tolist() for one in self.dependencies.uses)
-        occurrences = [(*R[r], *E.members[e]) for r, e in zip(owner, of, strict=True)]
+        owner, of = self.dependencies.uses
+
+        def occurrences() -> list[Any]:
+            return [(*route.members[r], *E.members[e]) for r, e in zip(owner.tolist(), of.tolist(), strict=True)]
 
         def named(_values: object) -> dict[str, list[str]]:
             known = path_names(routes)
             return {"commodity": known["commodity"], "route": known["path"]}
 
-        route = Axis("route", routes.paths, named, R)
-        return {"route": route, "dependency": E, "occurrence": occurrences, "layer": L, "lower": L[:-1]}
+        route = Axis("route", routes.paths, named, lambda: pair_names(self.topology, routes.sources, routes.targets))
+        uses = listed_axis("occurrence", of.size, occurrences)
+        return {"route": route, "dependency": E, "occurrence": uses, "layer": L, "lower": L[:-1]}
 
     def cvxpy(self) -> CvxpyModel:
         """The model in CVXPY."""

@@ -40,6 +40,7 @@ from opticoll.formulations.variables import (
     SolutionSize,
     arc_axis,
     arc_names,
+    listed_axis,
     members,
     pair_axis,
     pair_names,
@@ -47,7 +48,7 @@ from opticoll.formulations.variables import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Hashable, Iterable, Mapping
+    from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 
     from opticoll.instances.topology import F64, I64, Topology
     from opticoll.types import Json, Settings
@@ -163,10 +164,16 @@ def prepare_paths(name: str, instance: object, parameters: Settings) -> PathFlow
     return data
 
 
-def pairs_and_paths(problem: PathProblem) -> dict[str, list[Any]]:
+def pairs_and_paths(problem: PathProblem, pair: str = "commodity") -> dict[str, Axis]:
     """The axes of pairs of ranks (s,t), and of their paths: (s,t,i) is the i-th of (s,t)."""
-    K, of, _ = named_paths(problem.routing.paths)
-    return {"commodity": K, "path": [p for k in K for p in of[k]]}
+    paths = problem.routing.paths
+    pairs = listed_axis(pair, paths.pairs, lambda: pair_names(paths.topology, paths.sources, paths.targets))
+    return {pair: pairs, "path": listed_axis("path", paths.paths, lambda: path_labels(paths, pairs.members))}
+
+
+def path_labels(paths: PathSet, pairs: Sequence[Any]) -> list[Hashable]:
+    """Pyomo indices of paths: (s,t,i), i = 1, 2, ..., of every pair k = (s,t)."""
+    return [(*k, i + 1) for j, k in enumerate(pairs) for i in range(len(paths.of_pair(j)))]
 
 
 def path_arrays(

@@ -66,7 +66,7 @@ from opticoll.formulations.lumorph.circuits import FORMS, Circuits, CircuitSpec,
 from opticoll.formulations.lumorph.mesh_cuts import any_lengths_bound, hop_bound, overlap_bounds, overlap_cuts
 from opticoll.formulations.model import CvxpyModel, Formulation, NotApplicable, Parameter, PyomoModel
 from opticoll.formulations.rounds.round_schedule import Limits
-from opticoll.formulations.variables import pair_names
+from opticoll.formulations.variables import Axis, pair_names
 from opticoll.instances.photonics import LightpathMesh
 from opticoll.instances.topology import Topology
 
@@ -145,12 +145,11 @@ class Overlap(Formulation):
         """Circuits on arcs, or over the paths of a route set."""
         return {"x": ("arc", "circuit") if self.model == "arc" else ("path",), "Lambda": ()}
 
-    def sets(self) -> dict[str, Sequence[Any]]:
+    def sets(self) -> Mapping[str, Axis | Sequence[Any]]:
         """Circuits (s,d), numbered where they repeat; with ``model=path`` also their paths (s,d,i)."""
         if self.model == "arc":
             return {"circuit": pair_names(self.topology, *self.commodities)}
-        L, of, _ = named_paths(self.routing.paths)
-        return {"circuit": L, "path": [p for k in L for p in of[k]]}
+        return path_flow.pairs_and_paths(self, "circuit")
 
     def cvxpy(self) -> CvxpyModel:
         """The chosen form in CVXPY."""
