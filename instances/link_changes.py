@@ -128,10 +128,14 @@ def changed_capacities(topology: Topology, changes: Any, *, factors: bool = Fals
         if not len(changes):
             msg = "capacity: no link is given; give numbers by link, such as {'a->b': 2}"
             raise BadInput(msg)
-        names = LinkNames(topology)
+        names, changed = LinkNames(topology), np.zeros(topology.arcs, dtype=bool)
         for link, value in changes.items():
             arcs = names.arcs(link)
             where = f"link {link!r}"
+            if changed[arcs].any():
+                msg = f"{where}: another name given here stands for the same link, or a direction of it; name it once"
+                raise BadInput(msg)
+            changed[arcs] = True
             if not factors and split_rate(value) is not None:
                 if topology.capacity_unit is None:
                     msg = f"{where}: {value!r} is no number, and {topology.spec} has no unit of capacity; give a number"

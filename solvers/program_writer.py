@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 Suffix = Literal[".mps", ".lp"]
 #: Comment in the file of a maximization.
 NEGATED = "objective negated: the problem is a maximization; its value is minus the value of this file"
+#: Row of an LP file whose program has none.
+NO_ROW = "no_rows"
 #: Longest name in a file: CBC reads up to 100 characters, CPLEX, Gurobi and GLPK up to 255.
 LONGEST = 80
 #: Words that begin a section, state a sense or are numbers in LP files, or begin one in MPS files.
@@ -184,6 +186,8 @@ class WrittenProgram:
             yield from lines
             relation = "=" if low == high else "<=" if low == -np.inf else ">="
             yield f"{last} {relation} {number(high if low == -np.inf else low)}"
+        if not self.rows:  # GLPK reads no section without a row
+            yield f" {NO_ROW}: 0 {self.columns[0]} >= 0"
         yield "Bounds"
         for name, low, high, integer in self._bounds():
             if low == high:
@@ -294,10 +298,8 @@ def written(
     row_low, row_high = form.row_lower, form.row_upper
     two = np.isfinite(row_low) & np.isfinite(row_high) & (row_low != row_high)
     if suffix == ".mps":
-        two &= [
-            lo > hi or (both and _range(lo, hi) is None)
-            for lo, hi, both in zip(row_low.tolist(), row_high.tolist(), two.tolist(), strict=True)
-        ]
+        sides = zip(row_low.tolist(), row_high.tolist(), two.tolist(), strict=True)
+        two &= np.array([lo > hi or (both and _range(lo, hi) is None) for lo, hi, both in sides], dtype=bool)
     kept, split = np.flatnonzero(np.isfinite(row_low) | np.isfinite(row_high)), np.flatnonzero(two)
     if split.size:
         notes.append(f"{split.size} rows with two sides are two rows each: NAME (>=) and NAME_up (<=)")

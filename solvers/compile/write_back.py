@@ -4,10 +4,11 @@ Everything that a layer's solver sets is set, or cleared where this solve has no
 
 - CVXPY: ``status`` and ``value`` of the problem, values of variables and duals of constraints, ``solver_stats`` and
   ``compilation_time``. Without a solution the value is infinite (infeasible, unbounded) or None.
-- Pyomo: values of all variables that are not fixed, those of other models included, and their flag ``stale``; in the
-  import suffixes ``dual`` (derivative of the objective by the right-hand side), ``rc`` (by the variable) and ``slack``
-  (upper side minus body; lower side minus body without an upper one; of two sides the larger slack, that of the lower
-  one negative). All other active import suffixes are empty, and so are the results that ``model.solutions`` keeps.
+- Pyomo: values of all variables that are not fixed and that an active row or the objective mentions, those of other
+  models included, and the flag ``stale`` of all; in the import suffixes ``dual`` (derivative of the objective by the
+  right-hand side), ``rc`` (by the variable) and ``slack`` (upper side minus body; lower side minus body without an
+  upper one; of two sides the larger slack, that of the lower one negative). All other active import suffixes are empty,
+  and so are the results that ``model.solutions`` keeps.
 """
 
 from __future__ import annotations
@@ -154,7 +155,10 @@ class _IntoPyomo:
 
         assert not isinstance(compiled.built, CvxpyModel)
         self._model, self._columns, self._rows = compiled.built.model, compiled.columns, compiled.rows
-        #: Place in the named array and variable, by name.
+        form = compiled.form
+        mentioned = np.diff(form.A.indptr).astype(bool) | (form.cost != 0)
+        used = {id(self._columns[at]) for at in np.flatnonzero(mentioned).tolist()}
+        #: Place in the named array and variable, by name, of those that an active row or the objective mentions.
         self._entries: dict[str, list[tuple[int, Any]]] = {}
         own = {one.name: one for one in components(self._model, pyo.Var)}
         for name, block in compiled.form.columns.items():
@@ -163,7 +167,8 @@ class _IntoPyomo:
                 places = pyomo_blocks({name: compiled.built.variables[name]}, items)[name].index.tolist()
             else:
                 items, places = self._columns, block.index.tolist()
-            self._entries[name] = [(at, items[place]) for at, place in enumerate(places) if place >= 0]
+            present = ((at, items[place]) for at, place in enumerate(places) if place >= 0)
+            self._entries[name] = [(at, entry) for at, entry in present if entry.fixed or id(entry) in used]
 
     def load(self, run: Run, form: StandardForm, values: Arrays | None, duals: Arrays | None) -> None:
         from pyomo.core.staleflag import StaleFlagManager

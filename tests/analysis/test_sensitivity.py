@@ -291,3 +291,12 @@ def test_numbers_are_labels_where_labels_are_numbers():
     named = oc.topology([("a", "b"), ("b", "a")])
     one = oc.solve("alltoall.master", named, method="highs", demand={(0, 1): 2, (1, 0): 1})
     assert one.what_if({(0, 1): 2}).instance.capacity.tolist() == [2, 1]
+
+
+@pytest.mark.parametrize(
+    "factors", [{"a--b": 0.5, "b--a": 0.5}, {"a->b": 0.5, ("a", "b"): 0.25}, {"a--b": 2, "b->a": 1}]
+)
+def test_a_link_is_changed_under_one_name(factors):
+    triangle = oc.topology([("a", "b"), ("b", "c"), ("c", "a")], directed=False)
+    with pytest.raises(oc.BadInput, match="another name given here stands for the same link"):
+        oc.solve("alltoall.master", triangle).what_if(factors)

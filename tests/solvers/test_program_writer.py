@@ -250,3 +250,16 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path):
     (tmp_path / "a.mps").mkdir()
     with pytest.raises(BadInput, match="cannot be written"):
         export("alltoall.master", "ring:4", tmp_path / "a.mps")
+
+
+@pytest.mark.parametrize("suffix", get_args(Suffix))
+@pytest.mark.parametrize("reader", READERS)
+def test_a_program_without_rows_is_read_by_every_reader(tmp_path, reader, suffix):
+    needs(reader)
+    low, high, none = np.array([1.0, 2.0]), np.array([3.0, np.inf]), np.zeros(0)
+    file = written(StandardForm(sp.csc_array((0, 2)), none, none, low, high, np.ones(2), "min"), suffix)
+    path = tmp_path / f"rowless{suffix}"
+    file.write(path, "a program")
+    found = readings(reader, {path: (Program("min", 0.0, file.columns, [], [], [], []), file)})[path]
+    assert found is not None
+    assert [ends(*one) for one in found.bounds] == [(1, 3), (2, INF)]

@@ -293,3 +293,20 @@ def test_a_model_without_variables_is_answered(left, termination, value):
     model.row = pyo.Constraint(expr=model.left <= 2)
     model.goal = pyo.Objective(expr=model.left)
     assert oc.solve(model).termination == termination
+
+
+def test_a_variable_that_nothing_active_mentions_is_left_alone() -> None:
+    model = pyo.ConcreteModel()
+    model.x = pyo.Var([1, 2], bounds=(0, 4))
+    model.z, model.w = pyo.Var(initialize=7.0), pyo.Var(bounds=(3, 9), initialize=5.0)
+    model.profit = pyo.Objective(expr=model.x[1] + 2 * model.x[2], sense=pyo.maximize)
+    model.total = pyo.Constraint(expr=model.x[1] + model.x[2] <= 5)
+    model.off = pyo.Constraint(expr=model.z >= 3)
+    model.off.deactivate()
+    model.rc = pyo.Suffix(direction=pyo.Suffix.IMPORT)
+    assert oc.solve(model).value == pytest.approx(9.0)
+    assert (model.z.value, model.w.value, model.z.stale, model.w.stale) == (7.0, 5.0, True, True)
+    assert {one.name for one in model.rc} == {"x[1]", "x[2]"}
+    model.total.set_value(model.x[1] + model.x[2] >= 50)
+    oc.solve(model)
+    assert (model.x[1].value, model.z.value) == (None, 7.0)
