@@ -690,7 +690,7 @@ def _check_misspelt(cls: type[Formulation], where: str) -> None:
     known = {name: callable(value) for name, value in vars(Formulation).items() if not name.startswith("_")}
     taken = {*known, *(one.name for one in cls.parameters)}
     for name, stated in vars(cls).items():
-        if name.startswith("_") or name in taken:
+        if name.startswith("_") or name in taken or not (callable(stated) or isinstance(stated, Mapping | tuple)):
             continue
         alike = [one for one, is_method in known.items() if is_method == callable(stated)]
         if close := get_close_matches(name, alike, n=1, cutoff=0.84):

@@ -154,7 +154,7 @@ def test_what_other_code_computed_is_marked(store: Store, code: Change, capsys: 
     assert shown.err.strip() == note
     assert collect(store).other_code == note
     assert main(["report", *folder, "--out", str(store.root / "page")]) == 0
-    assert note in " ".join(capsys.readouterr().out.split())
+    assert note in " ".join(capsys.readouterr().err.split())
     page = (store.root / "page" / "index.html").read_text()
     assert note in page
     assert page.count(">other<") == 2
@@ -377,7 +377,7 @@ def test_a_proof_of_infeasibility_is_an_answer_everywhere(tmp_path: Path, capsys
     assert main(["compare", str(study), "--store", folder, "--time", "solver"]) == 2
     assert "--time solve" in capsys.readouterr().err
     assert main(["report", "--store", folder, "--out", str(tmp_path / "page")]) == 0
-    assert "2 cells proven infeasible" in capsys.readouterr().out
+    assert "2 cells proven infeasible" in capsys.readouterr().err
     assert (tmp_path / "page" / "index.html").read_text().count("✓ infeasible") == 2
 
 
