@@ -25,7 +25,7 @@ from opticoll.analysis.rendering import Listing, Printed, number
 from opticoll.analysis.result.progress_line import progress_here
 from opticoll.arguments import number as positive_number
 from opticoll.arguments import refused, whole_number
-from opticoll.errors import BadInput
+from opticoll.errors import BadInput, NoSolution
 from opticoll.formulations.topology import sequence_bounds
 from opticoll.formulations.topology.sequence import MOST_CONFIGURATIONS, sequence_data
 from opticoll.formulations.variables import TIME
@@ -33,11 +33,13 @@ from opticoll.instances.duration import Duration, relative, shard_seconds
 from opticoll.instances.families.regular_graphs import circuits_spec
 from opticoll.solvers.methods.topology.sequence_flows import all_lines, orbit_lines, route
 from opticoll.solvers.methods.topology.sequence_orbits import OrbitSequence, named_group
+from opticoll.solvers.process.isolation import call_isolated, modules_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from opticoll.instances.topology import F64, I64
+    from opticoll.solvers.process.messages import Report
     from opticoll.solvers.task import Progress
     from opticoll.types import DataSize, Delay, Json, Rate, Seconds
 
@@ -375,13 +377,35 @@ def _answer(curve: Envelope, delay: float, unit_s: float | None, *, interrupted:
 
 
 def _sequence(record: SequenceRecord) -> tuple[tuple[str, ...], tuple[float, ...]]:
-    """Specs of the configurations of a record, as far as there are any, and their lengths."""
+    """Specs of the configurations of a record, as far as there are any, and their lengths.
+
+    Raises
+    ------
+    NoSolution
+        If the worker that solves their linear program ends early, as for want of memory.
+    """
     n, degree, directed = record.n, record.degree, record.directed
     if record.group == "static":
         rows = [topology_records().get((n, degree, way)) for way in {False, directed}]
         return tuple(row.topology for row in rows if row is not None and row.time == record.time)[:1], (record.time,)
     if record.group == "direct":
         return _direct(record)
+    answer = call_isolated(
+        "opticoll.analysis.designs.reconfigure:sequence_in_worker",
+        {"record": record},
+        threads=1,
+        modules=modules_of("highs"),
+    )
+    if not answer.finished:
+        msg = f"design n={n} degree={degree}: {answer.message}"
+        raise NoSolution(msg)
+    found: tuple[tuple[str, ...], tuple[float, ...]] = answer.values
+    return found
+
+
+def sequence_in_worker(record: SequenceRecord, report: Report) -> tuple[tuple[str, ...], tuple[float, ...]]:
+    """The circuits of a record and the lengths of its configurations, in a worker: HiGHS prints when first used."""
+    n, degree, directed = record.n, record.degree, record.directed
     if record.circuits:
         return record.circuits, _lengths_of(record)
     one = OrbitSequence(0, named_group(n, record.group), np.array(record.generators, dtype=np.int64))
