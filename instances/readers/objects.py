@@ -272,7 +272,7 @@ def _graph(graph: Any, builder: TopologyBuilder) -> tuple[list[Edge], bool | Non
         )
         raise BadInput(msg) from error
     for name, attributes in nodes:
-        builder.add_node(name, attributes)
+        builder.add_node(name, {str(key): value for key, value in attributes.items()})
     return edges, directed
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Mapping
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -28,6 +28,14 @@ _WHOLE = r"core|agg|edge|access|patch|hub|bridge|fabric|plane|eor|mor|gateway|gw
 _SENDER = r"[gntx]pus?|host|server|srv|node|nic|hca|chip|rank|worker|accelerator|client|blade|vm"
 _WORD = re.compile(rf"(?<![a-z])(?:(?P<switch>{_SWITCH})|{_SENDER})(?![a-z])", re.IGNORECASE)
 _WHOLE_NAME = re.compile(rf"(?:{_WHOLE})[^a-z]*", re.IGNORECASE)
+#: Node attributes, with names as of :func:`plain`, that mark switches, and those that mark what sends and receives.
+_SWITCH_MARKS = frozenset({"switch", "isswitch"})
+_RANK_MARKS = frozenset(
+    {"host", "ishost", "gpu", "isgpu", "rank", "isrank", "isterminal", "server", "isserver", "compute", "iscompute"}
+)
+#: Node attributes that are compared as names, or say nothing about ranks.
+_NO_MARKS = frozenset({"id", "label", "name", "terminal"})
+_FALSE = frozenset({"", "none", "nan", "false", "no"})
 #: Families of names, such as ``gpu#`` and ``s#``, that are compared by their degrees.
 _MOST_FAMILIES = 64
 
@@ -82,21 +90,73 @@ def chosen(
     return result
 
 
+def plain(attribute: str) -> str:
+    """The name of an attribute without case, ``-``, ``_`` and blanks: ``nodetype`` for ``Node_Type``."""
+    return re.sub("[-_ ]", "", attribute).lower()
+
+
+def marked_switches(nodes: Sequence[Mapping[str, object]]) -> tuple[str, dict[int, str]]:
+    """The first attribute that marks some nodes as switches, but not all, and its texts there; "" if none does.
+
+    ``is_switch`` and ``switch`` mark the nodes where they are true (or not empty), ``is_host``, ``gpu``, ``rank`` and
+    their like those where they are false or absent. Any other text marks the nodes where it names a switch.
+
+    Parameters
+    ----------
+    nodes
+        Attributes of every vertex.
+    """
+    texts: dict[str, dict[int, str]] = {}
+    called: dict[str, str] = {}
+    for v, attributes in enumerate(nodes):
+        for key, value in attributes.items():
+            word = plain(key)
+            reads = isinstance(value, str) or (value is not None and word in _SWITCH_MARKS | _RANK_MARKS)
+            if reads and word not in _NO_MARKS:
+                texts.setdefault(word, {})[v] = str(value).strip()
+                called.setdefault(word, key)
+    for word, given in texts.items():
+        if word in _SWITCH_MARKS:
+            marked = {v: text for v, text in given.items() if text.lower() not in _FALSE | {"0"}}
+        elif word in _RANK_MARKS:
+            boolean = set(given.values()) == {"0", "1"} and len(given) > 2  # else numbers: gpu 0, gpu 1, gpu 2
+            false = _FALSE | {"0"} if boolean else _FALSE
+            rest = ((v, given.get(v, "")) for v in range(len(nodes)))
+            marked = {v: text for v, text in rest if text.lower() in false}
+        else:
+            marked = {v: text for v, text in given.items() if names_switch(text)}
+        if 0 < len(marked) < len(nodes):
+            return called[word], marked
+    return "", {}
+
+
 def names_switch(name: str) -> bool:
     """Whether a name or a kind is one of a switch: ``tor1``, ``rack2-leaf0``, ``ocs``, but not ``leaf0-gpu3``."""
-    return bool(name) and not name.isdecimal() and _stem_names_switch(re.sub("[0-9]+", "0", name))
+    return bool(name) and not name.isdecimal() and _meaning(re.sub("[0-9]+", "0", name)) == "switch"
+
+
+def _names_sender(name: str) -> bool:
+    """Whether a name numbers something that sends and receives: ``gpu3``, ``rack0-host1``."""
+    stem = re.sub("[0-9]+", "0", name)
+    return "0" in stem and _meaning(stem) == "sender"
 
 
 @lru_cache(maxsize=1024)
-def _stem_names_switch(stem: str) -> bool:
+def _meaning(stem: str) -> str:
     words = list(_WORD.finditer(stem))
-    return words[-1]["switch"] is not None if words else _WHOLE_NAME.fullmatch(stem) is not None
+    if words:
+        return "sender" if words[-1]["switch"] is None else "switch"
+    return "switch" if _WHOLE_NAME.fullmatch(stem) else ""
 
 
 def seeming_switches(
-    texts: Sequence[tuple[str, ...]], names: Sequence[str], tail: NDArray[np.int64], head: NDArray[np.int64]
+    texts: Sequence[tuple[str, ...]],
+    names: Sequence[str],
+    marked: tuple[str, Mapping[int, str]],
+    tail: NDArray[np.int64],
+    head: NDArray[np.int64],
 ) -> tuple[list[int], str]:
-    """Vertices that seem to be switches, though not all are, and how they do: by a word, or by a family of names.
+    """Vertices that seem to be switches, though not all are, and how they do: by a word, a mark or a family of names.
 
     Parameters
     ----------
@@ -104,12 +164,23 @@ def seeming_switches(
         Id, label and kind of every vertex.
     names
         What every vertex is called.
+    marked
+        What :func:`marked_switches` returns.
     tail, head
         Ends of the arcs as numbers of vertices.
     """
     by_word = [v for v, words in enumerate(texts) if any(map(names_switch, words))]
+    if 0 < len(by_word) < len(texts):
+        return by_word, "have names like switches"
+    attribute, switches = marked
+    if switches:
+        return sorted(switches), f"are marked like switches by their {attribute[:40]!r}"
     if by_word:
-        return (by_word, "have names like switches") if len(by_word) < len(texts) else ([], "")
+        return [], ""
+    senders = [v for v, name in enumerate(names) if _names_sender(name)]
+    if 1 < len(senders) < len(names):
+        others = sorted(set(range(len(names))) - set(senders))
+        return others, f"have other names than what seems to send and receive, such as {names[senders[0]][:40]}"
     hubs = _hubs(names, tail, head)
     return hubs, "have more links than all others, which are linked to them alone, as hosts to switches"
 
@@ -139,8 +210,7 @@ def _hubs(names: Sequence[str], tail: NDArray[np.int64], head: NDArray[np.int64]
         hubs = [v for _, vertices in families[cut:] for v in vertices]
         is_host = np.zeros(len(names), dtype=bool)
         is_host[hosts] = True
-        lettered = any(family == "letter" for family, _ in families[cut:])
         apart = not (is_host[ends[:, 0]] & is_host[ends[:, 1]]).any()
-        if len(hosts) > 1 and not lettered and apart and degree[hubs].min() > degree[hosts].max() > 0:
+        if len(hosts) > 1 and apart and degree[hubs].min() > degree[hosts].max() > 0:
             return sorted(hubs)
     return []

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.errors import BadFile, BadInput
-from opticoll.instances.readers.ranks import Vertices, chosen, seeming_switches
+from opticoll.instances.readers.ranks import Vertices, chosen, marked_switches, plain, seeming_switches
 from opticoll.instances.readers.reading import refuse
 from opticoll.instances.topology import MAX_ARCS, MAX_VERTICES, Topology, is_size, parse_rate, rate_in
 
@@ -23,8 +23,9 @@ if TYPE_CHECKING:
 #: Headings of the source and target columns, in lower case.
 _SOURCES = ("src", "source", "from", "u", "tail", "origin", "sender")
 _TARGETS = ("dst", "target", "to", "v", "head", "destination", "dest", "receiver")
-#: Node attributes that may give the kind of a node, and its name; of the latter the first that is given counts.
-KINDS = ("type", "kind", "role", "node_type", "nodetype", "device")
+#: Node attributes that may give the kind of a node, with names as of :func:`plain`, and its name; of the latter the
+#: first that is given counts.
+KINDS = ("type", "kind", "role", "nodetype", "device", "devicetype")
 NAMES = ("label", "name")
 
 
@@ -215,6 +216,7 @@ class TopologyBuilder:
         self._seen: dict[Hashable, int] = {}  # ends of arcs, in reading order
         self._tail, self._head, self._places = array("q"), array("q"), array("q")
         self._capacity, self._back = array("d"), array("b")  # whether an arc is the second of an undirected link
+        self._attributes: dict[Hashable, Mapping[str, object]] = {}
 
     def add_vertex(self, name: Hashable) -> None:
         """Add a vertex, unless it has been added before.
@@ -244,11 +246,13 @@ class TopologyBuilder:
         if called:  # networkx writes the numbers of vertices as labels of GML
             spoken = [text for text in called if text.strip()] or called
             self.labels[name] = next((text for text in spoken if not text.strip().isdigit()), spoken[0])
-        kind = next((attributes[key] for key in attributes if key.lower() in KINDS), None)
+        self._attributes[name] = attributes
+        kind = next((attributes[key] for key in attributes if plain(key) in KINDS), None)
         if isinstance(kind, str):
             self.kinds[name] = kind
-        self.stated = self.stated or "terminal" in attributes
-        terminal = str(attributes.get("terminal", True)).strip().lower()
+        marks = [attributes[key] for key in attributes if plain(key) == "terminal"]
+        self.stated = self.stated or bool(marks)
+        terminal = str(marks[0] if marks else True).strip().lower()
         if terminal not in {"true", "false", "1", "0"}:
             refuse(self.what, f"node {short(name)} has terminal {short(terminal)}; write true or false")
         if terminal in {"false", "0"}:
@@ -476,16 +480,20 @@ class TopologyBuilder:
         BadFile
             If no vertex matches, or the ranks are open.
         """
-        texts = [(str(v), str(self.labels.get(v, "")), self.kinds.get(v, "")) for v in order]
+        marked = marked_switches([self._attributes.get(v, {}) for v in order])
+        texts = [
+            (str(v), str(self.labels.get(v, "")), self.kinds.get(v, ""), marked[1].get(k, ""))
+            for k, v in enumerate(order)
+        ]
         found = chosen(texts, self.options.ranks, self.options.switches, self.what)
         if found is not None:
             self.terminals = [order[k] for k in found]
             return
         if self.terminals is not None or self.relays or self.stated:
             return
-        switches, how = seeming_switches(texts, labels, tail, head)
+        switches, how = seeming_switches([words[:3] for words in texts], labels, marked, tail, head)
         if switches:
-            example = " ".join(text for text in texts[switches[0]] if text)[:60]
+            example = " ".join(dict.fromkeys(text for text in texts[switches[0]] if text))[:60]
             msg = (
                 f"{self.what}: {len(switches)} of {len(order)} vertices {how} ({example}), but nothing tells which "
                 f"vertices are ranks; {self.ask_ranks}, or mark nodes terminal true or false"

@@ -697,6 +697,13 @@ def test_switches_among_the_nodes_of_a_graph_are_asked_about():
     assert oc.topology(graph).ranks == ("h0", "tor1")
 
 
+def marked(attribute, values):
+    """A path of numbers with an attribute, absent where the value is None."""
+    graph = nx.path_graph(len(values))
+    nx.set_node_attributes(graph, {v: value for v, value in enumerate(values) if value is not None}, attribute)
+    return graph
+
+
 #: Names of switches; and graphs without any.
 SWITCHED = [
     *(
@@ -727,7 +734,43 @@ ORDINARY = {
     "rows of a mesh": nx.Graph([("a0", "a1"), ("b0", "b1"), ("c0", "c1"), ("a0", "b0"), ("b0", "c0"), ("a1", "b1")]),
     "cores alone": nx.relabel_nodes(nx.cycle_graph(4), lambda i: f"core{i}"),
     "people": nx.karate_club_graph(),
+    "hosts": nx.Graph([("host1", "node2"), ("node2", "gpu3"), ("gpu3", "host1")]),
+    **{
+        f"{key} {values[0]}": marked(key, values)
+        for key, values in {
+            "Country": ("Switzerland", "Spain", "Core d'Ivoire", "Toronto"),
+            "type": ("Fiber", "Green Node", "Fiber", "Fiber"),
+            "gpu": (0, 1, 2, 3),
+            "host": (0, 0, 0, 0),
+            "level": (0, 1, 1, 2),
+            "is_switch": (False,) * 4,
+            "is-host": ("true",) * 4,
+            "layer": ("core",) * 4,
+            "Internal": (1, 1, 0, 1),
+        }.items()
+    },
 }
+#: Attributes by which the last two vertices of four are switches: their name, and what ranks and switches have.
+MARKED = [
+    ("is_switch", False, True),
+    ("isSwitch", "false", "true"),
+    ("Is-Switch", None, True),
+    ("switch", 0, 1),
+    ("switch", None, 1),
+    ("is_host", True, False),
+    ("host", True, None),
+    ("GPU", 1, 0),
+    ("gpu", "H100", None),
+    ("rank", 0, None),
+    ("device_type", "gpu", "switch"),
+    ("Device-Type", "gpu", "ToR"),
+    ("category", "HOST", "SWITCH"),
+    ("class", "gpu", "leaf"),
+    ("layer", None, "core"),
+    ("group", "x", "spine"),
+    ("tier", "host", "tor"),
+    ("level", "server", "agg"),
+]
 
 
 @pytest.mark.parametrize("switch", SWITCHED)
@@ -751,6 +794,33 @@ def test_switches_are_asked_about_at_both_doors(switch, tmp_path):
         with pytest.raises(BadFile, match="1 of 5 vertices have "):
             parse(f"file:{file}")
         assert parse(f"file:{file},switches={switch}").num_ranks == 4
+
+
+@pytest.mark.parametrize(("attribute", "rank", "switch"), MARKED)
+def test_attributes_that_mark_switches_are_asked_about(attribute, rank, switch, tmp_path):
+    graph, path = marked(attribute, (rank, rank, switch, switch)), tmp_path / "net.graphml"
+    with pytest.raises(BadInput, match=r"2 of 4 vertices .*\(2.*ranks=\[...\] or switches="):
+        oc.topology(graph)
+    assert oc.topology(graph, switches=[2, 3]).ranks == ("0", "1")
+    nx.write_graphml(graph, path)
+    with pytest.raises(BadFile, match=r"2 of 4 vertices .*switches=PATTERN"):
+        parse(f"file:{path}")
+    if isinstance(switch, str | bool) and switch:
+        assert parse(f"file:{path},switches={switch}").ranks == ("0", "1")
+    for v in graph:
+        graph.nodes[v]["Terminal"] = v < 3
+    assert oc.topology(graph).num_ranks == 3
+
+
+@pytest.mark.parametrize("others", [("a", "b"), ("4", "5"), ("x", "y2"), ("cpu0", "Bern")])
+def test_numbered_ranks_among_other_names_are_asked_about(others):
+    links = [("gpu0", others[0]), ("gpu1", others[0]), ("gpu0", "gpu1"), ("gpu2", others[1]), others]
+    with pytest.raises(BadInput, match=r"2 of 5 vertices have other names .* such as gpu0 .*switches="):
+        oc.topology([*links, *(link[::-1] for link in links)])
+    tree = nx.Graph([("h0", others[0]), ("h1", others[0]), ("h2", others[1]), ("h3", others[1]), others])
+    if others != ("cpu0", "Bern"):
+        with pytest.raises(BadInput, match="2 of 6 vertices have more links than all others"):
+            oc.topology(tree)
 
 
 @pytest.mark.parametrize("name", ORDINARY)
