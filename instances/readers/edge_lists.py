@@ -4,7 +4,9 @@
 ``undirected`` (an arc each way for every line), and the next a heading such as ``tail,head,capacity``, with any number
 of columns; one called ``Type`` or ``directed`` may state the direction of each line (``Undirected``), as Gephi's tables
 do. A capacity may have a unit (``400Gb/s``) if all have one. Lines of networkx, ``tail head {'capacity': 2}``,
-need the option ``directed``. Lines that start with ``#:`` are declarations:
+need the option ``directed``. A comment ``# Undirected graph`` or ``# Directed graph`` above the links, as SNAP writes
+it, states the direction too; an undirected graph of SNAP may list its links in one or both directions. Lines that start
+with ``#:`` are declarations:
 
     #: undirected                same as the line ``undirected``
     #: vertices 12               number of vertices, some of which may have no arcs
@@ -23,6 +25,7 @@ from __future__ import annotations
 import ast
 import io
 import json
+import re
 from sys import intern
 from typing import TYPE_CHECKING
 
@@ -39,6 +42,8 @@ if TYPE_CHECKING:
     from opticoll.instances.topology import Topology
 
 _MAX_LINE = 10_000
+#: First line of a network of SNAP (snap.stanford.edu/data), whose undirected graphs have no parallel links.
+_SNAP = re.compile(r"#\s*(?:directed|(?P<undirected>undirected))\s+graph\b", re.IGNORECASE)
 
 
 def read_edge_list(text: str, what: str, options: ReadOptions | None = None) -> Topology:
@@ -98,6 +103,10 @@ class _Lines:
         if line.startswith("#:"):
             self._read_declaration(line, where)
             return
+        snap = _SNAP.match(line)
+        if snap and not self.plain and "directed" not in self.declared:
+            self.graph.directed, self.stated = snap["undirected"] is None, True
+            self.graph.multigraph = None if self.graph.directed else False
         line = line.partition("#")[0].strip()
         if not line:
             return
@@ -139,6 +148,8 @@ class _Lines:
         if key in self.declared:
             refuse(where, f"{key!r} is declared twice; declare it once, on one line")
         self.declared.add(key)
+        if key == "directed":
+            self.graph.multigraph = None  # a declaration takes the place of a comment
 
     def _read_plain(self, line: str, number: int, where: str) -> None:
         cells = cells_of(line, where)

@@ -229,9 +229,11 @@ def read_gml(text: str, what: str, options: ReadOptions) -> Topology:
     if len(graphs) != 1:
         refuse(what, f"it contains {len(graphs)} graphs; write GML with one 'graph ['")
     about = _entries(graphs[0], what, 1)
-    if about.get("directed", "0") not in {"0", "1"}:
-        refuse(what, f"directed {str(about['directed'])[:20]!r} must be 0 or 1")
+    for key in ("directed", "multigraph"):
+        if about.get(key, "0") not in {"0", "1"}:
+            refuse(what, f"{key} {str(about[key])[:20]!r} must be 0 or 1")
     result = ListedGraph(what, "line", options, directed=about.get("directed") == "1")
+    result.multigraph = about["multigraph"] == "1" if "multigraph" in about else None
     result.keep_loops = about.get("loops") == "keep"
     result.note_traffic(about, "the graph has")
     for key, value, line in graphs[0]:
@@ -388,6 +390,7 @@ def sndlib_links(text: str, what: str, options: ReadOptions | None = None) -> Li
         With the number of the malformed line.
     """
     result = ListedGraph(what, "line", options, directed=False)
+    result.multigraph = True
     section, depth, done = "", 0, set[str]()
     for line, words in _snd_lines(text):
         where = f"{what}, line {line}"
@@ -447,6 +450,7 @@ def _snd_demand(result: ListedGraph, ends: tuple[str, str], unit: str | None, va
 def sndlib_xml_links(root: XmlElement, what: str, options: ReadOptions | None = None) -> ListedGraph:
     """Read nodes, links and demands of an SNDlib network in XML; errors as :func:`sndlib_links`."""
     result = ListedGraph(what, "line", options, directed=False)
+    result.multigraph = True
     structure = [part for part in root.all("networkStructure") for part in part.children]
     for node in [node for part in structure if part.tag == "nodes" for node in part.all("node")]:
         name = node.attributes.get("id", "")

@@ -173,6 +173,9 @@ class TopologyBuilder:
         Spec of the topology; None for one that is named after its contents.
     keep_loops
         Whether self-loops are accepted.
+    multigraph
+        False if the file says that it has no parallel links, so that a link listed again is the same one; True if it
+        may have some, listed in any direction; None if it does not say.
     terminals
         Names of the terminals, or None for all vertices except ``relays``.
     relays
@@ -207,16 +210,18 @@ class TopologyBuilder:
         self.ask_arcs = "write one arc per line: tail head capacity"
         self._rated: bool | None = None  # whether capacities have units
         self.keep_loops = False
+        self.multigraph: bool | None = None
+        self._once: dict[tuple[int, int], float] = {}  # capacity of every link of a graph without parallel ones
         self.terminals: list[Hashable] | None = None
         self.relays: set[Hashable] = set()
         self.labels: dict[Hashable, str] = {}
         self.unit: str | None = None
+        self._attributes: dict[Hashable, Mapping[str, object]] = {}
         self._drawn_at: dict[Hashable, tuple[float, float]] = {}
         self._vertices: dict[Hashable, None] = {}
         self._seen: dict[Hashable, int] = {}  # ends of arcs, in reading order
         self._tail, self._head, self._places = array("q"), array("q"), array("q")
         self._capacity, self._back = array("d"), array("b")  # whether an arc is the second of an undirected link
-        self._attributes: dict[Hashable, Mapping[str, object]] = {}
 
     def add_vertex(self, name: Hashable) -> None:
         """Add a vertex, unless it has been added before.
@@ -308,14 +313,28 @@ class TopologyBuilder:
     def add_link(self, tail: Hashable, head: Hashable, capacity: float, number: int, *, directed: bool) -> None:
         """Add an arc, or an arc each way unless ``directed`` (one arc for a loop).
 
+        In a graph without parallel links one that was added before is left out.
+
         Raises
         ------
         BadFile
-            If there are more arcs than a topology may have.
+            If there are more arcs than a topology may have, or such a link has another capacity.
         """
         directed = directed if self.options.directed is None else self.options.directed
         u = self._seen.setdefault(tail, len(self._seen))
         v = self._seen.setdefault(head, len(self._seen))
+        if self.multigraph is False:
+            one_way = directed or self.options.directed is not None
+            ends = (u, v) if one_way or u < v else (v, u)
+            before = self._once.get(ends)
+            if before == capacity:
+                return
+            if before is not None:
+                msg = (
+                    f"the link {short(tail)}->{short(head)} of a graph without parallel links is listed with capacity "
+                )
+                refuse(self.where(number), f"{msg}{before:g} and {capacity:g}; list it once, or with one capacity")
+            self._once[ends] = capacity
         for back, (x, y) in enumerate(((u, v),) if directed or u == v else ((u, v), (v, u))):
             self._tail.append(x)
             self._head.append(y)
@@ -442,33 +461,29 @@ class TopologyBuilder:
     def _refuse_both_ways(self) -> None:
         """Refuse undirected links that are listed in both directions, which would double them.
 
-        With ``directed=false`` one such link suffices; in a file of undirected links it may be a parallel one, so all
-        of them must be, between more than two vertices.
+        Where the file says that it has parallel links, these may be some; so all links must be listed twice, between
+        more than two vertices.
 
         Raises
         ------
         BadFile
             If there is such a link.
         """
+        listed = np.flatnonzero(np.array(self._back, dtype=np.int64)) - 1
+        pairs = [(self._tail[k], self._head[k]) for k in listed.tolist()]
+        forth = set(pairs)
+        back = [(v, u) in forth for u, v in pairs]
         stated = self.options.directed is None
-        if self.options.directed or (stated and not any(self._back)):
+        if not any(back) or (stated and self.multigraph and not (all(back) and len(forth) > 2)):
             return
-        listed = np.flatnonzero(np.array(self._back) == 0)
-        tail, head = np.array(self._tail, dtype=np.int64)[listed], np.array(self._head, dtype=np.int64)[listed]
-        if stated and len(self._back) < len(listed) + np.count_nonzero(tail != head):  # some links are directed
-            return
-        forth = set(zip(tail.tolist(), head.tolist(), strict=True))
-        back = [u != v and (v, u) in forth for u, v in zip(tail.tolist(), head.tolist(), strict=True)]
-        every = len(forth) > 2 and all(b or u == v for b, u, v in zip(back, tail, head, strict=True))
-        if any(back) and (every or not stated):
-            twice, names = back.index(True), list(self._seen)
-            link = f"{short(names[tail[twice]])} and {short(names[head[twice]])}"
-            where = self.where(self._places[listed[twice]])
-            if stated:
-                msg = f"{where}: the undirected link between {link} is listed in both directions, as all links are; "
-                raise BadFile(msg + "state that they are directed, or list every link once")
-            msg = f"{where}: the link between {link} is listed in both directions; "
-            raise BadFile(msg + "omit directed=false, or list every link once")
+        twice, names = back.index(True), list(self._seen)
+        link = f"{short(names[pairs[twice][0]])} and {short(names[pairs[twice][1]])}"
+        where = self.where(self._places[listed[twice]])
+        if stated:
+            msg = f"{where}: the undirected link between {link} is listed in both directions; list every link once, "
+            raise BadFile(msg + "parallel ones in the same direction, or state that they are directed (directed=true)")
+        msg = f"{where}: the link between {link} is listed in both directions; "
+        raise BadFile(msg + "omit directed=false, or list every link once")
 
     def _choose_ranks(
         self, order: list[Hashable], labels: list[str], tail: NDArray[np.int64], head: NDArray[np.int64]

@@ -6,8 +6,9 @@ The keys terminals (default: all vertices), labels (the numbers), unit (none) an
 
 Node-link (networkx, rustworkx): ``nodes`` with ``id`` (and ``label`` or ``name``, ``terminal``), ``edges`` or ``links``
 with ``source``, ``target`` and a capacity (:class:`opticoll.instances.readers.listed_graph.ListedGraph`), ``directed``
-(false if absent) and, in ``graph``, optionally ``"loops": "keep"`` and ``unit``. Attributes may stand under ``data``,
-as rustworkx writes them. Other attributes are ignored.
+(false if absent), ``multigraph`` (if false, a link that is listed again is the same one) and, in ``graph``, optionally
+``"loops": "keep"`` and ``unit``. Attributes may stand under ``data``, as rustworkx writes them. Other attributes are
+ignored.
 
 msccl-tools (msccl/serialization.py): ``"msccl_type": "topology"`` (or an algorithm, whose topology is read) with
 ``links[dst][src]``, the chunks that a link moves per round, and ``switches`` ``[sources, destinations, bandwidth,
@@ -62,6 +63,7 @@ class _NodeLink(msgspec.Struct):
     links: list[dict[str, Any]] | None = None
     edges: list[dict[str, Any]] | None = None
     directed: bool = False
+    multigraph: bool | None = None
     graph: Any = None
     attrs: Any = None
 
@@ -171,6 +173,7 @@ def _attributes(item: dict[str, Any], where: str) -> dict[str, Any]:
 def _node_link(data: dict[str, Any], what: str, options: ReadOptions) -> Topology:
     read = as_struct(data, _NodeLink, what)
     graph = ListedGraph(what, "edge", options, directed=read.directed)
+    graph.multigraph = read.multigraph
     for about in (read.graph, read.attrs):
         if isinstance(about, dict):
             if about.get("loops") not in (None, "keep"):

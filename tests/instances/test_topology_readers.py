@@ -128,7 +128,7 @@ graph [
   ]
   node [ id 1 label "Bern" ]
   edge [ source 0 target 1 LinkSpeedRaw 10000000000.0 LinkLabel "10 Gbps" ]
-  edge [ source 1 target 0 LinkSpeedRaw 2500000000.0 ]
+  edge [ source 0 target 1 LinkSpeedRaw 2500000000.0 ]
 ]
 """
 DIMACS = "c a comment\np max 4 5\nn 1 s\nn 4 t\na 1 2 3\na 1 3 2\na 2 3 1\na 2 4 2\na 3 4 3\n"
@@ -827,6 +827,95 @@ def test_numbered_ranks_among_other_names_are_asked_about(others):
 def test_ordinary_graphs_are_not_asked_about(name):
     graph = ORDINARY[name]
     assert oc.topology(graph, capacity=1).num_ranks == len(graph)
+
+
+def node_link(*links, **about):
+    """A node-link file of links such as ``ab2``: its ends and capacity."""
+    listed = [{"source": u, "target": v, "capacity": int(c)} for u, v, c in links]
+    nodes = [{"id": name} for name in sorted({end for link in links for end in link[:2]})]
+    return json.dumps({"directed": False, "multigraph": False, "nodes": nodes, "edges": listed, **about})
+
+
+def gml(*links, about=""):
+    nodes = "".join(f" node [ id {v} ]\n" for v in range(3))
+    edges = "".join(f" edge [ source {u} target {v} capacity {c} ]\n" for u, v, c in links)
+    return f"graph [ {about}\n{nodes}{edges}]\n"
+
+
+GRAPHML = (
+    '<graphml><key id="c" for="edge" attr.name="capacity"/><graph edgedefault="undirected">'
+    + "".join(f'<node id="{name}"/>' for name in "abc")
+    + "".join(f'<edge source="{u}" target="{v}"><data key="c">2</data></edge>' for u, v in ("ab", "ba", "bc"))
+    + "</graph></graphml>"
+)
+TYPED = "Source,Target,Type,capacity\na,b,Undirected,2\nb,a,Undirected,2\n"
+SNAP = "# Undirected graph: ring.txt\n# Nodes: 5 Edges: 5\n# FromNodeId\tToNodeId\n"
+RING = [(str(i), str((i + 1) % 5)) for i in range(5)]
+PENTAGON = both(dict.fromkeys(RING, 1.0))
+#: Undirected links, of which some are listed in both directions: as the file says that there are no parallel ones.
+ONCE = {
+    "one": (node_link("ab2", "ba2", "bc4"), "json", both({("a", "b"): 2, ("b", "c"): 4})),
+    "all": (node_link("ab2", "ba2", "bc4", "cb4"), "json", both({("a", "b"): 2, ("b", "c"): 4})),
+    "repeated": (node_link("ab2", "ab2", "bc4"), "json", both({("a", "b"): 2, ("b", "c"): 4})),
+    "directed": (node_link("ab2", "ba3", "ab2", directed=True), "json", {("a", "b"): 2, ("b", "a"): 3}),
+    "multigraph": (
+        node_link("ab2", "ba2", "bc4", multigraph=True),
+        "json",
+        both({("a", "b"): 4, ("b", "c"): 4}),
+    ),
+    "gml": (gml("012", "102", "124", about="multigraph 0"), "gml", both({("0", "1"): 2, ("1", "2"): 4})),
+    "parallel": (gml("012", "012", "124"), "gml", both({("0", "1"): 4, ("1", "2"): 4})),
+    "snap": (SNAP + "".join(f"{u}\t{v}\n" for u, v in RING), "txt", PENTAGON),
+    "snap twice": (SNAP + "".join(f"{u}\t{v}\n{v}\t{u}\n" for u, v in RING), "txt", PENTAGON),
+    "snap partly": (SNAP + "".join(f"{u}\t{v}\n" for u, v in [*RING, RING[0][::-1]]), "txt", PENTAGON),
+    "snap directed": ("# Directed graph: x\n0\t1\n1\t2\n2\t0\n", "txt", dict.fromkeys(["01", "12", "20"], 1.0)),
+    "comment": ("# Undirected graph\n#: directed\n0 1\n1 0\n", "txt", both({("0", "1"): 1})),
+}
+
+
+@pytest.mark.parametrize("name", ONCE)
+def test_a_link_of_a_graph_without_parallel_links_counts_once(name, tmp_path):
+    text, suffix, arcs = ONCE[name]
+    topology = parse(f"file:{saved(tmp_path, text, suffix)}")
+    assert arcs_of(topology) == {tuple(ends): capacity for ends, capacity in arcs.items()}
+    if name not in ("multigraph", "parallel"):
+        assert topology.arcs == len(arcs)
+
+
+@pytest.mark.parametrize(
+    ("text", "suffix", "where"),
+    [
+        (node_link("ab2", "ba2", "bc4", multigraph=None), "json", "edge 0"),
+        (node_link("ab2", "ba2", "bc4", "cb4", multigraph=True), "json", "edge 0"),
+        (gml("012", "102", "124"), "gml", "line 5"),
+        (gml("012", "102").replace(" node [ id 2 ]\n", ""), "gml", "line 4"),
+        (GRAPHML, "graphml", "edge 1"),
+        (TYPED, "csv", "line 2"),
+        (TYPED + "b,c,Undirected,4\nc,d,Directed,1\n", "csv", "line 2"),
+        ("#: undirected\na b 2\nb a 2\nb c 2\n", "txt", "line 2"),
+        ("# Undirected graph\nundirected\na b 2\nb a 2\nb c 2\n", "txt", "line 3"),
+    ],
+)
+def test_links_listed_in_both_directions_are_refused_where_they_may_be_parallel(text, suffix, where, tmp_path):
+    path = saved(tmp_path, text, suffix)
+    with pytest.raises(BadFile, match=f"{where}: the undirected link between .* is listed in both directions; list"):
+        parse(f"file:{path}")
+    listed = len(re.findall(r"(?m)source|^[a-d],?[ ,]?[a-d]", text))
+    assert parse(f"file:{path},directed=true").arcs == listed
+
+
+@pytest.mark.parametrize(
+    ("text", "suffix"),
+    [
+        (node_link("ab2", "ba3"), "json"),
+        (node_link("ab2", "ab3", directed=True), "json"),
+        (gml("012", "103", about="multigraph 0"), "gml"),
+        (SNAP + "0 1 2\n1 0 3\n", "txt"),
+    ],
+)
+def test_a_link_listed_again_with_another_capacity_is_refused(text, suffix, tmp_path):
+    with pytest.raises(BadFile, match="without parallel links is listed with capacity 2 and 3; list it once"):
+        parse(f"file:{saved(tmp_path, text, suffix)}")
 
 
 def test_links_without_a_capacity_and_unused_demands_are_noted(tmp_path):
