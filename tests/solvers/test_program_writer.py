@@ -202,6 +202,18 @@ def test_crossing_bounds_stay_infeasible(tmp_path, suffix):
     assert (again.col_lower[0], again.col_upper[0]) == (0, INF)
 
 
+@pytest.mark.parametrize("suffix", get_args(Suffix))
+def test_a_program_without_rows_is_written(tmp_path, suffix):
+    low, high = np.array([1.0, 0.0]), np.array([2.0, 5.0])
+    form = StandardForm(sp.csc_array((0, 2)), np.zeros(0), np.zeros(0), low, high, np.array([3.0, -1.0]), "min")
+    written(form, suffix).write(tmp_path / f"a{suffix}", "no rows")
+    again = read_program(tmp_path / f"a{suffix}")
+    assert not again.data.any()
+    assert (again.row_lower <= 0).all()  # LP files have a row of zeros then
+    assert (again.row_upper >= 0).all()
+    assert (again.col_lower.tolist(), again.col_upper.tolist(), again.cost.tolist()) == ([1, 0], [2, 5], [3, -1])
+
+
 def test_fractions_of_integer_bounds_are_rounded_inwards_exactly():
     one, low, high = np.ones(3), np.array([0.5, 1e-12, 0.2]), np.array([2.5, 3, 0.8])
     row = sp.csc_array(np.ones((1, 3)))
