@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from opticoll.solvers.task import Fields
 
 
+#: Width of a column in which longer words can still be read [characters].
+_READABLE = 6
+
+
 @contextlib.contextmanager
 def diverted_stdout() -> Iterator[None]:
     """Redirect stdout to stderr, also for compiled code: stdout is reserved for the result."""
@@ -83,18 +87,29 @@ def console() -> Console:
 
 
 def show_table(rows: Sequence[Mapping[str, object] | Fields], columns: Sequence[str], title: str | None = None) -> None:
-    """Print rows as a table on stdout."""
+    """Print rows as a table on stdout, or one below the other if the screen is too narrow for the columns."""
     from rich.table import Table
     from rich.text import Text
 
     from opticoll.analysis.rendering import cell
     from opticoll.errors import one_line
 
+    texts = [[one_line(cell(row.get(column))) for column in columns] for row in rows]
+    least = [
+        min(_READABLE, max(map(len, (*name.split("_"), *(line[i] for line in texts)))))
+        for i, name in enumerate(columns)
+    ]
+    if texts and sum(least) + 2 * len(least) > console().width:
+        for number, line in enumerate(texts):
+            if number:
+                click.echo()
+            show_fields(dict(zip(columns, line, strict=True)), title if number == 0 else None)
+        return
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in columns:
         table.add_column(column.replace("_", " "), overflow="fold")
-    for row in rows:
-        table.add_row(*(Text(one_line(cell(row.get(column)))) for column in columns))
+    for line in texts:
+        table.add_row(*map(Text, line))
     _print_titled(title, table)
 
 
@@ -107,7 +122,7 @@ def show_fields(lines: Mapping[str, str], title: str | None) -> None:
     table.add_column(style="bold")
     table.add_column(overflow="fold")
     for name, text in lines.items():
-        table.add_row(name, Text(text))
+        table.add_row(Text(name), Text(text))
     _print_titled(title, table)
 
 

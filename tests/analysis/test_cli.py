@@ -327,6 +327,27 @@ def test_results_show_what_tells_runs_of_one_name_apart(capfd: pytest.CaptureFix
     assert "seed" in columns("--seed", "3")
 
 
+def test_columns_that_do_not_fit_are_printed_one_below_the_other(capfd: pytest.CaptureFixture[str]) -> None:
+    for spec in ("ring:4", "ring:5"):
+        assert main(["solve", "alltoall.master", spec]) == 0
+    capfd.readouterr()
+    assert main(["results", 'SELECT *, 1 AS "[red]x" FROM runs ORDER BY n']) == 0
+    first, second = capfd.readouterr().out.split("\n\n")
+    for block, spec in ((first, "ring:4"), (second, "ring:5")):
+        lines = {line.split()[0]: line.partition(line.split()[0])[2] for line in block.splitlines()}
+        assert lines["formulation"].strip() == "alltoall.master"
+        assert lines["instance"].strip() == spec
+        assert lines["requested_time_limit_s"].strip() == "–"
+        assert lines["[red]x"].strip() == "1"
+    assert main(["results", "SELECT formulation, instance, n FROM runs ORDER BY n"]) == 0
+    table = [line.split() for line in capfd.readouterr().out.splitlines()]
+    assert table == [
+        ["formulation", "instance", "n"],
+        ["alltoall.master", "ring:4", "4"],
+        ["alltoall.master", "ring:5", "5"],
+    ]
+
+
 TINY = """
 name = "tiny"
 formulations = ["alltoall.master"]
