@@ -232,6 +232,12 @@ def _is_table(over: object) -> bool:
 def _checked(stated: PaperFigure, over: Any) -> pd.DataFrame:
     """Own points with the columns ``x``, ``y``, ``series`` and ``panel``."""
     missing = [column for column in POINT_COLUMNS[:2] if column not in over]
+    if missing and {"formulation", "instance"} <= set(over):
+        msg = (
+            f"figure {stated.name}: over is a table of runs without x and y; keep them in a store, oc.study(..., "
+            f"store='DIR'), and draw it: oc.figure({stated.name!r}, store='DIR')"
+        )
+        raise BadInput(msg)
     if missing:
         msg = (
             f"figure {stated.name}: over has no column {' and no '.join(missing)}; it needs x and y, and may have "

@@ -178,6 +178,11 @@ def test_own_points_have_a_place_at_names_on_an_axis():
     [
         ("lumorph5", None, "no figure 'lumorph5'; did you mean 'lumorph-5'?"),
         ("lumorph-5", pd.DataFrame({"x": [1]}), "over has no column y"),
+        (
+            "alltoall-8",
+            pd.DataFrame({"formulation": ["alltoall.master"], "instance": ["ring:4"], "T": [2.0]}),
+            "over is a table of runs without x and y; keep them in a store, oc.study(..., store='DIR'), and draw it",
+        ),
         ("lumorph-5", pd.DataFrame({"x": [1], "y": [1], "hue": [1]}), "over has a column 'hue'; it may have x, y"),
         ("lumorph-5", pd.DataFrame({"x": [1], "y": [1]}), "several panels; write one of 'worst step', '256 GPUs'"),
         ("lumorph-5", pd.DataFrame({"x": [1], "y": [1], "panel": "worst"}), "no panel 'worst'; write one of"),
