@@ -75,6 +75,8 @@ def formulation(name: str | type[Formulation]) -> type[Formulation]:
     if not isinstance(name, str):
         of = f"; pass its class {type(name).__name__}" if isinstance(name, Formulation) else ""
         of = "; the formulation comes first, then the instance" if isinstance(name, Instance) else of
+        if type(name).__module__.partition(".")[0] in ("pyomo", "cvxpy"):
+            of = "; r = oc.solve(model) solves a model of your own, and r.instance is an instance of 'matrix.program'"
         msg = f"a formulation must be a name or a subclass of Formulation, not an object of {type(name).__name__}{of}"
         raise BadInput(msg)
     result = _lookup(name)

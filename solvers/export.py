@@ -42,8 +42,8 @@ def refuse_model_file(path: Path) -> None:
 
 def export(
     formulation_name: str | type[Formulation],
-    instance: object,
-    path: str | Path,
+    instance: object = None,
+    path: str | Path | None = None,
     form: str | None = None,
     settings: Settings | None = None,
 ) -> tuple[str, ...]:
@@ -60,11 +60,15 @@ def export(
     Raises
     ------
     BadInput
-        If the file name ends in neither ``.mps`` nor ``.lp``, its folder is missing, or the task is refused.
+        Without instance or path; if the file name ends in neither ``.mps`` nor ``.lp``, its folder is missing, or the
+        task is refused.
     """
+    stated = formulation_named(formulation_name)
+    if instance is None:
+        msg = "export: no instance; write for example oc.export('alltoall.master', 'ring:8', 'model.mps')"
+        raise BadInput(msg)
     path = as_path(path, "export")
     refuse_model_file(path)
-    stated = formulation_named(formulation_name)
     read_parameters(stated.parameters, settings or {}, stated.name)
     given = instance if isinstance(instance, str) else as_instance(instance)
     value, problem, matrix = stated_matrix(Task(formulation_name, given, "highs", form, settings or {}))

@@ -243,10 +243,42 @@ def _solver(
     return chosen
 
 
+#: Arguments of :func:`opticoll.topology`, as a spec states them; None for those that it does not.
+OF_TOPOLOGY = {
+    "ranks": "file:PATH,ranks=PATTERN",
+    "switches": "file:PATH,switches=PATTERN",
+    "capacity": "file:PATH,capacity=NAME",
+    "directed": "file:PATH,directed=false",
+    "unit": "INSTANCE+unit=100Gb/s",
+    "loops": None,
+}
+
+
+def refuse_arguments_of_topology(
+    settings: Mapping[str, Any], formulation: type[Formulation], method: Method | None
+) -> None:
+    """Refuse settings that describe the instance, unless they are parameters of the formulation or the method.
+
+    Raises
+    ------
+    BadOption
+        If there are such settings.
+    """
+    known = {p.name for p in (*formulation.parameters, *(method.parameters if method else ()))}
+    wrong = [name for name in OF_TOPOLOGY if name in settings and name not in known]
+    if wrong:
+        python = ", ".join(f"{name}=..." for name in wrong)
+        specs = " and ".join(filter(None, (OF_TOPOLOGY[name] for name in wrong)))
+        msg = f"{formulation.name}: no setting {wrong[0]!r}, which describes the instance; write "
+        msg += f"oc.topology(INSTANCE, {python})" + (f", or in a spec {specs}" if specs else "")
+        raise BadOption(msg)
+
+
 def _refuse_unknown_settings(
     left: Mapping[str, Any], formulation: type[Formulation], method: Method | None, solver: Adapter | None
 ) -> None:
     """Refuse remaining settings that look like misspelt parameters, or that no solver takes as options."""
+    refuse_arguments_of_topology(left, formulation, method)
     known = [p.name for p in (*formulation.parameters, *(method.parameters if method else ()))]
     for name in left:
         if name == "solver":

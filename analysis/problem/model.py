@@ -526,12 +526,13 @@ def _planned(
     BadInput
         For anything that a solve refuses, and for a formulation that takes its data from another one's solution.
     """
-    from opticoll.solvers.plan import make_plan
+    from opticoll.solvers.plan import make_plan, refuse_arguments_of_topology
 
     stated = formulation_named(formulation)
     if stated.needs is not None:
         msg = f"model: {stated.name} takes its data from a solution of {stated.needs}; use solve"
         raise BadInput(msg)
+    refuse_arguments_of_topology(settings, stated, None)
     own = {parameter.name for parameter in stated.parameters}
     later = [name for name in settings if name not in own and name in inspect.signature(Model.solve).parameters]
     if later:
@@ -543,7 +544,7 @@ def _planned(
 
 def model(
     formulation: str | type[Formulation],
-    instance: InstanceLike,
+    instance: InstanceLike | None = None,
     *,
     form: str | None = None,
     demand: object = None,
@@ -561,10 +562,14 @@ def model(
     Raises
     ------
     BadInput
-        For anything that :func:`solve` refuses, and for a formulation that takes its data from another one's solution.
+        Without instance, for anything that :func:`solve` refuses, and for a formulation that takes its data from
+        another one's solution.
     """
     chosen: Any = settings if demand is None else {**settings, "demand": demand}
     forms = forms_of(formulation_named(formulation))
+    if instance is None:
+        msg = "model: no instance; write for example oc.model('alltoall.master', 'torus:4x4')"
+        raise BadInput(msg)
     layer = form or ("pyomo" if "pyomo" in forms else forms[0])
     if layer == "matrix":
         msg = "model: form 'matrix' cannot be changed by hand; give 'pyomo' or 'cvxpy', whose .matrix is the matrix"

@@ -38,6 +38,8 @@ from opticoll.solvers import solve as runner
 from opticoll.solvers.compile.compilation import index_labels
 from opticoll.solvers.compile.program_json import program_document
 from opticoll.solvers.compile.user_models import as_found, layer_of, stated_task
+from opticoll.solvers.methods.registry import method_named
+from opticoll.solvers.plan import refuse_arguments_of_topology
 from opticoll.solvers.run import Plan, Run
 from opticoll.solvers.task import Proof, Record, Task, Termination, plain
 from opticoll.solvers.warm_start import WarmStart
@@ -195,8 +197,6 @@ def _without_instance(formulation: object) -> BadInput:
 
 def _has_own_start(formulation: type[Formulation], method: str) -> bool:
     """Whether ``start`` is a parameter of the formulation or the method, such as the circuits set before the first."""
-    from opticoll.solvers.methods.registry import method_named
-
     chosen = method_named(method)
     return any(one.name == "start" for one in (*formulation.parameters, *(() if chosen is None else chosen.parameters)))
 
@@ -230,6 +230,8 @@ def run_task(
     if shard is not None or start is not None:
         task = msgspec.structs.replace(task, instance=as_instance(task.instance))  # read once
     if shard is not None:  # refuse it before anything is solved
+        method = method_named(task.method) if isinstance(task.method, str) else None
+        refuse_arguments_of_topology(task.settings, model, method)
         Scale.of(model, as_instance(task.instance), shard, task.settings.get("bandwidth"))
     if start is not None:
         given = _known(start, task)

@@ -57,10 +57,12 @@ class Scale:
             raise BadInput(msg)
         if rate is None:
             spec = label(instance.spec, 60)
+            own = instance.spec.startswith("custom:")
+            remedy = "oc.topology(..., unit='100Gb/s')" if own else f"{spec}+unit=100Gb/s"
             if any(parameter.name == "bandwidth" for parameter in model.parameters):
                 msg = f"shard: {model.name} needs the bandwidth of a circuit; add"
                 raise BadInput(msg, remedy={"bandwidth": "100Gb/s"})
-            msg = f"shard: the capacities of {spec} have no unit; give one, as in torus:4x4+unit=100Gb/s"
+            msg = f"shard: the capacities of {spec} have no unit; give one: {remedy}"
             raise BadInput(msg)
         return cls(size, rate)
 

@@ -96,6 +96,51 @@ def test_lab_passes_options_on_to_jupyterlab(monkeypatch):
     assert started[0][-2:] == ["--no-browser", "--port=9"]
 
 
+@pytest.mark.parametrize(
+    ("given", "named"),
+    [
+        ({"ranks": [0, 1]}, "ranks=..."),
+        ({"ranks": "gpu*"}, "ranks=..."),
+        ({"capacity": "100Gb/s", "shard": "64MB"}, "capacity=..."),
+        ({"capacity": 2, "unit": "Gb/s", "shard": "64MB"}, "capacity=..., unit=..."),
+        ({"loops": "drop"}, "loops=..."),
+    ],
+)
+def test_a_property_of_the_topology_among_the_settings_names_the_function_that_takes_it(given, named):
+    with pytest.raises(BadInput, match=re.escape(f"oc.topology(INSTANCE, {named})")):
+        oc.solve("alltoall.master", nx.cycle_graph(4), **given)
+    settings = {name: value for name, value in given.items() if name != "shard"}
+    for call in (oc.model, oc.study):
+        with pytest.raises(BadInput, match=re.escape(f"oc.topology(INSTANCE, {named})")):
+            call("alltoall.master", nx.cycle_graph(4), **settings)
+
+
+def test_a_graph_without_a_unit_names_the_function_that_takes_it():
+    with pytest.raises(BadInput, match=re.escape("give one: oc.topology(..., unit='100Gb/s')")):
+        oc.solve("alltoall.master", nx.cycle_graph(4), shard="64MB")
+
+
+def test_a_model_of_another_layer_is_answered_by_the_function_that_takes_it(tmp_path):
+    x = cp.Variable(2, nonneg=True, name="x")
+    model = cp.Problem(cp.Minimize(x[0] + x[1]), [x[0] + 2 * x[1] >= 3])
+    for call in (
+        lambda: oc.model(model),
+        lambda: oc.model(model, "ring:4"),
+        lambda: oc.export(model, "m.lp"),
+        lambda: oc.bounds("ring:4", model),
+        lambda: oc.check(model, "ring:4", "x.json"),
+    ):
+        with pytest.raises(BadInput, match=r"r\.instance is an instance of 'matrix.program'"):
+            call()
+    file = tmp_path / "m.mps"
+    oc.export("matrix.program", oc.solve(model).instance, file)
+    assert oc.solve("matrix.program", f"mps:{file}").value == pytest.approx(1.5)
+    with pytest.raises(BadInput, match="model: no instance"):
+        oc.model("alltoall.master")
+    with pytest.raises(BadInput, match="export: needs the name of a file"):
+        oc.export("alltoall.master", "x.lp")
+
+
 STAR = nx.relabel_nodes(nx.star_graph(3), {0: "hub", 1: "r1", 2: "r2", 3: "r3"})
 
 
