@@ -23,6 +23,7 @@ everything is sent, in that unit over a link of capacity 1.
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -165,6 +166,11 @@ def read_demand(text: object, topology: Topology, where: str) -> F64:
         return _SEEDED[kind](ranks, np.random.default_rng(int(rest)))
     plain = bool(colon) and kind in {UNIFORM, "longest-matching"}
     reason = f"is invalid: {kind!r} takes no argument" if plain else "is unknown"
+    if not colon and Path(word).is_file():
+        msg = f"{where}: demand={_short(word)} is a file; write demand=file:{word}"
+        raise BadInput(msg)
+    if not colon and re.search(r"[./\\]", word):
+        reason = "is unknown, and there is no such file"
     msg = f"{where}: demand={_short(word)} {reason}; write {FORMS}"
     raise BadInput(msg)
 

@@ -267,7 +267,8 @@ def _arguments(parameters: Mapping[str, inspect.Parameter], text: str, where: st
         if has_value:
             name = key.strip()
             if name not in parameters:
-                msg = f"{where}: unknown argument {name!r}; {nearest(name, names)}"
+                hint = f"write +{name}={value} behind the arguments" if name in MODIFIERS else nearest(name, names)
+                msg = f"{where}: unknown argument {name!r}; {hint}"
                 raise BadSpec(msg)
         elif item in parameters and _kind(parameters[item]) == "bool":
             name, value = item, "true"

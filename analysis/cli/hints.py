@@ -38,7 +38,7 @@ _COMMANDS = {
     **dict.fromkeys(("batch", "experiment", "experiments"), "study"),
     **dict.fromkeys(("bound", "lower-bound"), "bounds"),
     **dict.fromkeys(("claim", "papers", "ledger"), "claims"),
-    **dict.fromkeys(("version", "help"), "--{}"),
+    "version": "--version",
 }
 
 
@@ -58,9 +58,19 @@ def explained(error: click.UsageError) -> str:
         extra = message.partition("(")[2].rstrip(")")
         if "=" in extra and "--set" in _options(command):
             return f"{message}; write --set {extra}"
+        if _expanded(extra, str(error.ctx.params.get("instance") if error.ctx else None)):
+            several = "several instances are for `opticoll sweep`, a study or `opticoll bounds`"
+            return f"{message}; quote braces, as in 'ring:{{4,8}}'; {several}"
         takes = " ".join(one.make_metavar(error.ctx) for one in command.params if isinstance(one, click.Argument))  # type: ignore[arg-type]
         return f"{message}; this command takes {takes or 'none'}"
     return message
+
+
+def _expanded(extra: str, instance: str) -> bool:
+    """Whether further words are specs of the family of the first, as a shell makes them of ``ring:{3..8}``."""
+    from opticoll.instances.spec import family_name, is_spec
+
+    return is_spec(instance) and all(family_name(word) == family_name(instance) for word in extra.split())
 
 
 def _options(command: click.Command) -> list[str]:
@@ -77,6 +87,9 @@ def _for_option(word: str, command: click.Command) -> str | None:
     meant = _OPTIONS.get(word)
     if meant in own:
         return f"write {meant}"
+    of_instance = _of_instance(word.lstrip("-"), command)
+    if of_instance is not None and word not in own:
+        return of_instance
     plain = f"{word.lstrip('-')}="
     if any(plain in (one.metavar or "") for one in command.params if isinstance(one, click.Argument)):
         return f"write {plain}VALUE"
@@ -94,10 +107,27 @@ def _for_option(word: str, command: click.Command) -> str | None:
     return None
 
 
+def _of_instance(name: str, command: click.Command) -> str | None:
+    """How the instance of a command states a property: an option of its file, or a modifier; None for others."""
+    from opticoll.formulations import formulations
+    from opticoll.instances.spec import MODIFIERS, load_families
+    from opticoll.solvers.plan import OF_TOPOLOGY
+
+    if not any(one.name == "instance" for one in command.params):
+        return None
+    load_families()
+    spec = OF_TOPOLOGY.get("unit" if name == "bandwidth" else name) or f"INSTANCE+{name}=VALUE" * (name in MODIFIERS)
+    parameters = {one.name for model in formulations().values() for one in model.parameters}
+    other = f", or --set {name}=VALUE if the formulation has this parameter" if name in parameters else ""
+    return f"the instance states it: {spec}{other}" if spec else None
+
+
 def _for_command(word: str, group: click.Group) -> str:
+    if word == "help":
+        return "write --help, alone or behind a command, as in `opticoll solve --help`"
     having = _having(f"--{word}", group)
-    if word in _COMMANDS and _COMMANDS[word].format(word).lstrip("-") in {*group.commands, word}:
-        return f"write `opticoll {_COMMANDS[word].format(word)}`"
+    if word in _COMMANDS and _COMMANDS[word].lstrip("-") in {*group.commands, word}:
+        return f"write `opticoll {_COMMANDS[word]}`"
     if having:
         return f"--{word} is an option of {having}"
     return nearest(word, list(group.commands))

@@ -22,7 +22,7 @@ def nearest(word: str, known: Mapping[str, object] | list[str], *, least: float 
 
     In turn: names that differ in case and punctuation alone, also in their last part (``theorem-1`` of every paper);
     the names of a group (``all-to-all``: every ``alltoall.…``); one spelt nearly alike; names with all words of it; one
-    that is alike by ``least`` (:mod:`difflib`).
+    that is alike by ``least`` (:mod:`difflib`); the only one that begins with it.
     """
     names, plain = sorted(known), _plain(word)
     near = [name for name in names if plain in (_plain(name), _plain(name.rpartition(".")[2]))]
@@ -30,6 +30,8 @@ def nearest(word: str, known: Mapping[str, object] | list[str], *, least: float 
     near = near or difflib.get_close_matches(str(word), list(known), n=1, cutoff=0.8)
     near = near or [name for name in names if plain and _words(word) <= _words(name)]
     near = near or difflib.get_close_matches(str(word), list(known), n=1, cutoff=least)
+    begun = [] if near else [name for name in names if plain and _plain(name).startswith(plain)]
+    near = near or begun * (len(begun) == 1)
     if len(near) == 1:
         return f"did you mean {near[0]!r}?"
     if near:

@@ -42,6 +42,17 @@ MISTAKES = {
     "design --n 16": "write n=VALUE",
     "solve alltoall.master ring:4 --method ipopt": "known: auto",
     "solve alltoall.master ring:4 --method ortools": "its solvers: cp-sat, glop, pdlp",
+    "solve alltoall.master file:net.graphml --ranks h*": "file:PATH,ranks=PATTERN",
+    "solve alltoall.master ring:4 --set ranks=h*": "in a spec file:PATH,ranks=PATTERN",
+    "solve alltoall.master ring:4 --bandwidth 9Gb/s": "INSTANCE+unit=100Gb/s, or --set bandwidth=VALUE",
+    "solve topology.design servers:n=6,degree=2 --directed": "--set directed=VALUE if the formulation has this",
+    "bounds ring:4 --fail 2": "INSTANCE+fail=VALUE",
+    "solve alltoall.master ring:8,unit=9Gb/s": "write +unit=9Gb/s behind the arguments",
+    "solve alltoall.master ring:4 --shard 64MB": "give one: ring:4+unit=100Gb/s",
+    "solve alltoall.master ring:4 --demand no.csv": "demand='no.csv' is unknown, and there is no such file",
+    "solve topology.design servers:n=8,d=3": "did you mean 'degree'?",
+    "solve alltoall.master ring:3 ring:4 ring:5": "quote braces, as in 'ring:{4,8}'",
+    "help solve": "`opticoll solve --help`",
     "results --store missing": "no such folder",
     "compare demo --store missing": "no such folder",
 }
@@ -84,7 +95,7 @@ def test_hints_name_commands_and_options_that_exist():
 
     options = {word for command in cli.commands.values() for one in command.params for word in one.opts}
     assert set(hints._OPTIONS.values()) | set(hints._WRITTEN) <= options
-    assert set(hints._COMMANDS.values()) - {"--{}"} <= cli.commands.keys()
+    assert set(hints._COMMANDS.values()) - {"--version"} <= cli.commands.keys()
     assert not hints._COMMANDS.keys() & cli.commands.keys()
 
 
@@ -113,6 +124,13 @@ def test_a_property_of_the_topology_among_the_settings_names_the_function_that_t
     for call in (oc.model, oc.study):
         with pytest.raises(BadInput, match=re.escape(f"oc.topology(INSTANCE, {named})")):
             call("alltoall.master", nx.cycle_graph(4), **settings)
+
+
+def test_a_demand_that_is_the_name_of_a_file_is_answered_by_how_files_are_named(tmp_path):
+    file = tmp_path / "demand.csv"
+    file.write_text("0 1\n1 0\n")
+    with pytest.raises(BadInput, match=re.escape(f"is a file; write demand=file:{file}")):
+        oc.solve("alltoall.master", "ring:4", demand=str(file))
 
 
 def test_a_graph_without_a_unit_names_the_function_that_takes_it():
