@@ -583,11 +583,12 @@ def forms_of(formulation: Formulation | type[Formulation]) -> tuple[Form, ...]:
     A class from outside the package that states a form anew has no others: those of its base lack what it adds.
     """
     kind = formulation if isinstance(formulation, type) else type(formulation)
-    by_class = [[form for form in vars(one) if form in FORMS and states(kind, form)] for one in kind.__mro__]
-    stating = [(one, forms) for one, forms in zip(kind.__mro__, by_class, strict=True) if forms]
-    if stating and is_own(stating[0][0]):
-        stating = stating[:1]
-    return tuple(dict.fromkeys(cast("Iterable[Form]", (form for _, forms in stating for form in forms))))
+    stated: list[str] = []
+    for one in kind.__mro__:
+        stated += [form for form in vars(one) if form in FORMS and states(kind, form)]
+        if stated and is_own(one):
+            break
+    return tuple(dict.fromkeys(cast("Iterable[Form]", stated)))
 
 
 def build_model(formulation: Formulation, form: str | None = None) -> CvxpyModel | PyomoModel | StandardForm | Any:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache, cached_property
 from numbers import Real
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -37,7 +37,7 @@ from opticoll.solvers.methods.topoopt.ring_permutations import selected
 from opticoll.solvers.process.isolation import call_isolated, modules_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     import pandas as pd
     from matplotlib.figure import Figure
@@ -255,20 +255,27 @@ def cyclic_records(n: int, degree: int, directed: bool) -> tuple[SequenceRecord,
     NoSolution
         If the worker that solves their linear programs ends early, as for want of memory.
     """
-    answer = call_isolated(
-        "opticoll.analysis.designs.envelope:cyclic_records_in_worker",
-        {"n": n, "degree": degree, "directed": directed},
-        threads=1,
-        modules=modules_of("highs"),
-    )
+    sent = {"n": n, "degree": degree, "directed": directed}
+    return tuple(solved_in_worker("opticoll.analysis.designs.envelope:cyclic_records_in_worker", sent, n, degree))
+
+
+def solved_in_worker(function: str, arguments: Mapping[str, Any], n: int, degree: int) -> Any:
+    """What a function returns that solves with HiGHS, in a worker: HiGHS prints when it is first used in a process.
+
+    Raises
+    ------
+    NoSolution
+        If the worker ends early, as for want of memory.
+    """
+    answer = call_isolated(function, arguments, threads=1, modules=modules_of("highs"))
     if not answer.finished:
         msg = f"design n={n} degree={degree}: {answer.message}"
         raise NoSolution(msg)
-    return tuple(answer.values)
+    return answer.values
 
 
 def cyclic_records_in_worker(n: int, degree: int, directed: bool, report: Report) -> list[SequenceRecord]:
-    """Find the records of :func:`cyclic_records` in a worker: HiGHS prints when it is first used in a process."""
+    """Find the records of :func:`cyclic_records`."""
     group = named_group(n, f"{n},1,1")
     result = []
     for rows in _cyclic_circuits(n, degree, directed=directed):

@@ -18,14 +18,14 @@ import numpy as np
 
 from opticoll.analysis.designs.design import MOST_NODES
 from opticoll.analysis.designs.design import records as topology_records
-from opticoll.analysis.designs.envelope import Envelope, direct_configurations, envelope
+from opticoll.analysis.designs.envelope import Envelope, direct_configurations, envelope, solved_in_worker
 from opticoll.analysis.designs.sequence_records import SequenceRecord, best_sequence
 from opticoll.analysis.plots.style import counted, label
 from opticoll.analysis.rendering import Listing, Printed, number
 from opticoll.analysis.result.progress_line import progress_here
 from opticoll.arguments import number as positive_number
 from opticoll.arguments import refused, whole_number
-from opticoll.errors import BadInput, NoSolution
+from opticoll.errors import BadInput
 from opticoll.formulations.topology import sequence_bounds
 from opticoll.formulations.topology.sequence import MOST_CONFIGURATIONS, sequence_data
 from opticoll.formulations.variables import TIME
@@ -33,7 +33,6 @@ from opticoll.instances.duration import Duration, relative, shard_seconds
 from opticoll.instances.families.regular_graphs import circuits_spec
 from opticoll.solvers.methods.topology.sequence_flows import all_lines, orbit_lines, route
 from opticoll.solvers.methods.topology.sequence_orbits import OrbitSequence, named_group
-from opticoll.solvers.process.isolation import call_isolated, modules_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -390,21 +389,14 @@ def _sequence(record: SequenceRecord) -> tuple[tuple[str, ...], tuple[float, ...
         return tuple(row.topology for row in rows if row is not None and row.time == record.time)[:1], (record.time,)
     if record.group == "direct":
         return _direct(record)
-    answer = call_isolated(
-        "opticoll.analysis.designs.reconfigure:sequence_in_worker",
-        {"record": record},
-        threads=1,
-        modules=modules_of("highs"),
+    found: tuple[tuple[str, ...], tuple[float, ...]] = solved_in_worker(
+        "opticoll.analysis.designs.reconfigure:sequence_in_worker", {"record": record}, n, degree
     )
-    if not answer.finished:
-        msg = f"design n={n} degree={degree}: {answer.message}"
-        raise NoSolution(msg)
-    found: tuple[tuple[str, ...], tuple[float, ...]] = answer.values
     return found
 
 
 def sequence_in_worker(record: SequenceRecord, report: Report) -> tuple[tuple[str, ...], tuple[float, ...]]:
-    """The circuits of a record and the lengths of its configurations, in a worker: HiGHS prints when first used."""
+    """The circuits of a record and the lengths of its configurations, for :func:`solved_in_worker`."""
     n, degree, directed = record.n, record.degree, record.directed
     if record.circuits:
         return record.circuits, _lengths_of(record)

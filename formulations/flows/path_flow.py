@@ -171,7 +171,7 @@ def pairs_and_paths(problem: PathProblem, pair: str = "commodity") -> dict[str, 
     return {pair: pairs, "path": listed_axis("path", paths.paths, lambda: path_labels(paths, pairs.members))}
 
 
-def path_labels(paths: PathSet, pairs: Sequence[Any]) -> list[Hashable]:
+def path_labels(paths: PathSet, pairs: Sequence[Any]) -> list[tuple[Hashable, ...]]:
     """Pyomo indices of paths: (s,t,i), i = 1, 2, ..., of every pair k = (s,t)."""
     return [(*k, i + 1) for j, k in enumerate(pairs) for i in range(len(paths.of_pair(j)))]
 
@@ -226,8 +226,8 @@ def named_paths(
         The paths over every arc on some path.
     """
     K = pair_names(paths.topology, paths.sources, paths.targets)
-    of = {k: [(*k, i + 1) for i in range(len(paths.of_pair(j)))] for j, k in enumerate(K)}
-    names = [p for k in K for p in of[k]]
+    names = path_labels(paths, K)
+    of = {k: [names[p] for p in paths.of_pair(j)] for j, k in enumerate(K)}
     over = {
         a: [names[p] for p in used] for a, used in zip(arc_names(paths.topology), paths.over(), strict=True) if used
     }
