@@ -349,14 +349,13 @@ def certified(formulation: Formulation, duals: Mapping[str, NDArray[np.float64]]
     BadInput
         If the certificate cannot read them.
     """
-    where = _hook(formulation, "certify")
     try:
         bound = formulation.certify(duals)
     except (TypeError, ValueError, IndexError, KeyError) as error:
-        msg = f"{where} rejected the duals: {type(error).__name__}: {error}"
+        msg = f"{_hook(formulation, 'certify')} rejected the duals: {type(error).__name__}: {error}"
         raise BadInput(msg) from error
     if not isinstance(bound, Bound | None):
-        msg = f"{where} returned {str(bound)[:60]!r}; return a Bound or None"
+        msg = f"{_hook(formulation, 'certify')} returned {str(bound)[:60]!r}; return a Bound or None"
         raise BadInput(msg)
     return bound
 

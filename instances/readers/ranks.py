@@ -90,6 +90,7 @@ def chosen(
     return result
 
 
+@lru_cache(maxsize=1024)
 def plain(attribute: str) -> str:
     """The name of an attribute without case, ``-``, ``_`` and blanks: ``nodetype`` for ``Node_Type``."""
     return re.sub("[-_ ]", "", attribute).lower()

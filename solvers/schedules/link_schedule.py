@@ -183,11 +183,11 @@ def schedule_routes(
     best = _scheduled(topology, chunked, alpha, beta, budgets)
     finest = min(MOST_FINE // chunked.chunks, LARGE // max(_transfers(chunked), 1)) if chunks is None else 1
     times = 2
-    while times <= finest and best.time(alpha, beta) > (1 + LOSSY) * beta * chunked.fluid_time:
+    while times <= finest and best[0] > (1 + LOSSY) * beta * chunked.fluid_time:
         finer = replace(chunked, carried=chunked.carried * times, chunks=chunked.chunks * times)
-        best = min(best, _scheduled(topology, finer, alpha, beta, budgets), key=lambda one: one.time(alpha, beta))
+        best = min(best, _scheduled(topology, finer, alpha, beta, budgets), key=lambda one: one[0])
         times *= 2
-    return best
+    return best[1]
 
 
 def _transfers(chunked: Chunked) -> int:
@@ -197,8 +197,8 @@ def _transfers(chunked: Chunked) -> int:
 
 def _scheduled(
     topology: Topology, chunked: Chunked, alpha: float, beta: float, budgets: Sequence[int | None] | None
-) -> LinkSchedule:
-    """The shortest list schedule of these chunks, of equally short ones that with the fewest steps."""
+) -> tuple[float, LinkSchedule]:
+    """The shortest list schedule of these chunks and its time, of equally short ones that with the fewest steps."""
     best: tuple[float, int, LinkSchedule] | None = None
     large = _transfers(chunked) > LARGE
     few = LARGE_BUDGETS if alpha == 0.0 else (*LARGE_BUDGETS, None)
@@ -209,7 +209,7 @@ def _scheduled(
         if best is None or (key[0] < best[0] * (1 - 1e-9)) or (key[0] <= best[0] * (1 + 1e-9) and key[1] < best[1]):
             best = (*key, schedule)
     assert best is not None
-    return best[2]
+    return best[0], best[2]
 
 
 def _tokens(chunked: Chunked) -> tuple[I64, I64]:
