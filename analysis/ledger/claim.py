@@ -307,7 +307,7 @@ class Claim:
     weight
         What hangs on it: a headline of the paper, a supporting result, textbook knowledge, or a misprint.
     natural
-        The natural reading, fixed before measuring; None if content that is ``lost`` or ``unpublished`` decides.
+        The natural reading; None if content that is ``lost`` or ``unpublished`` decides.
     printed
         The numbers that the paper prints: a number, a list, or a mapping; by default ``expected`` if it has this form.
     procedure

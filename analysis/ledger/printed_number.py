@@ -1,6 +1,6 @@
 """Numbers as papers print them, and what agrees with them.
 
-Tolerances are fixed before anything is measured. A printed number stands for every number that rounds to it: 1.11 for
+A printed number stands for every number that rounds to it: 1.11 for
 1.105 to 1.115. If the paper says "about", "nearly" or "roughly", the number stands for everything within :data:`ABOUT`
 of it, and at least for everything that rounds to its last nonzero digit: about 10 for 5 to 15. Orders of magnitude are
 rounded in the same way: two orders of magnitude start at 10^1.5.

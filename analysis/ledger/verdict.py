@@ -1,7 +1,7 @@
 """Verdicts on claims: readings of what a paper leaves open, the natural one, and what follows from them.
 
-The natural reading is fixed before anything is measured and is part of the claim. The verdict is the one under it;
-the other readings only say how sensitive it is. "Not reproduced" speaks of our model and its stated inputs.
+The natural reading is part of the claim, with a reason in the paper's words. The verdict is the one under it; the other
+readings only say how sensitive it is. "Not reproduced" speaks of our model and its stated inputs.
 """
 
 from __future__ import annotations
