@@ -24,7 +24,7 @@ from opticoll import plugins
 from opticoll.arguments import read_text
 from opticoll.errors import BadInput, BadSpec
 from opticoll.nearest_names import nearest
-from opticoll.plugin_faults import blamed, place_of
+from opticoll.plugin_faults import blaming, place_of
 
 if TYPE_CHECKING:
     from fractions import Fraction
@@ -157,8 +157,7 @@ def family(
         for role, function in (("automorphisms", automorphisms), ("closed_form", closed_form)):
             if function is not None:
                 _check_takes(f"family {name!r}: {role}", function, inspect.signature(build).parameters)
-        time = None if closed_form is None else blamed(closed_form)
-        FAMILIES[name] = Family(name, blamed(build), example, _first_line(build), source, rest, automorphisms, time)
+        FAMILIES[name] = Family(name, build, example, _first_line(build), source, rest, automorphisms, closed_form)
         return build
 
     return register
@@ -179,7 +178,7 @@ def modifier(name: str, *, example: str) -> Callable[[Apply], Apply]:
 
     def register(apply: Apply) -> Apply:
         _check_definition(f"modifier {name!r}", name, apply, MODIFIERS, skip=1)
-        MODIFIERS[name] = Modifier(name, blamed(apply), example, _first_line(apply))
+        MODIFIERS[name] = Modifier(name, apply, example, _first_line(apply))
         return apply
 
     return register
@@ -225,7 +224,7 @@ def _check_takes(where: str, function: Callable[..., Any], names: Iterable[str])
 
 
 def _file(function: Callable[..., Any]) -> str:
-    return inspect.unwrap(function).__code__.co_filename
+    return function.__code__.co_filename
 
 
 def registered_by(module: str) -> list[tuple[dict[str, Family] | dict[str, Modifier], str]]:
@@ -506,7 +505,8 @@ def _family_of(spec: str, name: str, rest: str) -> Family:
 
 def _built(function: Callable[..., Any], wanted: type, *arguments: Any, **settings: Any) -> Any:
     """Call a family or modifier and check the type of its result."""
-    result = function(*arguments, **settings)
+    with blaming(function):
+        result = function(*arguments, **settings)
     if not isinstance(result, wanted):
         what = f"{place_of(function)}{function.__name__} returned {type(result).__name__}"
         msg = f"{what}; return oc.Topology(n, tail, head, capacity)"

@@ -13,9 +13,7 @@ from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
-from opticoll.outside_modules import modules_of
-
-_READS = ("LOAD_GLOBAL", "LOAD_NAME")
+from opticoll.outside_modules import imported_in, modules_of
 
 
 def code_digest(value: object) -> str:
@@ -78,13 +76,13 @@ class _Digest:
         self.add(function.__code__, function.__defaults__, function.__kwdefaults__)
         self.add(*(cell.cell_contents for cell in function.__closure__ or ()))
         self.add(*(function.__globals__[name] for name in _names_in(function.__code__) if name in function.__globals__))
-        for name in _imported_in(function.__code__):
+        for name in imported_in(function.__code__):
             self._add_modules(name)
 
     def _add_modules(self, name: str) -> None:
         if name not in self._seen:
             self._seen.add(name)
-            self.add(modules_of(f"import {name}"))
+            self.add(modules_of([name]))
 
     def _add_class(self, kind: Any) -> None:
         self.add(kind.__module__, kind.__qualname__)
@@ -107,18 +105,8 @@ def _file_of(value: Any) -> Path | None:
     return Path(file) if value.__module__ != "__main__" and file is not None and Path(file).is_file() else None
 
 
-def _names_in(code: CodeType, operations: tuple[str, ...] = _READS) -> list[str]:
+def _names_in(code: CodeType) -> list[str]:
     """Names of the globals that a function reads, without attributes of the same names."""
-    inner = [name for part in code.co_consts if isinstance(part, CodeType) for name in _names_in(part, operations)]
-    return sorted({*(step.argval for step in get_instructions(code) if step.opname in operations), *inner})
-
-
-def _imported_in(code: CodeType) -> list[str]:
-    """Modules, and their members, that a function imports."""
-    members = _names_in(code, ("IMPORT_FROM",))
-    return [
-        name
-        for module in _names_in(code, ("IMPORT_NAME",))
-        if module
-        for name in (module, *(f"{module}.{one}" for one in members))
-    ]
+    inner = [name for part in code.co_consts if isinstance(part, CodeType) for name in _names_in(part)]
+    reads = (step.argval for step in get_instructions(code) if step.opname in ("LOAD_GLOBAL", "LOAD_NAME"))
+    return sorted({*reads, *inner})

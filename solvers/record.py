@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from opticoll import plugins
 from opticoll.errors import one_line
 from opticoll.formulations.registry import paper_of
 from opticoll.instances import MatrixProgram, Topology
@@ -60,7 +59,6 @@ def record_of(found: Sequence[Evidence], judgement: Judgement, metrics: dict[str
     """
     first, lead = found[0].state, judgement.lead
     plan, task, checked, out, form = first.plan, first.task, lead.checked, lead.solved.outcome, found[0].solved.form
-    plugins.check_imports()
     refuted = found[0].solved.refuted and judgement.infeasible_by is not None
     model = model_info(plan, found[0].solved.outcome, form, refuted=refuted)
     proven = judgement.proof is Proof.OPTIMAL

@@ -232,7 +232,6 @@ def _measured(claim: Claim, store: Store | None, seed: int, crash: JobCrashed | 
     started = time.monotonic()
     tried = claim if crash is None else replace(claim, measure=partial(_raise, crash))
     row = tried.examine(Laboratory(store, seed=seed))
-    plugins.check_imports()
     row = msgspec.structs.replace(row, plugins=plugins.digests(plugins.involved([claim])))
     return row if store is None or seed else keep(store, row, time.monotonic() - started)
 

@@ -15,7 +15,7 @@ from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow
 from opticoll.formulations.model import Bound
 from opticoll.instances.spec import family_of, is_as_parsed
 from opticoll.instances.topology import Topology
-from opticoll.plugin_faults import place_of
+from opticoll.plugin_faults import blaming, place_of
 
 if TYPE_CHECKING:
     from opticoll.instances.topology import F64, I64, Mask
@@ -38,7 +38,8 @@ def closed_form(topology: Topology) -> Bound | None:
     if declared is None or declared[0].closed_form is None:
         return None
     function = declared[0].closed_form
-    time = function(**declared[1])
+    with blaming(function):
+        time = function(**declared[1])
     if time is None or not is_as_parsed(topology):
         return None
     if not isinstance(time, Rational) or time <= 0:

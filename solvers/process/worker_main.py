@@ -170,7 +170,6 @@ def _answer(job: dict[str, Any], report: Report) -> dict[str, Any]:
         with exits_refused():
             plugins.accept(job["plugins"])
             result = part(job["target"])(**arguments, report=report)
-            plugins.check_imports()
     except OpticollError as error:
         kind = type(error)
         return {"error": {"module": kind.__module__, "name": kind.__qualname__, "text": str(error)}}

@@ -1,95 +1,96 @@
-"""Modules from outside installed packages that Python source loads, with the SHA-256 of each file.
+"""Modules from outside installed packages that code imports, with the SHA-256 of each file.
 
 Installed packages change with their version; a module beside a plug-in, on ``PYTHONPATH`` or of an editable install
-changes at any time, and with it the answers of the runs that use it. Found are those that Python has loaded, and those
-that its :mod:`modulefinder` sees in ``import`` statements at any depth, also inside functions. Neither opticoll, the
-standard library nor anything in ``site-packages`` counts.
+changes at any time, and with it the answers of the runs that use it. Found are modules by their names, and those that
+``import`` statements in these name, also inside functions; nothing is run. Neither opticoll, the standard library nor
+anything in ``site-packages`` counts.
 """
 
 from __future__ import annotations
 
-import io
 import sys
 import sysconfig
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from dis import get_instructions
 from functools import cache
 from hashlib import sha256
+from importlib.machinery import ModuleSpec, PathFinder
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
-
-_OURS = "opticoll"
-_SOURCE = ("", "r", 1)  # modulefinder's description of a module of source text
+from types import CodeType
 
 
-def modules_of(source: str, place: str = "", loaded: Iterable[str] = (), own: str = "") -> dict[str, str]:
-    """The modules from outside installed packages that a source loads, directly or not, with their SHA-256.
+def imported_in(code: CodeType) -> Iterator[str]:
+    """Names that the ``import`` statements of code may mean: modules, and members of modules."""
+    module = ""
+    for step in get_instructions(code):
+        if step.opname == "IMPORT_NAME":
+            module = step.argval
+            yield module
+        elif step.opname == "IMPORT_FROM":
+            yield f"{module}.{step.argval}".lstrip(".")
+    for part in code.co_consts:
+        if isinstance(part, CodeType):
+            yield from imported_in(part)
 
-    Parameters
-    ----------
-    source, place
-        Python source, and its file.
-    loaded
-        Names of modules that were loaded while the source ran.
-    own
-        Name of a top-level package that counts in any case, wherever it is installed.
+
+def modules_of(names: Iterable[str], own: str = "") -> dict[str, str]:
+    """Those of the modules, and of what they import directly or not, from outside installed packages: their SHA-256.
+
+    ``own`` is a top-level package that counts in any case, wherever it is installed.
     """
-    finder = _finder()
-    with suppress(ImportError):
-        finder.load_module("__main__", io.StringIO(source), place, _SOURCE)
-    files: dict[str, object] = {name: module.__file__ for name, module in finder.modules.items()}
-    files |= {name: getattr(sys.modules.get(name), "__file__", None) for name in loaded}
-    outside = [name for name in sorted(files) if files[name] != place and _is_outside(name, files[name], own)]
-    return {name: digest for name in outside if (digest := digest_of(str(files[name]))) is not None}
+    found: dict[str, str] = {}
+    left, seen = list(names), set[str]()
+    while left:
+        name = left.pop()
+        top, parent = name.partition(".")[0], name.rpartition(".")[0]
+        ours = top in {"opticoll", "__main__", "__mp_main__"} or top.startswith("opticoll_plugin_")
+        if name in seen or ours or not all(map(str.isidentifier, name.split("."))):
+            continue
+        seen.add(name)
+        left += [parent] if parent else []
+        file = _file_of(name)
+        if file is None or not (top == own or not _is_installed(file)) or not Path(file).is_file():
+            continue
+        data = Path(file).read_bytes()
+        found[name] = sha256(data).hexdigest()
+        package = name if Path(file).stem == "__init__" else parent
+        with suppress(SyntaxError, ValueError):  # it is no source text, or cannot be imported
+            for one in imported_in(compile(data, file, "exec", dont_inherit=True)):
+                left += [one, *(f"{above}.{one}" for above in _and_parents(package))]  # it may be relative
+    return dict(sorted(found.items()))
 
 
-def _finder() -> Any:
-    """A finder that searches the import path, except installed packages and the standard library."""
-    from modulefinder import ModuleFinder  # inside, for processes without plug-ins
-
-    class Finder(ModuleFinder):
-        def find_module(self, name: str, path: Any, parent: Any = None) -> Any:
-            if parent is None and name == _OURS:  # which does not count: hundreds of files, in a checkout
-                raise ImportError(name)
-            try:
-                return super().find_module(name, path, parent)
-            except (AttributeError, TypeError) as error:  # a package without __init__.py
-                raise ImportError(name) from error
-
-        def load_module(self, fqname: str, fp: Any, pathname: str, file_info: Any) -> Any:
-            try:
-                return super().load_module(fqname, fp, pathname, file_info)
-            except (SyntaxError, ValueError) as error:  # it cannot be imported either
-                raise ImportError(fqname) from error
-
-    return Finder([place for place in sys.path if place and not is_installed(place)])
+def _and_parents(package: str) -> Iterator[str]:
+    while package:
+        yield package
+        package = package.rpartition(".")[0]
 
 
-def digest_of(file: str) -> str | None:
-    """The SHA-256 of a file as it is now; None if it cannot be read."""
-    with suppress(OSError):
-        return sha256(Path(file).read_bytes()).hexdigest()
+def _file_of(name: str) -> str | None:
+    """The file of a module, loaded or not."""
+    if name in sys.modules:
+        return getattr(sys.modules[name], "__file__", None)
+    spec = _spec_of(name)
+    return None if spec is None or not spec.has_location else spec.origin
+
+
+def _spec_of(name: str) -> ModuleSpec | None:
+    """The specification of a module, without importing the packages that it is in."""
+    parent, inside, _ = name.rpartition(".")
+    if inside:
+        package = _spec_of(parent)
+        places = None if package is None else package.submodule_search_locations
+        return None if places is None else PathFinder.find_spec(name, list(places))
+    with suppress(ImportError, ValueError):
+        return find_spec(name)
     return None
-
-
-def changed(digests: Mapping[str, str]) -> str | None:
-    """The first module whose file is not that of its digest, of those that are loaded."""
-    for name, digest in digests.items():
-        file = getattr(sys.modules.get(name), "__file__", None)
-        if file and digest_of(file) not in (None, digest):
-            return name
-    return None
-
-
-def _is_outside(name: str, file: object, own: str) -> bool:
-    top = name.partition(".")[0]
-    ours = top in {_OURS, "__main__", "__mp_main__"} or top.startswith("opticoll_plugin_")
-    return bool(file) and not ours and (top == own or not is_installed(str(file)))
 
 
 @cache
-def is_installed(place: str) -> bool:
-    """Whether a file or folder belongs to an installed package or to the standard library."""
+def _is_installed(place: str) -> bool:
+    """Whether a file belongs to an installed package or to the standard library."""
     path = Path(place).resolve()
     roots = (sysconfig.get_path(name) for name in ("stdlib", "platstdlib"))
     if {"site-packages", "dist-packages"} & set(path.parts):

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import sys
 from contextlib import contextmanager
-from inspect import unwrap
 from traceback import extract_tb
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
 from opticoll.errors import BadInput, OpticollError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-_Function = TypeVar("_Function", bound="Callable[..., Any]")
+    from collections.abc import Iterator
 
 #: What a fault in the code of a plug-in raises, next to classes derived from BaseException itself.
 FAULTS = (Exception, SystemExit, GeneratorExit)
@@ -33,7 +30,7 @@ def place_of(function: object) -> str:
     """Prefix of messages about a function of a plug-in, ``plug-in FILE, line N:``; empty for other functions."""
     module = sys.modules.get(str(getattr(function, "__module__", "")))
     place = places.get(str(getattr(module, "__file__", None)))
-    code = getattr(unwrap(function) if callable(function) else function, "__code__", None)
+    code = getattr(function, "__code__", None)
     line = f", line {code.co_firstlineno}" if code is not None else ""
     return "" if place is None else f"plug-in {place}{line}: "
 
@@ -62,11 +59,6 @@ def blaming(function: object) -> Iterator[None]:
         if not raised_there and not str(error).startswith("plug-in "):
             error.args = (f"{where}: {error}",)
         raise
-
-
-def blamed(function: _Function) -> _Function:
-    """A function whose errors :func:`blaming` explains if a plug-in defines it; any other one as it is."""
-    return blaming(function)(function) if place_of(function) else function
 
 
 @contextmanager

@@ -11,9 +11,8 @@ Every worker process receives the source of the files and the names of the modul
 A worker on another machine therefore needs no copy of a file, but every module must be installed there.
 
 The resume key of a run that uses a plug-in covers its source and that of every module from outside installed packages
-that it loads (:mod:`opticoll.outside_modules`). A plug-in is refused if one of these has changed since it was loaded: a
-new process loads it. Data files are not covered: name them in settings (``file:PATH``), which are pinned to their
-contents.
+that it imports (:mod:`opticoll.outside_modules`), as they are when it is loaded. Data files are not covered: name them
+in settings (``file:PATH``), which are pinned to their contents.
 """
 
 from __future__ import annotations
@@ -35,11 +34,12 @@ from secrets import token_hex
 from types import ModuleType
 from typing import Any
 
-from opticoll import outside_modules, plugin_faults
+from opticoll import plugin_faults
 from opticoll.contributions import BOUNDS, KINDS, check, functions, items
 from opticoll.errors import BadInput, OpticollError, import_remedy
 from opticoll.extensions import part
 from opticoll.file_contents import read_bytes
+from opticoll.outside_modules import imported_in, modules_of
 
 #: Environment variable and entry-point group that name plug-ins.
 VARIABLE, GROUP = "OPTICOLL_PLUGINS", "opticoll.plugins"
@@ -77,8 +77,6 @@ class Plugin:
 _known: dict[str, Plugin] = {}
 _loaded: set[str] = set()
 _loading: set[str] = set()
-#: Modules outside installed packages whose digests have been compared with their files.
-_verified: set[str] = set()
 _lock = threading.RLock()
 _in_worker = False
 #: Token that distinguishes this process from its workers.
@@ -111,10 +109,7 @@ def load_plugin(place: str | Path, *, contributes: bool = True) -> ModuleType:
     with _lock:
         if _in_worker and str(place) in _known:  # use what the parent sent
             return _load(_known[str(place)], contributes=contributes)
-        plugin = _read(str(place))
-        if plugin.place in _known:
-            _refuse_change(plugin, _known[plugin.place].modules)
-        return _load(plugin, contributes=contributes)
+        return _load(_read(str(place)), contributes=contributes)
 
 
 def _path(place: str) -> Path:
@@ -144,8 +139,8 @@ def _read(place: str) -> Plugin:
         what = "is a folder" if Path(place).is_dir() else "no module of this name is installed"
         msg = f"plug-in {place!r}: {what}; name a file that ends in .py, or install the module"
         raise BadInput(msg)
-    digest = outside_modules.digest_of(str(spec.origin)) or sha256(place.encode()).hexdigest()
-    return Plugin(place, place, digest, None)
+    data = Path(spec.origin).read_bytes() if spec.origin and spec.has_location else place.encode()
+    return Plugin(place, place, sha256(data).hexdigest(), None)
 
 
 def _execute(plugin: Plugin) -> ModuleType:
@@ -153,11 +148,7 @@ def _execute(plugin: Plugin) -> ModuleType:
         return import_module(plugin.module)
     module = sys.modules[plugin.module] = ModuleType(plugin.module)  # where pickle and dataclasses look for it
     module.__file__ = plugin.place
-    try:
-        exec(compile(plugin.source, plugin.place, "exec", dont_inherit=True), module.__dict__)
-    except BaseException:
-        del sys.modules[plugin.module]
-        raise
+    exec(compile(plugin.source, plugin.place, "exec", dont_inherit=True), module.__dict__)
     return module
 
 
@@ -176,10 +167,11 @@ def _load(plugin: Plugin, *, contributes: bool = True) -> ModuleType:
         module = _execute(plugin)
         others = {one.module: one.place for one in _known.values() if one != plugin and one.module in _loaded}
         check(module, others, contributes=contributes)
-        if not _in_worker:
-            plugin = replace(plugin, modules=_modules_of(plugin, sys.modules.keys() - before))
-        _verify(plugin)
-        _known[plugin.place] = plugin
+        modules = _modules_of(plugin, sys.modules.keys() - before)
+        if _in_worker:
+            _refuse_others(plugin, modules)
+        else:
+            _known[plugin.place] = replace(plugin, modules=modules)
     except BaseException as error:
         _forget(plugin)
         if isinstance(error, KeyboardInterrupt):
@@ -193,30 +185,19 @@ def _load(plugin: Plugin, *, contributes: bool = True) -> ModuleType:
 
 def _modules_of(plugin: Plugin, loaded: set[str]) -> dict[str, str]:
     if plugin.source is not None:
-        return outside_modules.modules_of(plugin.source, plugin.place, loaded)
+        code = compile(plugin.source, plugin.place, "exec", dont_inherit=True)
+        return modules_of({*loaded, *imported_in(code)})
     package = plugin.place.partition(".")[0]
-    loaded |= {name for name in sys.modules if name.partition(".")[0] == package}
-    return outside_modules.modules_of(f"import {plugin.place}", loaded=loaded, own=package)
+    return modules_of(loaded | {name for name in sys.modules if name.partition(".")[0] == package}, package)
 
 
-def _verify(plugin: Plugin) -> None:
-    """Refuse a plug-in if a module that it has loaded, here and since the last time, has another digest."""
-    new = {name: digest for name, digest in plugin.modules.items() if name in sys.modules and name not in _verified}
-    _refuse_change(plugin, new)
-    _verified.update(new)
-
-
-def check_imports() -> None:
-    """Refuse modules that plug-ins have imported while they ran, and that are not those of their resume keys.
-
-    Raises
-    ------
-    BadInput
-        If one has changed between the load of its plug-in and its own.
-    """
-    for place, plugin in list(_known.items()):
-        if place not in _loading:
-            _verify(plugin)
+def _refuse_others(plugin: Plugin, modules: Mapping[str, str]) -> None:
+    """Refuse a plug-in in a worker if it imports other modules there than where it came from."""
+    name = next((name for name, digest in modules.items() if plugin.modules.get(name, digest) != digest), None)
+    if name is not None:
+        what = f"the module {name!r} differs on {node()} or has changed since it was loaded"
+        msg = f"plug-in {plugin.place}: {what}; start a new process"
+        raise BadInput(msg)
 
 
 def _enter(plugin: Plugin) -> None:
@@ -229,15 +210,6 @@ def _forget(plugin: Plugin) -> None:
     part("opticoll.instances.spec:forget")(plugin.module)
     _known.pop(plugin.place, None)
     _loaded.discard(plugin.module)
-
-
-def _refuse_change(plugin: Plugin, modules: Mapping[str, str]) -> None:
-    """Refuse a plug-in if a module that is loaded is not that of its digest."""
-    name = outside_modules.changed(modules)
-    if name is not None:
-        where = f"differs on {node()} or has changed" if _in_worker else "has changed"
-        msg = f"plug-in {plugin.place}: the module {name!r} {where} since it was loaded; start a new process"
-        raise BadInput(msg)
 
 
 def _failure(plugin: Plugin, error: BaseException) -> str:
