@@ -39,11 +39,13 @@ DIGITS, BITS = 100_000, 4_000_000  # longest word [characters], largest number i
 PIECE, IDLE = 1 << 16, 1 << 24  # characters read at a time, and most of them without a word
 LEAST, RATIO = 1 << 22, 50  # a compressed file may unpack to so many characters, or so many times its size
 INDEX = re.compile(r"-?[0-9]{1,15}")
-NUMBER = re.compile(r"[+-]?([0-9]+(/0*[1-9][0-9]*)?|[0-9]+\.[0-9]*|\.[0-9]+)")
-integer_of, fraction_of = lru_cache(1 << 16)(int), lru_cache(1 << 16)(Fraction)  # equal numbers share one object
+NUMBER = re.compile(r"([+-]?)([0-9]*)(?:/(0*[1-9][0-9]*)|\.([0-9]*))?")
 
 
 class Refused(Exception): ...
+
+
+class Malformed(Refused): ...
 
 
 class Constraint(NamedTuple):
@@ -63,6 +65,25 @@ class Constraint(NamedTuple):
         if self.row != other.row or self.sense not in (0, other.sense):
             return False
         return self.rhs == other.rhs if other.sense == 0 else self.rhs * other.sense >= other.rhs * other.sense
+
+
+integer_of = lru_cache(1 << 16)(int)  # equal numbers share one object
+
+
+def whole(digits: str) -> int:
+    """Return the number of decimal digits; ``int`` refuses more than 4300 of them."""
+    return int(digits or "0") if len(digits) <= 4000 else whole(digits[:-4000]) * 10**4000 + int(digits[-4000:])
+
+
+@lru_cache(1 << 16)
+def fraction_of(word: str) -> Fraction | None:
+    """Return the number that a word states; None if it states none."""
+    match = NUMBER.fullmatch(word)
+    if match is None or not (match[2] or match[4]) or (match[3] and not match[2]):
+        return None
+    digits, decimals = match[2], match[4] or ""
+    value = Fraction(whole(digits + decimals), whole(match[3]) if match[3] else 10 ** len(decimals))
+    return -value if match[1] == "-" else value
 
 
 def bounded(value: Fraction) -> Fraction:
@@ -97,8 +118,7 @@ class Checker:
         for wanted in (("VER",), ("1.0", "1.1"), ("VAR",)):
             self.expect(*wanted)
         self.size = self.index()
-        for _ in range(self.size):
-            self.next()
+        self.names = [self.next() for _ in range(self.size)]
         self.expect("INT")
         self.integers = {self.index(self.size) for _ in range(self.index())}
         self.expect("OBJ")
@@ -111,7 +131,7 @@ class Checker:
         for i in range(self.first):
             self.known[i] = self.constraint()
             if i < bounds and len(self.known[i].row) > 1:
-                self.refuse("a constraint that is counted as a bound has several variables")
+                self.malformed("a constraint that is counted as a bound has several variables")
         self.expect("RTP")
         self.infeasible = self.expect("infeas", "range") == "infeas"
         self.low = None if self.infeasible or self.skip("-inf") else self.number()
@@ -122,7 +142,8 @@ class Checker:
             self.refuse("the interval of the claim is empty")
         self.expect("SOL")
         self.best: Fraction | None = None  # value of the best solution, as if minimized
-        for _ in range(self.index()):
+        self.solutions = self.index()
+        for _ in range(self.solutions):
             self.solution()
 
     def derived(self) -> Constraint:
@@ -130,14 +151,15 @@ class Checker:
         self.cutoffs: dict[int, Fraction] = {}  # smallest value, as if minimized, of the points outside a cutoff
         expiring: dict[int, list[int]] = {}
         last = Constraint(0, Fraction(0), {})
-        for self.at in range(self.first, self.first + self.index()):
+        self.derivations = self.index()
+        for self.at in range(self.first, self.first + self.derivations):
             last = self.known[self.at] = self.derivation()
             last_use = self.index(start=-1)
             expiring.setdefault(max(last_use, self.at) if last_use >= 0 else -1, []).append(self.at)
             for i in expiring.pop(self.at, ()):
                 del self.known[i]
         if self.peek():
-            self.refuse("the file continues after the last derivation")
+            self.malformed("the file continues after the last derivation")
         return last
 
     def split(self, stream: TextIO) -> Iterator[str]:
@@ -145,7 +167,7 @@ class Checker:
         while piece := stream.read(PIECE):
             idle, total = idle + len(piece), total + len(piece)
             if total > self.most or idle > IDLE:
-                self.refuse(f"it unpacks to more than {self.most} characters, or has {IDLE} without a word")
+                self.malformed(f"it unpacks to more than {self.most} characters, or has {IDLE} without a word")
             lines = (rest + piece).split("\n")
             for k, text in enumerate(lines):
                 if k:
@@ -162,12 +184,15 @@ class Checker:
                 comment = comment or rest.startswith("%")
             rest = "" if comment else rest
             if len(rest) > DIGITS:
-                self.refuse(f"a word has more than {DIGITS} characters")
+                self.malformed(f"a word has more than {DIGITS} characters")
         if rest:
             yield rest
 
     def refuse(self, message: str) -> NoReturn:
         raise Refused(f"line {self.line}: {message}")
+
+    def malformed(self, message: str) -> NoReturn:
+        raise Malformed(f"line {self.line}: {message}")
 
     def peek(self) -> str:
         """Return the next word without consuming it; empty at the end of the file."""
@@ -177,7 +202,7 @@ class Checker:
     def next(self) -> str:
         word, self.held = self.peek(), ""
         if not word or len(word) > DIGITS:
-            self.refuse("the file ends too early" if not word else f"a word has more than {DIGITS} characters")
+            self.malformed("the file ends too early" if not word else f"a word has more than {DIGITS} characters")
         return word
 
     def skip(self, word: str) -> bool:
@@ -185,26 +210,25 @@ class Checker:
 
     def expect(self, *wanted: str) -> str:
         word = self.next()
-        return word if word in wanted else self.refuse(f"{' or '.join(wanted)} expected, not {word[:40]!r}")
+        return word if word in wanted else self.malformed(f"{' or '.join(wanted)} expected, not {word[:40]!r}")
 
     def index(self, end: int = 10**15, start: int = 0) -> int:
         word = self.next()
         if not INDEX.fullmatch(word) or not start <= int(word) < end:
-            self.refuse(f"index from {start} to {end - 1} expected, not {word[:40]!r}")
+            self.malformed(f"index from {start} to {end - 1} expected, not {word[:40]!r}")
         return integer_of(word)
 
     def number(self) -> Fraction:
         word = self.next()
-        if not NUMBER.fullmatch(word):
-            self.refuse(f"rational number expected, not {word[:40]!r}")
-        return fraction_of(word) if len(word) < 32 else Fraction(word)
+        value = fraction_of(word) if len(word) < 32 else fraction_of.__wrapped__(word)
+        return self.malformed(f"rational number expected, not {word[:40]!r}") if value is None else value
 
     def vector(self) -> dict[int, Fraction]:
         values: dict[int, Fraction] = {}
         for _ in range(self.index()):
             j = self.index(self.size)
             if j in values:
-                self.refuse(f"variable {j} occurs twice")
+                self.malformed(f"variable {j} occurs twice")
             values[j] = self.number()
         return {j: value for j, value in values.items() if value}
 
@@ -228,7 +252,7 @@ class Checker:
     def conclude(self, last: Constraint) -> None:
         dual, primal = (self.low, self.high) if self.sign > 0 else (self.high, self.low)
         if primal is not None and (self.best is None or self.best > self.sign * primal):
-            self.refuse(f"no solution has the objective value {primal} or a better one")
+            self.refuse("no solution has the objective value that is claimed, or a better one")
         if dual is None and not self.infeasible:
             return
         goal = Constraint(self.sign, dual or Fraction(0), self.objective)
@@ -308,21 +332,26 @@ class Checker:
         return assumed
 
 
+def checked(path: str) -> Checker:
+    """Verify the certificate in a file; raises Refused or OSError."""
+    try:
+        packed = path.lower().endswith(".gz")
+        with (gzip.open if packed else open)(path, "rt", encoding="utf-8", newline="\n") as stream:
+            return Checker(stream, max(LEAST, RATIO * os.path.getsize(path)) if packed else float("inf"))
+    except (UnicodeDecodeError, EOFError, zlib.error) as error:
+        raise Malformed(f"this is not a text file: {error}") from None
+
+
 def check(path: str) -> str:
     """Verify the certificate in a file and return what it proves; raises Refused or OSError."""
-    getattr(sys, "set_int_max_str_digits", int)(0)  # words are limited to DIGITS
-    try:
-        packed = path.endswith(".gz")
-        with (gzip.open if packed else open)(path, "rt", encoding="utf-8", newline="\n") as stream:
-            done = Checker(stream, max(LEAST, RATIO * os.path.getsize(path)) if packed else float("inf"))
-    except (UnicodeDecodeError, EOFError, zlib.error) as error:
-        raise Refused(f"this is not a text file: {error}") from None
+    done = checked(path)
     low, high = ("infinity" if bound is None else bound for bound in (done.low, done.high))
     claim = f"the optimal value is {low}" if low == high else f"the optimal value is between {low} and {high}"
     return "no point is feasible" if done.infeasible else claim
 
 
 if __name__ == "__main__":
+    getattr(sys, "set_int_max_str_digits", int)(0)  # to print; words are limited to DIGITS
     try:
         print("proven:", check(sys.argv[1]) if len(sys.argv) == 2 else sys.exit(__doc__))
     except (Refused, OSError) as problem:

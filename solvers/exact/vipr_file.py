@@ -1,10 +1,9 @@
-r"""Write and read certificates in VIPR format: a problem, a claim, solutions, and derivations of the claim.
+r"""Write certificates in VIPR format: a problem, a claim, solutions, and derivations of the claim.
 
 The problem of a file is that of an :class:`~opticoll.solvers.exact.exact_form.ExactForm`: the same variables in the
-same
-order, and as constraints, in this order, the finite bounds of the columns, lower before upper, and the finite sides of
-the rows; a row with equal sides is one equation. The format has no constant in the objective, so objective values in
-the file do not include the form's offset, which a comment states.
+same order, and as constraints, in this order, the finite bounds of the columns, lower before upper, and the finite
+sides of the rows; a row with equal sides is one equation. The format has no constant in the objective, so objective
+values in the file do not include the form's offset, which a comment states.
 
 Format: K. K. H. Cheung, A. Gleixner, D. E. Steffy, Verifying Integer Programming Results, IPCO 2017,
 doi:10.1007/978-3-319-59250-3_13; version 1.1: L. Eifler, A. Gleixner, SIAM J. Optim. 34(1), 2024,
@@ -18,9 +17,8 @@ import gzip
 import re
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import IO, TYPE_CHECKING, NoReturn
+from typing import IO, TYPE_CHECKING
 
 from opticoll.errors import BadFile, BadInput, ModelError
 from opticoll.file_contents import check_file
@@ -29,22 +27,13 @@ from opticoll.solvers.exact.exact_form import Leaf, Split
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from flint import fmpq
-
     from opticoll.solvers.exact.exact_form import ExactAnswer, ExactForm
 
 #: File name suffixes of certificates.
 SUFFIXES = (".vipr", ".vipr.gz")
-#: Largest file, and its largest decompressed size [bytes].
-MOST_BYTES, MOST_UNPACKED = 1 << 33, 1 << 36
-#: A compressed file may unpack to so many bytes, or to so many times its size.
-LEAST_UNPACKED, MOST_RATIO = 1 << 22, 50
-#: Longest word [bytes]; a line that ends in a comment may be as long as ``LONGEST_LINE``.
-LONGEST_WORD, LONGEST_LINE = 100_000, 1 << 24
-_REMEDY = "name a certificate in VIPR format, .vipr or .vipr.gz"
-_INDEX = re.compile(rb"-?[0-9]{1,15}")
-_NUMBER = re.compile(rb"([+-]?)([0-9]+)(?:/([0-9]+)|\.([0-9]*))?|([+-]?)\.([0-9]+)")
-_COMMENT = re.compile(rb"(?:^|(?<=\s))%[^\n]*")
+#: Largest file [bytes], and longest comment that is read.
+MOST_BYTES, LONGEST_LINE = 1 << 33, 1 << 24
+REMEDY = "name a certificate in VIPR format, .vipr or .vipr.gz"
 
 
 def comments(path: Path) -> Iterator[str]:
@@ -55,22 +44,19 @@ def comments(path: Path) -> Iterator[str]:
     BadFile
         If the file cannot be read.
     """
-    check_file(path, MOST_BYTES, _REMEDY, f"certificate {path}")
+    check_file(path, MOST_BYTES, REMEDY, f"certificate {path}")
     try:
         with gzip.open(path) if path.name.lower().endswith(".gz") else path.open("rb") as stream:
             while (line := stream.readline(LONGEST_LINE)).startswith(b"%"):
                 yield line[1:].decode("utf-8", "replace").strip()
     except (OSError, EOFError, zlib.error) as error:
-        msg = f"certificate {path} cannot be read ({error}); {_REMEDY}"
+        msg = f"certificate {path} cannot be read ({error}); {REMEDY}"
         raise BadFile(msg) from None
 
 
 def is_certificate(path: Path) -> bool:
     """Whether a file name has the suffix of a certificate."""
     return path.name.lower().endswith(SUFFIXES)
-
-
-# --- Writing ----------------------------------------------------------------------------------------------------------
 
 
 def write(
@@ -345,282 +331,3 @@ class _Proof:
                 raise ModelError(msg)
             result[end[1]] = sign * z
         return result
-
-
-# --- Reading ----------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class LinearRow:
-    """``sum of coefficients[k] x[columns[k]]`` <= (sense -1), = (0) or >= (1) ``rhs``; columns ascend, no zeros."""
-
-    name: str
-    sense: int
-    rhs: fmpq
-    columns: tuple[int, ...]
-    coefficients: tuple[fmpq, ...]
-
-
-@dataclass(frozen=True)
-class Derivation:
-    """A derived constraint, its reason and the index of the last constraint that uses it, -1 if not stated.
-
-    ``kind`` is asm, lin, rnd, uns, sol, weak or incomplete. ``used`` are indices of constraints; for ``uns`` the two
-    that dominate, each followed by its case. ``factors`` are the multipliers of lin, rnd and weak. ``bounds`` are those
-    that weak lists: side (1: lower, -1: upper), column, index of the constraint, value.
-    """
-
-    stated: LinearRow
-    kind: str
-    used: tuple[int, ...] = ()
-    factors: tuple[fmpq, ...] = ()
-    bounds: tuple[tuple[int, int, int, fmpq], ...] = ()
-    last_use: int = -1
-
-
-class Reader:
-    """Sequential reader of a certificate.
-
-    The header is read at once; then :meth:`constraints`, :meth:`claim`, :meth:`solutions` and :meth:`derivations` must
-    be consumed in this order. Only what they yield is held in memory.
-
-    Attributes
-    ----------
-    variables
-        Names.
-    integer
-        Indices of the integer variables.
-    sense
-        ``"min"`` or ``"max"``.
-    objective
-        Coefficients by variable.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        check_file(path, MOST_BYTES, _REMEDY, f"certificate {path}")
-        self.where = "header"
-        self._buffer: list[bytes] = []
-        self._at = 0
-        self._numbers: dict[bytes, fmpq] = {}  # equal numbers share one object
-        self._integers: dict[bytes, int] = {}
-        self._pieces = self._split()
-        self._expect(b"VER")
-        self._expect(b"1.0", b"1.1")
-        self._expect(b"VAR")
-        count = self._index()
-        self.variables = [word.decode("utf-8", "replace") for word in self._take(count)]
-        self._expect(b"INT")
-        self.integer = frozenset(self._indices(self._take(self._index()), count))
-        self._expect(b"OBJ")
-        self.sense = self._expect(b"min", b"max").decode()
-        self._objective = self._vector()
-        self.objective = dict(zip(*self._objective, strict=True))
-        self.where = "CON"
-        self._expect(b"CON")
-        self.count, self.bounds = self._index(), self._index()
-        if self.bounds > self.count:
-            self.refuse(f"{self.bounds} bounds of {self.count} constraints")
-
-    def constraints(self) -> Iterator[LinearRow]:
-        """The constraints of the problem."""
-        for i in range(self.count):
-            self.where = f"constraint {i}"
-            row = self._row()
-            if i < self.bounds and len(row.columns) > 1:
-                self.refuse("it is counted as a bound but has several variables")
-            yield row
-
-    def claim(self) -> tuple[fmpq | None, fmpq | None] | None:
-        """The interval of the optimal value, None for an infinite end; None for the claim that there is no solution."""
-        self.where = "RTP"
-        self._expect(b"RTP")
-        if self._expect(b"infeas", b"range") == b"infeas":
-            return None
-        low, high = self._next(), self._next()
-        return None if low == b"-inf" else self._number(low), None if high == b"inf" else self._number(high)
-
-    def solutions(self) -> Iterator[tuple[str, dict[int, fmpq]]]:
-        """Name and values of every solution; other variables are 0."""
-        self.where = "SOL"
-        self._expect(b"SOL")
-        for k in range(self._index()):
-            self.where = f"solution {k}"
-            name = self._next().decode("utf-8", "replace")
-            yield name, dict(zip(*self._vector(), strict=True))
-
-    def derivations(self) -> Iterator[Derivation]:
-        """The derived constraints; the first one has the index ``count``."""
-        self.where = "DER"
-        self._expect(b"DER")
-        first = self.count
-        for position in range(first, first + self._index()):
-            self.where = f"constraint {position}"
-            yield self._derivation(position)
-        self.where = "end"
-        if self._at < len(self._buffer) or self._fill():
-            self.refuse("the file continues after the last derivation")
-
-    def refuse(self, reason: str) -> NoReturn:
-        """Refuse the file; the message names the place in it."""
-        msg = f"certificate {self.path}, {self.where}: {reason}"
-        raise BadFile(msg)
-
-    def _derivation(self, position: int) -> Derivation:
-        stated = self._row()
-        self._expect(b"{")
-        kind = self._expect(b"asm", b"lin", b"rnd", b"uns", b"sol").decode()
-        used: tuple[int, ...] = ()
-        factors: tuple[fmpq, ...] = ()
-        bounds: list[tuple[int, int, int, fmpq]] = []
-        if kind == "uns":
-            used = self._indices(self._take(4), position)
-        elif kind in ("lin", "rnd"):
-            word = self._next()
-            if word == b"incomplete" and kind == "lin":
-                kind, results = "incomplete", []
-                while (word := self._next()) != b"}":
-                    results.append(word)
-                return Derivation(stated, kind, self._indices(results, position), last_use=self._last_use())
-            if word == b"weak" and kind == "lin":
-                kind = "weak"
-                self._expect(b"{")
-                for _ in range(self._index()):
-                    side = 1 if self._expect(b"L", b"U") == b"L" else -1
-                    j, i = self._index(len(self.variables)), self._index(position)
-                    bounds.append((side, j, i, self._number(self._next())))
-                self._expect(b"}")
-                word = self._next()
-            words = self._take(2 * self._index(word=word))
-            used, factors = self._indices(words[::2], position), tuple(map(self._number, words[1::2]))
-            if len(set(used)) < len(used):
-                self.refuse("it uses a constraint twice")
-        self._expect(b"}")
-        return Derivation(stated, kind, used, factors, tuple(bounds), self._last_use())
-
-    def _last_use(self) -> int:
-        return self._index(start=-1)
-
-    def _row(self) -> LinearRow:
-        name, sense, rhs, word = self._take(4)
-        if sense not in (b"L", b"E", b"G"):
-            self.refuse(f"sense L, E or G expected, not {_shown(sense)}")
-        if word == b"OBJ":
-            columns, coefficients = self._objective
-        else:
-            columns, coefficients = self._vector(word)
-        return LinearRow(
-            name.decode("utf-8", "replace"), b"LEG".index(sense) - 1, self._number(rhs), columns, coefficients
-        )
-
-    def _vector(self, word: bytes | None = None) -> tuple[tuple[int, ...], tuple[fmpq, ...]]:
-        """Columns, ascending, and nonzero values."""
-        size = self._index(len(self.variables) + 1, word=word)
-        words = self._take(2 * size)
-        columns = self._indices(words[::2], len(self.variables))
-        entries = dict(zip(columns, map(self._number, words[1::2]), strict=True))
-        if len(entries) < size:
-            self.refuse("it has a variable twice")
-        return tuple(j for j in sorted(entries) if entries[j]), tuple(entries[j] for j in sorted(entries) if entries[j])
-
-    def _indices(self, words: list[bytes], end: int) -> tuple[int, ...]:
-        return tuple([self._index(end, word=word) for word in words])
-
-    def _index(self, end: int = 10**15, start: int = 0, word: bytes | None = None) -> int:
-        word = self._next() if word is None else word
-        value = self._integers.get(word)
-        if value is None and _INDEX.fullmatch(word):
-            value = int(word)
-            if len(self._integers) < 1 << 18:
-                self._integers[word] = value
-        if value is None or not start <= value < end:
-            self.refuse(f"an index from {start} to {end - 1} is expected, not {_shown(word)}")
-        return value
-
-    def _number(self, word: bytes) -> fmpq:
-        from flint import fmpq, fmpz
-
-        known = self._numbers.get(word)
-        if known is not None:
-            return known
-        match = _NUMBER.fullmatch(word)
-        if match is None:
-            self.refuse(f"a fraction or a decimal is expected, not {_shown(word)}")
-        sign, whole, below, digits, other, alone = match.groups()
-        if alone is not None:
-            sign, whole, digits = other, b"0", alone
-        denominator = fmpz(10) ** len(digits or b"") if below is None else fmpz(below.decode())
-        if denominator == 0:
-            self.refuse(f"{_shown(word)} has denominator 0")
-        value = fmpq(fmpz((whole + (digits or b"")).decode()), denominator)
-        value = -value if sign == b"-" else value
-        if len(self._numbers) < 1 << 16 and len(word) < 32:
-            self._numbers[word] = value
-        return value
-
-    def _expect(self, *wanted: bytes) -> bytes:
-        word = self._next()
-        if word not in wanted:
-            names = " or ".join(one.decode() for one in wanted)
-            self.refuse(f"{names} is expected, not {_shown(word)}")
-        return word
-
-    def _next(self) -> bytes:
-        if self._at == len(self._buffer) and not self._fill():
-            self.refuse("the file ends too early")
-        self._at += 1
-        return self._buffer[self._at - 1]
-
-    def _take(self, count: int) -> list[bytes]:
-        result = self._buffer[self._at : self._at + count]
-        self._at += len(result)
-        while len(result) < count:
-            if not self._fill():
-                self.refuse("the file ends too early")
-            more = self._buffer[: count - len(result)]
-            self._at = len(more)
-            result += more
-        return result
-
-    def _fill(self) -> bool:
-        self._buffer, self._at = next(self._pieces, []), 0
-        return bool(self._buffer)
-
-    def _split(self) -> Iterator[list[bytes]]:
-        """The words of the file in nonempty lists, without comments."""
-        packed, total, rest = self.path.name.lower().endswith(".gz"), 0, b""
-        most = MOST_UNPACKED
-        if packed:
-            most = min(most, max(LEAST_UNPACKED, MOST_RATIO * self.path.stat().st_size))
-        try:
-            with gzip.open(self.path) if packed else self.path.open("rb") as stream:
-                while piece := stream.read(1 << 18):
-                    total += len(piece)
-                    if total > most:
-                        self.refuse(f"it unpacks to more than {most} bytes")
-                    text = rest + piece
-                    if b"%" in text:  # whole lines
-                        end = text.rfind(b"\n") + 1
-                        words = _COMMENT.sub(b"", text[:end]).split()
-                    else:
-                        end = max(text.rfind(space) for space in (b"\n", b" ", b"\t")) + 1
-                        words = text[:end].split()
-                    rest = text[end:]
-                    if len(rest) > (LONGEST_LINE if b"%" in rest else LONGEST_WORD) or any(
-                        len(word) > LONGEST_WORD for word in words
-                    ):
-                        self.refuse(f"a word has more than {LONGEST_WORD} characters")
-                    if words:
-                        yield words
-        except (OSError, EOFError, ValueError, zlib.error) as error:
-            if isinstance(error, BadFile):  # it names the file already
-                raise
-            msg = f"certificate {self.path} cannot be read ({error}); {_REMEDY}"
-            raise BadFile(msg) from None
-        words = _COMMENT.sub(b"", rest).split()
-        if words:
-            yield words
-
-
-def _shown(word: bytes) -> str:
-    return repr(word[:40].decode("utf-8", "replace"))
