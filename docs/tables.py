@@ -434,47 +434,21 @@ def with_published(text: str) -> str:
             continue
         heads = ("solver", "run", "solved", "inexact", "limit", "memory", "failed", "wrong", "mean [s]", "over")
         lines += ["", f"## {words}", "", "| " + " | ".join(heads) + " |", "|" + "---|" * len(heads)]
-        part = made.each[made.each["linear"].astype(bool) == (name == "linear")]
-        means = _shared_means(part)
         for row in made.summaries[name].to_dict("records"):
             keys = ("solver", "problems", "solved", "inexact", "limit", "memory", "failed", "wrong")
-            mean, over = means.get(row["solver"], (None, 0))
-            cells = [row[key] for key in keys] + ["–" if mean is None else f"{mean:.3g}", over or "–"]
+            mean, over = row["mean_penalised_s"], row["compared"]
+            cells = [row[key] for key in keys] + [f"{mean:.3g}" if over else "–", over or "–"]
             lines.append("| " + " | ".join(map(str, cells)) + " |")
         lines += [
             "",
             "The penalised mean is over the problems that all solvers of the table with a mean ran on.",
             "",
-            *(
-                f"![{words}: {kind}](../generated/figures/benchmark-{figure}.svg)"
-                for kind, figure in (
-                    ("performance profiles", f"profile-{name}"),
-                    ("performance profiles where all ran", f"profile-{name}-shared"),
-                    ("times", f"times-{name}"),
-                )
-                if (FIGURES / f"benchmark-{figure}.svg").exists()
-            ),
+            f"![{words}: performance profiles](../generated/figures/benchmark-profile-{name}.svg)",
         ]
         if name in compared.sensitivity:
             lines += ["", *_sensitivity(compared.sensitivity[name])]
-    for figure, words in (("gap-over-time", "Gap over time, integer programs"), ("accuracy", "Accuracy by time")):
-        if (FIGURES / f"benchmark-{figure}.svg").exists():
-            lines += ["", f"![{words}](../generated/figures/benchmark-{figure}.svg)"]
+    lines += ["", "![Gap over time, integer programs](../generated/figures/benchmark-gap-over-time.svg)"]
     return replaced(text, PUBLISHED, "\n".join(lines))
-
-
-def _shared_means(part: pd.DataFrame) -> dict[str, tuple[float, int]]:
-    """Penalised means over the problems that all solvers ran on which ran on at least half as many as any."""
-    from opticoll.analysis.benchmark import solver_metrics
-
-    ran = part[part["verdict"] != "unavailable"]
-    counts = ran.groupby("solver")["problem"].nunique()
-    shared = solver_metrics.run_by_all(ran[ran["solver"].isin(counts.index[counts >= counts.max() / 2])])
-    count = shared["problem"].nunique()
-    return {
-        str(solver): (solver_metrics.shifted_geometric_mean(solver_metrics.penalised(mine)), count)
-        for solver, mine in shared.groupby("solver")
-    }
 
 
 def _sensitivity(table: pd.DataFrame) -> list[str]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from opticoll.analysis.benchmark import benchmark_set, comparison_plots, solver_metrics
+from opticoll.analysis.plots.style import counted
 from opticoll.analysis.rendering import Listing, frame_rows
 from opticoll.analysis.report.drawings import ReportFigure
 from opticoll.analysis.report.page_tables import Column, PageTable, table
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 #: Largest recomputed KKT residual of a linear program that counts as solved.
 ACCURACY = 1e-6
-_CLASSES = (("linear", "linear programs"), ("integer", "integer programs"))
+_CLASSES = {"linear": "linear programs", "integer": "integer programs"}
 _SUMMARY = (
     Column("solver", "solver"),
     Column("problems", "problems run", "count"),
@@ -33,6 +34,7 @@ _SUMMARY = (
     Column("wrong", "wrong answers", "count"),
     Column("runs", "runs", "count"),
     Column("mean_penalised_s", "mean, penalised [s]", "seconds"),
+    Column("compared", "over", "count"),
     Column("mean_common_s", "mean, commonly solved [s]", "seconds"),
     Column("common", "commonly solved", "count"),
     Column("mean_solved_s", "mean, solved by it [s]", "seconds"),
@@ -95,8 +97,7 @@ class Comparison:
         One row per problem and solver, :func:`~opticoll.analysis.benchmark.solver_metrics.one_each`.
     summaries, profiles
         By class: :func:`~opticoll.analysis.benchmark.solver_metrics.summary`,
-        :func:`~opticoll.analysis.benchmark.solver_metrics.performance_profile`. Where some solvers could not try
-        every problem, ``CLASS-shared`` compares all solvers over the problems that all of them ran on.
+        :func:`~opticoll.analysis.benchmark.solver_metrics.performance_profile`.
     by_accuracy
         :func:`~opticoll.analysis.benchmark.solver_metrics.by_accuracy` of the linear programs.
     problems
@@ -127,13 +128,11 @@ class Comparison:
         each = solver_metrics.one_each(judged)
         parts = {"linear": each[each["linear"].astype(bool)], "integer": each[~each["linear"].astype(bool)]}
         parts = {name: part for name, part in parts.items() if (part["verdict"] != "unavailable").any()}
-        shared = {f"{name}-shared": solver_metrics.run_by_all(part) for name, part in parts.items() if incomplete(part)}
-        profiled = parts | {name: part for name, part in shared.items() if not part.empty}
         return cls(
             judged,
             each,
             {name: solver_metrics.summary(part) for name, part in parts.items()},
-            {name: steps for name, part in profiled.items() if len(steps := _profile(part))},
+            {name: steps for name, part in parts.items() if len(steps := _profile(part))},
             solver_metrics.by_accuracy(runs, best) if "linear" in parts else pd.DataFrame(),
             _problems(runs, each, best),
             tuple(sorted(set(judged.loc[judged["verdict"] != "unavailable", "solver"]))),
@@ -174,12 +173,6 @@ def _profile(part: pd.DataFrame) -> pd.DataFrame:
     return steps.head(0) if steps["solver"].nunique() < min(2, part["solver"].nunique()) else steps
 
 
-def incomplete(part: pd.DataFrame) -> list[str]:
-    """Solvers that ran on some problems, but not on all."""
-    ran = set(part.loc[part["verdict"] != "unavailable", "solver"])
-    return sorted(ran - set(solver_metrics.attempted_all(part)))
-
-
 def _problems(rows: pd.DataFrame, each: pd.DataFrame, best: Mapping[str, benchmark_set.BestKnown]) -> pd.DataFrame:
     """Problems with size, median times, and their fastest solver; NaN where nothing is known."""
     groups = rows.groupby("problem", sort=False)
@@ -197,43 +190,19 @@ def _problems(rows: pd.DataFrame, each: pd.DataFrame, best: Mapping[str, benchma
 
 
 def figures(comparison: Comparison) -> list[ReportFigure]:
-    """Draw profiles and times by class, and the accuracy of linear programs."""
+    """Draw performance profiles by class, and the gap over time of integer programs."""
     made, solvers = [], comparison.solvers
-    for name, words in _CLASSES:
-        if name not in comparison.summaries:
-            continue
+    for name, steps in comparison.profiles.items():
         part = comparison.each[comparison.each["linear"].astype(bool) == (name == "linear")]
-        count = part["problem"].nunique()
-        absent = incomplete(part)
-        note = f" Not drawn, since they could not try every problem: {', '.join(absent)}." if absent else ""
-        if name in comparison.profiles:
-            made.append(
-                ReportFigure.of(
-                    f"solvers-profile-{name}",
-                    f"Performance profiles, {words}",
-                    "Horizontal axis: time ÷ time of the fastest solver, linear on the left and logarithmic on the "
-                    f"right. Vertical axis: share of all {count} problems solved within that factor. Higher is better; "
-                    f"a curve ends at the share solved.{note}",
-                    comparison_plots.profiles(comparison.profiles[name], solvers),
-                )
-            )
-        if f"{name}-shared" in comparison.profiles:
-            shared = solver_metrics.run_by_all(part)["problem"].nunique()
-            made.append(
-                ReportFigure.of(
-                    f"solvers-profile-{name}-shared",
-                    f"Performance profiles where all solvers ran, {words}",
-                    f"The same axes, over the {shared} problems that every solver could try.",
-                    comparison_plots.profiles(comparison.profiles[f"{name}-shared"], solvers),
-                )
-            )
+        count = solver_metrics.compared(part)["problem"].nunique()
         made.append(
             ReportFigure.of(
-                f"solvers-times-{name}",
-                f"Time of every solver on every problem, {words}",
-                f"Horizontal axis: solver time in seconds. One row for each of {count} problems, fastest solved "
-                "first. Marks on the right are runs without a time; bars span the repetitions of a run.",
-                comparison_plots.times_by_problem(part, solvers),
+                f"solvers-profile-{name}",
+                f"Performance profiles, {_CLASSES[name]}",
+                "Horizontal axis: time ÷ time of the fastest solver, linear on the left and logarithmic on the right. "
+                f"Vertical axis: share of the {counted(count, 'problem')} compared that are solved within that factor. "
+                "Higher is better; a curve ends at the share solved.",
+                comparison_plots.profiles(steps, solvers),
             )
         )
     if len(comparison.gaps_over_time):
@@ -241,21 +210,10 @@ def figures(comparison: Comparison) -> list[ReportFigure]:
             ReportFigure.of(
                 "solvers-gap-over-time",
                 "Gap over time, integer programs",
-                "Mean gap of the incumbent to the best known value over the problems that every solver ran on, by its "
-                "time in seconds; 1 before the first incumbent. Lower left is better.",
+                "Mean gap of the incumbent to the best known value over the problems compared, by its time in seconds; "
+                "1 before the first incumbent. Lower left is better.",
                 comparison_plots.gaps_over_time(comparison.gaps_over_time, solvers),
                 comparison.gaps_over_time,
-            )
-        )
-    linear = comparison.runs[comparison.runs["linear"].astype(bool)]
-    if linear["residual"].notna().any():
-        made.append(
-            ReportFigure.of(
-                "solvers-accuracy",
-                "Accuracy by time, linear programs",
-                f"Worst recomputed KKT residual by solver time in seconds, {int(linear['residual'].notna().sum())} "
-                "runs to several tolerances; lower left is better. Residuals below 1e-16 are drawn at 1e-16.",
-                comparison_plots.accuracy_over_time(linear, solvers),
             )
         )
     return made
@@ -264,10 +222,9 @@ def figures(comparison: Comparison) -> list[ReportFigure]:
 def content(comparison: Comparison, drawn: Mapping[str, ReportFigure]) -> dict[str, object]:
     """What the page shows: the constants that define its numbers, and its tables and figures by class."""
     classes = []
-    for name, words in _CLASSES:
+    for name, words in _CLASSES.items():
         if name in comparison.summaries:
-            names = [f"solvers-profile-{name}", f"solvers-profile-{name}-shared", f"solvers-times-{name}"]
-            names += ["solvers-gap-over-time"] if name == "integer" else []
+            names = [f"solvers-profile-{name}", *(["solvers-gap-over-time"] if name == "integer" else [])]
             by_accuracy: list[tuple[float, PageTable]] = []
             if name == "linear":
                 by_accuracy = [
@@ -280,7 +237,6 @@ def content(comparison: Comparison, drawn: Mapping[str, ReportFigure]) -> dict[s
                     "summary": table(comparison.summaries[name], _SUMMARY, f"Solvers on {words}"),
                     "figures": [drawn[figure] for figure in names if figure in drawn],
                     "by_accuracy": by_accuracy,
-                    "accuracy_figure": drawn.get("solvers-accuracy") if name == "linear" else None,
                 }
             )
     return {

@@ -8,6 +8,5 @@ EXTENSION = Extension(
         "opticoll.analysis.benchmark.commands.benchmark:benchmark",
         "opticoll.analysis.benchmark.commands.compare:compare",
     ),
-    outputs={"compare": "opticoll.analysis.benchmark.comparison_output:CompareOutput"},
-    without_schema=("benchmark list", "benchmark submit"),
+    without_schema=("benchmark list", "benchmark submit", "compare"),
 )

@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping
 
     from numpy.typing import ArrayLike
 
@@ -48,8 +48,7 @@ class Judged(NamedTuple):
     unknown), ``value`` the verified value (else NaN), ``best`` the best known one, ``best_gap`` their relative
     distance; ``error`` the largest relative violation or distance from the best known value, whichever is larger, and
     ``allowed`` the error beyond which an optimum is wrong: :data:`WRONG` times the tolerance. ``integral`` is the
-    primal integral [s] (NaN if unknown), ``reason`` why an answer is wrong, else None, ``seconds_run`` the time of the
-    run, solved or not.
+    primal integral [s] (NaN if unknown), ``reason`` why an answer is wrong, else None.
     """
 
     problem: str
@@ -70,7 +69,6 @@ class Judged(NamedTuple):
     certified_gap: float
     integral: float
     reason: str | None
-    seconds_run: float
 
 
 def verdicts(runs: pd.DataFrame, best: Mapping[str, BestKnown], accuracy: float = 1e-6) -> pd.DataFrame:
@@ -188,7 +186,6 @@ def _judged(row: Mapping[Any, Any], best: float, bound: float, accuracy: float) 
         certified_gap=_number(row["gap"]),
         integral=integral,
         reason=reason,
-        seconds_run=_number(row["seconds"]),
     )
 
 
@@ -240,14 +237,15 @@ def gap_over_time(runs: pd.DataFrame, table: pd.DataFrame, points: int = 200) ->
     Returns
     -------
     DataFrame
-        ``solver``, ``seconds``, ``gap``: the mean of :func:`primal_gap` over the problems that all of the solvers
-        ran on (:func:`run_by_all`), 1 before the first incumbent.
+        ``solver``, ``seconds``, ``gap``: the mean of :func:`primal_gap` over the problems of :func:`compared`, 1 before
+        the first incumbent.
     """
-    shared = set(run_by_all(table[~table["linear"].astype(bool)])["problem"])
+    shared = compared(table[~table["linear"].astype(bool)])
+    problems, solvers = set(shared["problem"]), set(shared["solver"])
     trails: dict[str, list[tuple[list[tuple[float, float]], float]]] = {}
     for row, one in zip(runs.to_dict("records"), table.to_dict("records"), strict=True):
-        ran = one["verdict"] != "unavailable" and one["problem"] in shared
-        if not one["linear"] and ran and np.isfinite(one["best"]):
+        counts = not one["linear"] and one["problem"] in problems and one["solver"] in solvers
+        if counts and np.isfinite(one["best"]):
             trail = [pair for pair in _progress(row, one["verdict"]) if np.isfinite(pair[0])]
             trails.setdefault(one["solver"], []).append((trail, one["best"]))
     events = [moment for mine in trails.values() for trail, _ in mine for moment, _ in trail]
@@ -318,24 +316,17 @@ def penalised(table: pd.DataFrame) -> pd.Series[float]:
     return table["seconds"].where(table["verdict"] == "solved", PENALTY * table["limit_s"]).astype(float)
 
 
-def commonly_solved(table: pd.DataFrame, solvers: Sequence[str]) -> list[str]:
-    """Problems that all of the solvers solved."""
-    solved = table[(table["verdict"] == "solved") & table["solver"].isin(solvers)]
-    counts = solved.groupby("problem")["solver"].nunique()
-    return sorted(counts.index[counts == len(set(solvers))]) if len(solvers) else []
+def compared(table: pd.DataFrame) -> pd.DataFrame:
+    """Rows on which solvers can be compared.
 
-
-def run_by_all(table: pd.DataFrame) -> pd.DataFrame:
-    """Rows of the problems that every solver of the table ran on."""
+    They are those of the solvers that ran on at least half as many problems as any, on the problems that all of these
+    ran on.
+    """
     ran = table[table["verdict"] != "unavailable"]
-    counts = ran.groupby("problem")["solver"].nunique()
-    return ran[ran["problem"].isin(counts.index[counts == ran["solver"].nunique()])].reset_index(drop=True)
-
-
-def attempted_all(table: pd.DataFrame) -> list[str]:
-    """Solvers that ran on every problem of the table; only these can be compared over all problems."""
-    ran = table[table["verdict"] != "unavailable"].groupby("solver")["problem"].nunique()
-    return sorted(ran.index[ran == table["problem"].nunique()])
+    counts = ran.groupby("solver")["problem"].nunique()
+    ran = ran[ran["solver"].isin(counts.index[2 * counts >= counts.max()])]
+    shared = ran.groupby("problem")["solver"].nunique()
+    return ran[ran["problem"].isin(shared.index[shared == ran["solver"].nunique()])].reset_index(drop=True)
 
 
 def summary(table: pd.DataFrame, shift: float = SHIFT_S) -> pd.DataFrame:
@@ -350,30 +341,31 @@ def summary(table: pd.DataFrame, shift: float = SHIFT_S) -> pd.DataFrame:
     -------
     DataFrame
         One row per solver that ran, most solved first: ``problems`` (number run), the count of every verdict,
-        ``mean_penalised_s`` (shifted geometric mean with censored runs at :data:`PENALTY` limits; NaN unless the solver
-        ran on every problem), ``mean_common_s`` over the ``common`` problems (solved by every solver that ran on all
-        problems and solved at least one; NaN for other solvers), ``mean_solved_s`` over the problems that the solver
-        itself solved (not comparable between solvers), ``median_integral_s``, the number of ``runs``, ``spread``
-        (median over the solved problems of the slowest over the fastest repetition; NaN without repetitions),
-        ``median_gap`` to the best known values.
+        ``mean_penalised_s`` (shifted geometric mean over the problems of :func:`compared`, whose number is
+        ``compared``, with censored runs at :data:`PENALTY` limits), ``mean_common_s`` over the ``common`` ones of them
+        (solved by every solver that solved at least one), both NaN for solvers that are not compared;
+        ``mean_solved_s`` over the problems that the solver itself solved (not comparable between solvers),
+        ``median_integral_s``, the number of ``runs``, ``spread`` (median over the solved problems of the slowest over
+        the fastest repetition; NaN without repetitions), ``median_gap`` to the best known values.
     """
-    everywhere = attempted_all(table)
-    solved = table[table["verdict"] == "solved"]
-    compared = [name for name in everywhere if (solved["solver"] == name).any()]
-    common = commonly_solved(table, compared)
+    shared = compared(table)
+    solved = shared[shared["verdict"] == "solved"]
+    by_problem = solved.groupby("problem")["solver"].nunique()
+    common = by_problem.index[by_problem == solved["solver"].nunique()]
     rows = []
     for solver, group in table[table["verdict"] != "unavailable"].groupby("solver"):
         mine = group[group["verdict"] == "solved"]
-        shared = mine[mine["problem"].isin(common)]["seconds"]
-        penalties = penalised(group)
-        known = solver in everywhere and bool(penalties.notna().all())  # without a limit there is no penalty
+        own = solved[solved["solver"] == solver]
+        penalties = penalised(shared[shared["solver"] == solver])
+        known = bool(penalties.notna().all())  # without a limit there is no penalty
         rows.append(
             {
                 "solver": solver,
                 "problems": len(group),
                 **{word: int((group["verdict"] == word).sum()) for word in VERDICTS[:-1]},
                 "mean_penalised_s": shifted_geometric_mean(penalties, shift) if known else np.nan,
-                "mean_common_s": shifted_geometric_mean(shared, shift) if solver in compared else np.nan,
+                "compared": len(penalties),
+                "mean_common_s": shifted_geometric_mean(own.loc[own["problem"].isin(common), "seconds"], shift),
                 "common": len(common),
                 "mean_solved_s": shifted_geometric_mean(mine["seconds"], shift),
                 "median_integral_s": group["integral"].dropna().median(),
@@ -397,27 +389,26 @@ def performance_profile(table: pd.DataFrame) -> pd.DataFrame:
     r"""Performance profiles: the share of problems that a solver solves within a factor of the fastest solver.
 
     Dolan & Moré, Math. Program. 91(2), 2002:
-    :math:`\rho_s(\tau) = |\{p : t_{ps} \le \tau \min_{s'} t_{ps'}\}| / |P|` over all problems P of the table,
-    including those that no solver solved, for the solvers s that ran on all of P (:func:`attempted_all`); the fastest
-    is the fastest of these. Compare the other solvers over :func:`run_by_all`. A run without a time counts as
-    infinitely slow; times below a millisecond count as a millisecond.
+    :math:`\rho_s(\tau) = |\{p : t_{ps} \le \tau \min_{s'} t_{ps'}\}| / |P|` over the problems P and the solvers s of
+    :func:`compared`, including problems that no solver solved. A run without a time counts as infinitely slow; times
+    below a millisecond count as a millisecond.
 
     Returns
     -------
     DataFrame
         The steps: ``solver``, ``ratio`` (from 1), ``share`` (from that ratio up to the next).
     """
-    problems = sorted(set(table["problem"]))
-    everywhere = attempted_all(table)
-    solved = table[(table["verdict"] == "solved") & table["solver"].isin(everywhere)]
+    shared = compared(table)
+    count = shared["problem"].nunique()
+    solved = shared[shared["verdict"] == "solved"]
     times = solved.pivot_table(index="problem", columns="solver", values="seconds", aggfunc="min")
     ratios = times.clip(lower=1e-3).div(times.clip(lower=1e-3).min(axis=1), axis=0)
     rows: list[tuple[str, float, float]] = []
-    for solver in everywhere:
+    for solver in sorted(set(shared["solver"])):
         mine = np.sort(ratios[solver].dropna().to_numpy()) if solver in ratios else np.zeros(0)
         steps = np.unique(np.concatenate([[1.0], mine]))
         reached = np.searchsorted(mine, steps, side="right")
-        rows += [(solver, float(r), float(k) / len(problems)) for r, k in zip(steps, reached, strict=True)]
+        rows += [(solver, float(r), float(k) / count) for r, k in zip(steps, reached, strict=True)]
     return pd.DataFrame(rows, columns=["solver", "ratio", "share"])
 
 

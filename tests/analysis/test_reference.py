@@ -13,7 +13,6 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import pandas as pd
 import pytest
 from case_families import each
 from light_imports import without_grammars
@@ -220,7 +219,6 @@ OUTPUTS = {
     "solve": ["solve", "alltoall.master", "ring:4", "--no-store"],
     "check": ["check", "alltoall.master", "ring:4", "ring.json"],
     "study": ["study", "rings.toml", "--store", "runs"],
-    "compare": ["compare", "rings.toml", "--store", "runs"],
     "results": ["results", "--store", "runs"],
     "bounds": ["bounds", "ring:4"],
     "claims": ["claims", "optree.theorem1", "optree.table1-one-stage", "optree.table1-wrht"],
@@ -295,38 +293,6 @@ def test_schedules_that_fail_follow_the_schema(capfd, folder, monkeypatch, jsons
         document = json.loads(capfd.readouterr().out)
         schema.validate(document)
         assert (document["schedule"]["violation"] is None) == (status == 0)
-
-
-def test_gaps_and_wrong_answers_of_a_comparison_follow_the_schema(folder, monkeypatch):
-    """Rows that this study does not have, as the comparison makes them."""
-    from opticoll.analysis.benchmark import solver_metrics
-
-    monkeypatch.chdir(folder)
-    each = pd.DataFrame(
-        [
-            {
-                "problem": "p",
-                "solver": "s",
-                "verdict": verdict,
-                "limit_s": 1.0,
-                "value": 3.0,
-                "best": 2.0,
-                "best_gap": 0.5,
-                "certified_gap": None,
-                "residual": None,
-                "tol": 1e-6,
-                "error": 0.5,
-                "allowed": 1e-4,
-                "reason": "claims infeasible",
-            }
-            for verdict in ("limit", "wrong")
-        ]
-    )
-    kinds = json_outputs.schema("compare")["$defs"]
-    made = {"GapRow": solver_metrics.gaps_at_limit(each), "WrongRow": solver_metrics.wrong_answers(each)}
-    for kind, rows in made.items():
-        assert len(rows) == 1
-        assert set(rows.rename(columns={"solver": "contestant"}).columns) == set(kinds[kind]["properties"])
 
 
 def test_metrics_of_several_formulations_are_documented(capfd, jsonschema):

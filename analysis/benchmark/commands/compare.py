@@ -34,7 +34,7 @@ def compare(
     """Compare the contestants of a study that has been run.
 
     STUDY is a name or TOML file. A contestant is a method with its options. Nothing is run: `opticoll study STUDY` does
-    that. With --out, the page has performance profiles, times with their spread, gaps over time and wrong answers.
+    that. With --out, the page has performance profiles, gaps over time, times with their spread and wrong answers.
     """
     refuse_together(("--json", "--latex"))
     with output.diverted_stdout():

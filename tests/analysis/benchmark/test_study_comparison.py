@@ -99,7 +99,7 @@ def test_the_page_has_figures_and_tables(ran, tmp_path, capsys):
     assert "Two programs &amp; three contestants" in page
     assert "Comparison of study small" in page
     assert f"opticoll study {file}" in page
-    for name in ("solvers-profile-linear", "solvers-times-integer", "solvers-gap-over-time", "solvers-accuracy"):
+    for name in ("solvers-profile-linear", "solvers-profile-integer", "solvers-gap-over-time"):
         assert (out / "figures" / f"{name}.svg").stat().st_size > 1000
         assert (out / "figures" / f"{name}.png").read_bytes().startswith(b"\x89PNG")
         assert f'id="{name}' in page or name in page
