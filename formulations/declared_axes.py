@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import permutations
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -87,6 +88,27 @@ def axis_of(problem: Any, name: str, sets: Mapping[str, Sequence[Hashable] | Axi
         return _axis(name, topology_of(problem))
     numbers = isinstance(stated, range) and stated == range(len(stated))
     return Axis(name, len(stated), None if numbers else stated, None if numbers else stated)
+
+
+def size(problem: Any, **exact: int) -> dict[str, int] | None:
+    """About the size of the matrix: entries of the declared arrays, and three nonzeros a variable.
+
+    ``exact`` are numbers that the formulation states instead, such as ``variables`` without those that are fixed at 0.
+    None where nothing is declared, or an axis has no length before the solve.
+    """
+    sets, lengths = problem.sets(), {}
+    for name in {name for axes in (*problem.variables.values(), *problem.constraints.values()) for name in axes}:
+        if name not in sets and not isinstance(topology_of(problem), Topology):
+            return None
+        lengths[name] = axis_of(problem, name, sets).size
+    if not problem.variables or not all(isinstance(length, int) for length in lengths.values()):
+        return None
+    columns, rows = (
+        sum(prod(lengths[name] for name in axes) for axes in declared.values())
+        for declared in (problem.variables, problem.constraints)
+    )
+    stated = {"variables": columns, "constraints": rows} | exact
+    return {"nonzeros": 3 * stated["variables"]} | stated
 
 
 def topology_of(problem: Any) -> Any:

@@ -408,13 +408,10 @@ class Formulation:
         raise NotImplementedError(msg)
 
     def estimate(self) -> dict[str, int] | None:
-        """``variables``, ``constraints``, ``nonzeros`` and ``integers`` of the matrix; None if unknown."""
-        return None
+        """About the ``variables``, ``constraints`` and ``nonzeros`` of the matrix, by the axes; None if unknown."""
+        from opticoll.formulations import declared_axes
 
-    @staticmethod
-    def early_estimate(instance: Any, parameters: Settings) -> dict[str, int] | None:
-        """At most what :meth:`estimate` returns, before the data are made; None if the instance alone does not tell."""
-        return None
+        return declared_axes.size(self)
 
     def unfold(self, values: Values) -> dict[str, NDArray[np.float64]]:
         """Add the named arrays of the docstring to a solver's values; for models with a flat list of variables."""

@@ -25,7 +25,6 @@ from opticoll.plugin_faults import exits_refused
 from opticoll.solvers.adapters import Adapter, adapter, adapters
 from opticoll.solvers.auto import choose
 from opticoll.solvers.methods import Method, method_named, methods_for, prepared, taking_over
-from opticoll.solvers.process import memory
 from opticoll.solvers.process.isolation import solve_isolated
 from opticoll.solvers.run import Plan
 from opticoll.solvers.task import SolveRequest, Task
@@ -37,7 +36,6 @@ if TYPE_CHECKING:
 
     from opticoll.formulations.model import Parameter
     from opticoll.instances import Instance
-    from opticoll.solvers.methods.method import Beyond
     from opticoll.types import Setting, Settings
 
     Arrays = dict[str, NDArray[Any]]
@@ -72,8 +70,6 @@ def make_plan(
         A method or solver that does not support the formulation.
     SolverUnavailable
         A solver whose package is not installed.
-    TooLarge
-        If the instance alone shows that the solve cannot fit in memory.
     """
     formulation = formulation_named(task.formulation)
     forms = forms_of(formulation)
@@ -87,7 +83,6 @@ def make_plan(
     instance = instance_of(task) if instance is None else instance
     parameters = parameters_on(instance, formulation, own)
     over = taking_over(formulation.name, parameters) if task.method == "auto" else []
-    _refuse_too_large(task, formulation, instance, parameters, form, over)
     problem = prepared(formulation, instance, parameters, needed)
     if task.exact:
         problem.derived()  # raises an error for data that are not fractions
@@ -154,35 +149,6 @@ def shared_parameters(formulation: Formulation | type[Formulation], parameters: 
     }
 
 
-def _refuse_too_large(
-    task: Task,
-    formulation: type[Formulation],
-    instance: Instance,
-    parameters: Settings,
-    form: str,
-    over: list[tuple[Method, Beyond]],
-) -> None:
-    """Refuse what the instance alone shows to be too large, before the data of the model take memory themselves.
-
-    Where ``auto`` may choose a method that builds no matrix, and for one whose need depends on symmetries,
-    :func:`opticoll.solvers.process.memory.refuse_plan` decides later.
-    """
-    size = formulation.early_estimate(instance, parameters)
-    if size is None:
-        return
-    method, solver = task.method, task.method
-    if method == "auto":
-        if task.form is None and any(at.most is None or size["variables"] <= at.most for _, at in over):
-            return
-        method = solver = "highs-ipx"
-    elif (procedure := method_named(method)) is not None:
-        if procedure.share is not None:
-            return
-        known = {parameter.name: parameter.default for parameter in procedure.parameters}
-        solver = str(task.settings.get("solver", known.get("solver")))
-    memory.refuse(task, formulation, size, form=form, method=method, solver=solver, spec=instance.spec)
-
-
 def _refuse_unknown_method(name: str, formulation: type[Formulation]) -> None:
     if not isinstance(name, str):
         msg = f"method: must be the name of a solver or a method, not {name!r}; write for example method='highs'"
@@ -229,14 +195,6 @@ def _solver(
     if problem.problem == "LP" and not can.lp:
         able = ", ".join(a.name for a in adapters().values() if a.capabilities.lp)
         msg = f"{chosen.name} does not solve continuous LPs, but {problem.name} is one; use one of {able}"
-        raise MethodMismatch(msg)
-    size = problem.estimate() if method is None and not can.lp else None
-    if size is not None and size["integers"] < size["variables"]:
-        able = ", ".join(a.name for a in adapters().values() if a.capabilities.mip and a.capabilities.lp)
-        msg = (
-            f"solver {chosen.name!r} supports only integer variables, but {size['variables'] - size['integers']:,} of "
-            f"the {size['variables']:,} of {problem.name} are continuous; use one of {able}"
-        )
         raise MethodMismatch(msg)
     if not chosen.installed():
         raise SolverUnavailable(chosen.missing())

@@ -15,8 +15,9 @@ if TYPE_CHECKING:
     from opticoll.solvers.adapters.interface import Capabilities
 
 
-#: Maximum number of vertices for which a formulation without a size estimate is built to find its size.
-BUILT_VERTICES = 32
+#: Largest estimate, in entries of the matrix, of a model that is built to find its size; where there is none, the
+#: maximum number of vertices.
+BUILT_ENTRIES, BUILT_VERTICES = 200_000, 32
 
 
 class BoundValue(Fields, frozen=True, kw_only=True):
@@ -67,13 +68,14 @@ def example_sizes(model: type[Formulation]) -> Sizes | None:
 
 
 def model_sizes(model: type[Formulation], spec: str, settings: Mapping[str, object]) -> Sizes:
-    """Sizes and bounds; where there is no estimate, the model of a small instance is built."""
+    """Sizes and bounds: a small model is built, of a larger one the size is estimated."""
     from opticoll.formulations import bounds_of
     from opticoll.formulations.model import read_parameters
     from opticoll.instances import parse
-    from opticoll.solvers.auto import choose
+    from opticoll.solvers.auto import choose, fastest_form
     from opticoll.solvers.compile.compilation import compile_built
     from opticoll.solvers.methods import prepared, taking_over
+    from opticoll.solvers.process.memory import entries
     from opticoll.solvers.task import Task
 
     if model.needs is not None:
@@ -83,15 +85,15 @@ def model_sizes(model: type[Formulation], spec: str, settings: Mapping[str, obje
     parameters = read_parameters(model.parameters, settings, model.name)
     problem = prepared(model, value, parameters)
     known = problem.estimate()
-    if known is None:
-        known = compile_built(problem, build_model(problem)).size if value.n <= BUILT_VERTICES else {}
+    if value.n <= BUILT_VERTICES if known is None else entries(known) <= BUILT_ENTRIES:
+        known = compile_built(problem, build_model(problem, fastest_form(problem, known))).size
     rows = [BoundValue(name=b.name, value=b.value, reason=b.reason, exact=b.exact) for b in bounds_of(problem)]
     task, over = Task(model.name, value, settings=dict(settings)), taking_over(model.name, parameters)
     return Sizes(
         instance=value.spec,
         n=value.n,
         arcs=getattr(value, "arcs", None),
-        **{key: int(number) for key, number in known.items()},
+        **{key: int(number) for key, number in (known or {}).items()},
         auto=choose(problem, task, value, over).method,
         bounds=rows,
     )

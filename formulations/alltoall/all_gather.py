@@ -73,7 +73,6 @@ class AllGather(Formulation):
     metrics = shared.throughput_metrics
     links = shared.shared_links
     arrays = shared.shared_arrays
-    estimate = shared.shared_estimate
     derived = shared.longest_time
     sets = shared.ends_of_flows
     label_invariant = staticmethod(lambda parameters: True)

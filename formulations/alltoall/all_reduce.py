@@ -89,7 +89,6 @@ class AllReduction(Formulation):
     metrics = shared_flows.throughput_metrics
     bounds = all_reduce_bounds.cut_bounds
     arrays = all_arrays
-    estimate = all_reduce_bounds.size
     derived = all_reduce_bounds.longest_time
 
     topology: Topology

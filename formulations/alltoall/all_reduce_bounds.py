@@ -91,20 +91,6 @@ def _crossing(topology: Topology, sets: Iterable[Collection[int]]) -> tuple[int,
     return 2 * N * (parts - 1), sides
 
 
-def size(problem: AllReduction) -> dict[str, int]:
-    """Size of the model before it is built."""
-    topology, m, N, n = problem.topology, problem.topology.arcs, problem.topology.num_ranks, problem.topology.n
-    out, into = (int(degrees[problem.ranks].sum()) for degrees in (topology.out_degree, topology.in_degree))
-    flows = 2 * m * N - out - into
-    relayed = int((topology.out_degree + topology.in_degree)[problem.switches].sum())
-    return {
-        "variables": flows + 2 * m + N + 1,
-        "constraints": 2 * (n - 1) * N + flows + m + 1 + 2 * (n - N),
-        "nonzeros": 4 * flows - out - into + 2 * N * (N - 1) + N + 3 * m + 2 * relayed,
-        "integers": 0,
-    }
-
-
 def longest_time(problem: AllReduction) -> list[Fraction]:
     """The upper bound on T as a fraction."""
     N = problem.topology.num_ranks

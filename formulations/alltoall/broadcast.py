@@ -67,7 +67,6 @@ class Broadcast(Formulation):
     certify = shared.length_certificate
     links = shared.shared_links
     arrays = shared.shared_arrays
-    estimate = shared.shared_estimate
     derived = shared.longest_time
     sets = shared.ends_of_flows
     metrics = shared.root_metrics

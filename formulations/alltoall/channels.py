@@ -268,7 +268,6 @@ class RoutedChannels(Formulation):
 
     metrics = channels_bounds.metrics
     arrays = channels_bounds.arrays
-    estimate = channels_bounds.size
     bounds = channels_bounds.bounds
     refute = channels_bounds.refute
     certify = channels_bounds.certify

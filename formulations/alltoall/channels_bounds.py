@@ -12,7 +12,6 @@ from opticoll.formulations.alltoall.dependencies import acyclic
 from opticoll.formulations.declared_axes import axes_arrays
 from opticoll.formulations.flows import path_bounds, path_flow
 from opticoll.formulations.flows.flow_checks import demand_metrics
-from opticoll.formulations.flows.path_flow import unit_capacities
 from opticoll.formulations.model import Bound
 
 if TYPE_CHECKING:
@@ -49,25 +48,6 @@ def arrays(problem: RoutedChannels, names: Collection[str]) -> dict[str, Array]:
     """y, the other variables of the program, which are optional, and the duals of the routing."""
     values = {name: replace(array, required=name == "y") for name, array in axes_arrays(problem).items()}
     return values | path_flow.dual_arrays(problem.routing)
-
-
-def size(problem: RoutedChannels) -> dict[str, int]:
-    """Size of the model."""
-    paths, count, edges = problem.paths, problem.layers, problem.dependencies.size
-    owner, uses = problem.dependencies.uses[0], problem.dependencies.of_pairs[0].size
-    loaded = int(np.unique(paths.arcs).size)
-    by_load = problem.chosen == "load"
-    rows = loaded * (by_load or problem.limit > 0)
-    variables = count * (paths.paths + edges + np.unique(problem.dependencies.pairs).size)
-    integers = count * (paths.paths + edges)
-    return {
-        "variables": variables + (1 if by_load else count),
-        "constraints": paths.pairs + rows + count * (uses + edges) + (not by_load) * (count * (paths.pairs + 1) - 1),
-        "nonzeros": count * (paths.paths + owner.size + uses + 3 * edges)
-        + (paths.arcs.size * count if rows else 0)
-        + (loaded if by_load else count * (paths.paths + paths.pairs) + 2 * (count - 1)),
-        "integers": integers + (int(unit_capacities(problem.routing)) if by_load else count),
-    }
 
 
 def bounds(problem: RoutedChannels) -> list[Bound]:

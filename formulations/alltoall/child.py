@@ -71,7 +71,6 @@ class Child(Formulation):
     certify = checks.length_certificate
     arrays = checks.flow_arrays
     derived = checks.demands
-    estimate = checks.flow_estimate
     repair = checks.repaired
     changeable = checks.capacities_and_demands
 

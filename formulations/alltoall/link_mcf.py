@@ -43,15 +43,12 @@ from opticoll.formulations.flows.concurrent_flow import (
 )
 from opticoll.formulations.model import CvxpyModel, Formulation, Parameter, PyomoModel
 from opticoll.formulations.variables import Axis, pair_axis
-from opticoll.instances.demands import UNIFORM
-from opticoll.instances.topology import Topology
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
     from opticoll.formulations.model import Changeable, Values
-    from opticoll.instances.topology import F64, I64, Mask
-    from opticoll.types import Settings
+    from opticoll.instances.topology import F64, I64, Mask, Topology
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +73,6 @@ class LinkFlow(Formulation):
 
     arrays = checks.flow_arrays
     derived = checks.demands
-    estimate = checks.flow_estimate
     links = checks.flow_links
 
     flow: ConcurrentFlow
@@ -105,15 +101,8 @@ class LinkFlow(Formulation):
         """The problem on a topology; errors as :func:`.concurrent_flow.demanded_traffic`."""
         topology, traffic = demanded_traffic(instance, given, cls.name)
         sources, targets, amount = pairs_of(topology, traffic)
-        flow = ConcurrentFlow.by_commodity(topology, sources, targets, amount, block=not given["printed"])
+        flow = ConcurrentFlow.by_commodity(topology, sources, targets, amount)
         return cls(flow, targets, given["printed"])
-
-    @staticmethod
-    def early_estimate(instance: object, parameters: Settings) -> dict[str, int] | None:
-        """Size of the model before its data are computed."""
-        if not isinstance(instance, Topology) or parameters["demand"] != UNIFORM:
-            return None
-        return checks.flow_size(instance, instance.num_ranks * (instance.num_ranks - 1))
 
     def sets(self) -> dict[str, Axis]:
         """The pairs of ranks with demand."""

@@ -59,7 +59,6 @@ class Master(Formulation):
     metrics = checks.flow_metrics
     arrays = checks.flow_arrays
     derived = checks.demands
-    estimate = checks.flow_estimate
     repair = checks.repaired
     sets = checks.senders
     changeable = checks.capacities_and_demands

@@ -74,7 +74,6 @@ class ChosenPaths(Formulation):
     certify = path_bounds.share_certificate
     arrays = path_flow.arrays
     repair = path_flow.repair
-    estimate = path_flow.estimate
     derived = path_flow.derived
     sets = path_flow.pairs_and_paths
 

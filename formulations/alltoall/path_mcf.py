@@ -60,7 +60,6 @@ class PathConcurrentFlow(Formulation):
     bounds = path_bounds.set_bounds
     certify = path_bounds.length_certificate
     matrix = path_mcf_solution.flow_program
-    estimate = path_mcf_solution.flow_size
     repair = path_mcf_solution.repaired_flow
     sets = path_flow.pairs_and_paths
     derived = path_flow.exact_amounts

@@ -99,17 +99,6 @@ def flow_program(problem: PathConcurrentFlow) -> StandardForm:
     )
 
 
-def flow_size(problem: PathConcurrentFlow) -> dict[str, int]:
-    """Size of the model; lists the path set."""
-    paths = problem.routing.paths
-    return {
-        "variables": paths.paths + 1,
-        "constraints": paths.pairs + int(np.unique(paths.arcs).size),
-        "nonzeros": paths.paths + paths.pairs + int(paths.arcs.size),
-        "integers": 0,
-    }
-
-
 def repaired_flow(problem: PathConcurrentFlow, values: Mapping[str, F64]) -> dict[str, F64] | None:
     """Scale to a feasible flow in the same proportions that serves the same fraction of every demand.
 

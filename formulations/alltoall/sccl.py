@@ -117,8 +117,8 @@ class ChunkSteps(Formulation):
             groups = replace(
                 groups,
                 sources=np.repeat(groups.sources, chunks),
-                amounts=np.repeat(groups.demand, chunks, axis=1),
-                barred=np.repeat(groups.blocked, chunks, axis=1),
+                amounts=np.ones(groups.groups * chunks),
+                targets=np.repeat(groups.targets, chunks),
             )
         return cls(StepFlow(groups, steps, "source" if model == "sources" else "commodity"), chunks, model)
 
@@ -237,7 +237,7 @@ class ChunkSteps(Formulation):
     metrics = sccl_bounds.metrics
     links = sccl_bounds.links
     bounds = sccl_bounds.bounds
-    estimate = sccl_bounds.size
+    estimate = sccl_bounds.size_of_steps
 
 
 def _fraction(*arrays: F64) -> float:

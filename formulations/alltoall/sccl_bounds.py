@@ -47,15 +47,6 @@ def bounds(problem: ChunkSteps) -> list[Bound]:
     return result
 
 
-def size(problem: ChunkSteps) -> dict[str, int]:
-    """Size of the model before it is built; variables fixed at 0 are not counted."""
-    size = problem.flow.estimate()
-    if problem.model == "chunks":
-        flow, topology = problem.flow, problem.flow.topology
-        (m, groups, steps), n = flow.shape, topology.n
-        _, chunk, _ = np.nonzero(flow.upper)
-        size["constraints"] = m * steps + (n - 1) * groups + int(chunk.size)
-        entering = np.bincount(topology.head, minlength=n)[topology.tail]
-        sends = np.count_nonzero(flow.upper, axis=1)  # (m, S)
-        size["nonzeros"] = 2 * m * groups * steps + int((sends * (1 + np.outer(entering, np.arange(steps)))).sum())
-    return {**size, "integers": size["variables"]}
+def size_of_steps(problem: ChunkSteps) -> dict[str, int] | None:
+    """About the size of the model: that of the flow in steps."""
+    return problem.flow.estimate()

@@ -11,15 +11,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.formulations import rounding
-from opticoll.formulations.alltoall.time_expansion import holding, step_distances, step_hops
-from opticoll.formulations.declared_axes import axes_arrays
+from opticoll.formulations.alltoall.time_expansion import step_distances, step_hops
+from opticoll.formulations.declared_axes import axes_arrays, size
 from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow
 from opticoll.formulations.flows.flow_bounds import bounds
 from opticoll.formulations.flows.flow_checks import demand_metrics
 from opticoll.formulations.model import Bound
 from opticoll.formulations.variables import BANDWIDTHS, SHARDS, Links
-from opticoll.instances.demands import UNIFORM
-from opticoll.instances.topology import Topology
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -28,7 +26,7 @@ if TYPE_CHECKING:
     from opticoll.formulations.model import Values
     from opticoll.formulations.variables import Array
     from opticoll.instances.topology import F64
-    from opticoll.types import Json, Settings
+    from opticoll.types import Json
 
 
 def price_bound(problem: StepFlow, prices: F64) -> float:
@@ -85,68 +83,32 @@ def exact_demands(problem: StepFlow) -> list[Fraction]:
     ]
 
 
-def size_of_steps(problem: StepFlow) -> dict[str, int]:
-    """Size of the model before it is built: variables fixed at 0, and rows without a term, are not counted."""
-    steps, topology = problem.steps, problem.topology
-    balanced = problem.groups.served & problem.holds[:, None]  # rows of ``balance``
-    arc, group, step = np.nonzero(problem.upper > 0)
-    tail, head, step = topology.tail[arc], topology.head[arc], step + 1
-    first = np.full(balanced.shape, steps + 1)  # first step in which a vertex sends
-    np.minimum.at(first, (tail, group), step)
-    waits = steps - np.maximum(first - 1, 1)  # rows of causality
-    sends, arrives = balanced[tail, group], balanced[head, group]
-    touched = np.zeros_like(balanced)
-    touched[tail, group] = touched[head, group] = True
-    loaded = topology.arcs * steps
-    passing = np.count_nonzero(~problem.holds[tail]) + np.count_nonzero(~problem.holds[head])
-    sent = np.maximum(steps - np.maximum(step - 1, 1), 0)[sends].sum()
-    received = np.maximum(steps - np.maximum(step, first[head, group] - 1), 0)[arrives].sum()
-    return {
-        "variables": step.size + steps,
-        "constraints": int(
-            loaded + np.maximum(waits[balanced], 0).sum() + _passed(problem) + np.count_nonzero(touched & balanced)
-        ),
-        "nonzeros": int(step.size + loaded + sent + received + passing + sends.sum() + arrives.sum()),
-        "integers": 0,
-    }
+def flows_in_steps(problem: StepFlow) -> int:
+    """Number of flows that are not fixed at 0, without the array of all flows."""
+    topology, groups, ranks = problem.topology, problem.groups, problem.topology.terminals
+    away, begins = step_hops(topology, problem.holds)
+    reached = away[ranks][:, topology.tail] + begins  # (N, m): the step in which s reaches the arc
+    ahead = away[topology.head][:, ranks].T  # (N, m): the steps from the arc to t
+    wanted = np.zeros((ranks.size, ranks.size))  # groups from s to t
+    if groups.targets is not None:
+        np.add.at(wanted, tuple(np.searchsorted(ranks, ends) for ends in (groups.sources, groups.targets)), 1.0)
+    count = 0.0
+    for step in range(1, problem.steps + 1):
+        begun = ((reached <= step) & (topology.head != ranks[:, None])).astype(np.float32)
+        in_time = ahead <= problem.steps - step
+        if groups.targets is None:
+            count += float((begun * ((groups.traffic > 0).astype(np.float32) @ in_time > 0)).sum())
+        else:
+            others = (in_time & (topology.tail != ranks[:, None])).astype(np.float32)
+            count += float((wanted * (begun @ others.T)).sum())
+    return int(count)
 
 
-def _passed(problem: StepFlow) -> int:
-    """Rows of ``passing``: relays with a flow that is not fixed at 0, by group and step."""
-    touched = np.zeros((problem.topology.n, *problem.shape[1:]), dtype=bool)
-    for ends in (problem.topology.tail, problem.topology.head):
-        np.logical_or.at(touched, ends, problem.upper > 0)
-    return int(np.count_nonzero(touched & ~problem.holds[:, None, None]))
-
-
-def least_size_of_steps(instance: object, parameters: Settings) -> dict[str, int] | None:
-    """Lower bound on the size of the model before its data are computed, from the distances.
-
-    A variable not fixed at 0 has at least three nonzeros, a pair of ranks a row of ``balance``. The upper bounds
-    of all flows, fixed or not, take 9 bytes each, which counts as a fifth of a nonzero.
-    """
-    uniform = parameters["demand"] == UNIFORM
-    if not isinstance(instance, Topology) or not instance.connected or not uniform:
-        return None
-    ranks, by_source = instance.terminals, parameters["aggregate"] == "source"
-    away, begins = step_hops(instance, holding(instance, str(parameters["relays"])))
-    steps = int(parameters["steps"]) or int(away[np.ix_(ranks, ranks)].max())
-    reached = away[ranks][:, instance.tail] + begins  # (N, m): the step in which s reaches the arc
-    ahead = away[instance.head][:, ranks].T  # (N, m): the steps from the arc to t
-    flows = 0
-    for step in range(1, steps + 1):
-        from_source = (reached <= step) & (instance.head != ranks[:, None])
-        to_target = (ahead <= steps - step) & (instance.tail != ranks[:, None])
-        others = to_target.sum(axis=0) - to_target  # targets other than the source
-        flows += int((from_source & (others > 0) if by_source else from_source * others).sum())
-    pairs = ranks.size * (ranks.size - 1)
-    held = instance.arcs * steps * (ranks.size if by_source else pairs)
-    return {
-        "variables": flows + steps,
-        "constraints": pairs,
-        "nonzeros": max(3 * flows, held // 5),
-        "integers": 0,
-    }
+def size_of_steps(problem: StepFlow) -> dict[str, int] | None:
+    """About the size of the model; the upper bounds of all flows take 9 bytes each, a fifth of a nonzero."""
+    flows, (m, groups, steps) = flows_in_steps(problem), problem.shape
+    rows = m * steps + problem.topology.num_ranks * groups
+    return size(problem, variables=flows + steps, constraints=rows, nonzeros=max(3 * flows, m * groups * steps // 5))
 
 
 def step_arrays(problem: StepFlow, names: Collection[str]) -> dict[str, Array]:

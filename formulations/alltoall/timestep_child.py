@@ -73,7 +73,6 @@ class StepChild(Formulation):
 
     certify = checks.length_certificate
     derived = checks.demands
-    estimate = checks.flow_estimate
     repair = checks.repaired
     changeable = checks.capacities_and_demands
 

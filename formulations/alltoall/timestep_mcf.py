@@ -111,7 +111,6 @@ class StepFlow(Formulation):
     bounds = timestep_bounds.fluid_times
     derived = timestep_bounds.exact_demands
     estimate = timestep_bounds.size_of_steps
-    early_estimate = staticmethod(timestep_bounds.least_size_of_steps)
     arrays = timestep_bounds.step_arrays
     repair = time_expansion.repaired_steps
 

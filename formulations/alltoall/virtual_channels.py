@@ -200,7 +200,6 @@ class LayeredRoutes(Formulation):
     metrics = virtual_channels_solution.metrics
     links = virtual_channels_solution.links
     bounds = virtual_channels_solution.bounds
-    estimate = virtual_channels_solution.size
     arrays = virtual_channels_solution.arrays
 
 

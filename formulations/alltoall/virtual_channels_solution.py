@@ -47,18 +47,6 @@ def bounds(problem: LayeredRoutes) -> list[Bound]:
     return [Bound("cycle", 2.0, "the dependencies of all routes have a cycle", "alltoall")]
 
 
-def size(problem: LayeredRoutes) -> dict[str, int]:
-    """Size of the model."""
-    routes, count, edges = problem.known_routes.paths, problem.layers, problem.dependencies.size
-    occurrences = problem.dependencies.of_pairs[0].size
-    return {
-        "variables": count * (routes + edges + 1 + np.unique(problem.dependencies.pairs).size),
-        "constraints": routes + count * (occurrences + routes + edges + 1) - 1,
-        "nonzeros": count * (3 * routes + 2 * occurrences + 3 * edges + 2) - 2,
-        "integers": count * (routes + edges + 1),
-    }
-
-
 def arrays(problem: LayeredRoutes, names: Collection[str]) -> dict[str, Array]:
     """y, and the other variables of the program, which are optional."""
     return {name: replace(array, required=name == "y") for name, array in axes_arrays(problem).items()}

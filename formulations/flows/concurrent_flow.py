@@ -61,13 +61,16 @@ class ConcurrentFlow:
     sources
         s_k, shape ``(|K|,)``.
     amounts
-        D, shape ``(n, |K|)``; None if every rank is a source, in order, and has demand 1 from all others.
+        D, shape ``(n, |K|)``; None if every rank is a source, in order, and has demand 1 from all others. With
+        ``targets`` D_k, ``(|K|,)``.
     capacity
         c, shape ``(m,)``; the topology's own unless a child LP replaces it.
     barred
-        Arcs on which x_ak = 0, shape ``(m, |K|)``; None for the arcs into the group's source.
+        Arcs on which x_ak = 0, shape ``(m, |K|)``; None for the arcs into the group's source, and out of its target.
     equality
         Whether surplus must not be dropped on the way; every group is then one commodity.
+    targets
+        t_k where every group is one commodity, shape ``(|K|,)``.
 
     What is None is not stored: at 32,768 ranks D has 8.6 GB. :meth:`demand_of` and :meth:`blocked_of` give a few
     groups, :attr:`demand` and :attr:`blocked` all of them.
@@ -79,6 +82,7 @@ class ConcurrentFlow:
     capacity: F64
     barred: Mask | None
     equality: bool
+    targets: I64 | None = None
 
     @classmethod
     def by_source(cls, topology: Topology, traffic: F64 | None = None) -> Self:
@@ -115,17 +119,11 @@ class ConcurrentFlow:
         amount: F64 | None = None,
         *,
         capacity: F64 | None = None,
-        block: bool = True,
     ) -> Self:
         """One group per given pair, with demand 1 or ``amount`` ``(|K|,)`` (link MCF and child LPs)."""
-        demand = np.zeros((topology.n, sources.size))
-        demand[targets, np.arange(sources.size)] = 1.0 if amount is None else amount
-        blocked = np.zeros((topology.arcs, sources.size), dtype=bool)
-        if block:
-            blocked |= topology.head[:, None] == sources[None, :]
-            blocked |= topology.tail[:, None] == targets[None, :]
         caps = topology.capacity if capacity is None else capacity
-        return cls(topology, sources, demand, caps, blocked, equality=True)
+        amounts = np.ones(sources.size) if amount is None else amount
+        return cls(topology, sources, amounts, caps, None, equality=True, targets=targets)
 
     @property
     def groups(self) -> int:
@@ -152,6 +150,11 @@ class ConcurrentFlow:
 
     def demand_of(self, groups: slice | I64) -> F64:
         """D of some groups, ``(n, k)``."""
+        if self.amounts is not None and self.targets is not None:
+            targets = self.targets[groups]
+            demand = np.zeros((self.topology.n, targets.size))
+            demand[targets, np.arange(targets.size)] = self.amounts[groups]
+            return demand
         if self.amounts is not None:
             return self.amounts[:, groups]
         sources = self.sources[groups]
@@ -169,6 +172,8 @@ class ConcurrentFlow:
         blocked = np.empty((self.topology.arcs, sources.size), dtype=bool)
         for rows in blocks_of_rows(self.topology.arcs, sources.size):
             np.equal(self.topology.head[rows, None], sources[None, :], out=blocked[rows])
+            if self.targets is not None:
+                blocked[rows] |= self.topology.tail[rows, None] == self.targets[groups][None, :]
         return blocked
 
     def served_of(self, groups: slice | I64) -> Mask:
@@ -182,6 +187,8 @@ class ConcurrentFlow:
     def _touched(self) -> Mask:
         """Vertices with an arc or with demand, ``(n,)``."""
         touched = self.topology.in_degree + self.topology.out_degree > 0
+        if self.targets is not None:
+            return touched | np.isin(np.arange(self.topology.n), self.targets)
         if self.amounts is not None:
             return touched | self.amounts.any(axis=1)
         return touched | (self.groups > 1) & np.isin(np.arange(self.topology.n), self.topology.terminals)
@@ -199,6 +206,9 @@ class ConcurrentFlow:
         """Demand between ranks, all groups together: rows are sources, columns destinations, shape ``(N, N)``."""
         ends = self.topology.terminals
         place, wanted = np.searchsorted(ends, self.sources), np.zeros((ends.size, ends.size))
+        if self.targets is not None:
+            np.add.at(wanted, (place, np.searchsorted(ends, self.targets)), self.amounts)
+            return wanted
         if np.unique(place).size == place.size:
             wanted[place] = self.demand[ends].T
         else:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow
     from opticoll.formulations.model import Changeable
     from opticoll.formulations.variables import Array
-    from opticoll.instances.topology import F64, Topology
+    from opticoll.instances.topology import F64
     from opticoll.types import Json
 
 
@@ -151,17 +151,6 @@ def flow_matrix(data: ConcurrentFlow, flow: str) -> StandardForm:
     )
 
 
-def flow_size(topology: Topology, groups: int) -> dict[str, int]:
-    """Size of the program for the given number of groups."""
-    m, n = topology.arcs, topology.n
-    return {
-        "variables": m * groups + 1,
-        "constraints": (n - 1) * groups + m,
-        "nonzeros": 3 * m * groups + n * groups + m,
-        "integers": 0,
-    }
-
-
 # Methods of every formulation whose data are ``flow`` ----------------------------------------------------------------
 
 
@@ -230,11 +219,6 @@ def capacities_and_demands(problem: FlowProblem) -> Changeable:
 def demands(problem: FlowProblem) -> Iterable[Fraction]:
     """The demands as fractions."""
     return rounding.decimals(problem.flow.demand)
-
-
-def flow_estimate(problem: FlowProblem) -> dict[str, int]:
-    """Size of the program."""
-    return flow_size(problem.flow.topology, problem.flow.groups)
 
 
 def demand_metrics(data: ConcurrentFlow) -> dict[str, Json]:

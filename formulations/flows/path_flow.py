@@ -348,18 +348,6 @@ def widths(data: PathFlow) -> F64:
     return result
 
 
-def estimate(problem: PathProblem) -> dict[str, int]:
-    """Size of the model; lists the path set."""
-    data, paths = problem.routing, problem.routing.paths
-    used = int(np.unique(paths.arcs).size)
-    return {
-        "variables": paths.paths + 1,
-        "constraints": paths.pairs + used,
-        "nonzeros": paths.paths + used + int(paths.arcs.size),
-        "integers": paths.paths + int(unit_capacities(data)),
-    }
-
-
 def arrays(problem: PathProblem, names: Collection[str]) -> dict[str, Array]:
     """The choice x and Lambda, the paths if the solution contains its own, and duals."""
     data = problem.routing

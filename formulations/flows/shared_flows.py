@@ -212,14 +212,6 @@ def shared_arrays(problem: SharedFlows, names: Collection[str]) -> dict[str, Arr
     return axes_arrays(problem, "capacity")
 
 
-def shared_estimate(problem: SharedFlows) -> dict[str, int]:
-    """Size of the model before it is built."""
-    topology, K, fixed = problem.topology, problem.ends.size, barred(problem)
-    ending = int(((topology.tail if problem.away else topology.head)[:, None] == problem.ends).sum())
-    flows, rows = topology.arcs * K - int(fixed.sum()), (topology.n - 1) * K
-    return {"variables": flows + 1, "constraints": rows + flows, "nonzeros": 4 * flows - ending, "integers": 0}
-
-
 def longest_time(problem: SharedFlows) -> list[Fraction]:
     """The upper bound on T as a fraction."""
     return [Fraction(problem.most) / rounding.entered(float(problem.topology.capacity.min()))]

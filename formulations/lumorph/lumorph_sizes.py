@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.formulations.flows import path_flow
+from opticoll.formulations import declared_axes
 from opticoll.formulations.flows.path_flow import unit_capacities
 from opticoll.formulations.lumorph import published_programs
 from opticoll.formulations.model import NotApplicable
@@ -47,10 +47,11 @@ def rounds_size(data: RoundModel) -> dict[str, int]:
 MOST_VARIABLES = 4_000_000
 
 
-def overlap_size(data: Overlap) -> dict[str, int]:
+def overlap_size(data: Overlap) -> dict[str, int] | None:
     """Size of the model; the path form lists the route set for this, since the model needs it anyway."""
     if data.model == "path":
-        return path_flow.estimate(data)
+        paths = data.routing.paths
+        return declared_axes.size(data, variables=paths.paths + 1, constraints=paths.pairs + len(np.unique(paths.arcs)))
     topology, count = data.topology, data.circuits.count
     degree = {"in": topology.in_degree, "out": topology.out_degree}
     some = {side: d > 0 for side, d in degree.items()}

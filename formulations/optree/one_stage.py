@@ -30,7 +30,7 @@ import numpy as np
 from opticoll.formulations.builders import Cvx, Pyo
 from opticoll.formulations.index import Index
 from opticoll.formulations.model import CvxpyModel, Formulation, NotApplicable, Parameter, PyomoModel
-from opticoll.formulations.optree import one_stage_solution, optree_sizes
+from opticoll.formulations.optree import one_stage_solution
 from opticoll.formulations.rounds.wavelengths import arcs_taken, lemma_1, whole_fibres
 
 if TYPE_CHECKING:
@@ -101,13 +101,6 @@ class AllToAll(Formulation):
         """The pair of every route, ``(|R|,)``."""
         return np.arange(self.routes) // (2 if self.fibres.circular else 1)
 
-    @property
-    def nonzeros(self) -> int:
-        """Number of nonzero entries of the matrix."""
-        n, count = self.n, self.colours
-        hops = n * n * (n - 1) if self.fibres.circular else n * (n * n - 1) // 3
-        return count * (self.routes + hops + self.fibres.arcs + 2) - 2
-
     @classmethod
     def _prepare(cls, instance: object, given: dict[str, Any]) -> Self:
         """The data of the model."""
@@ -129,7 +122,6 @@ class AllToAll(Formulation):
         """The model in CVXPY."""
         import cvxpy as cp
 
-        optree_sizes.refuse_large_one_stage(self)
         b, C, (arc, route) = Cvx(self), self.colours, self.taken
         wavelengths, pairs = Index.grid(wavelength=C), Index.grid(pair=self.n * (self.n - 1))
         routes = Index.table("route", {"route": np.arange(self.routes), "pair": self.pair})
@@ -147,7 +139,6 @@ class AllToAll(Formulation):
         """The model in Pyomo: ``x[u,v,way,c]`` with ``way`` onward or backward, ``y[c]``; k is a pair (u,v)."""
         from pyomo.core import quicksum
 
-        optree_sizes.refuse_large_one_stage(self)
         b, fibres, n, ring = Pyo(self), self.fibres, self.n, self.fibres.circular
         A, C = b.sets("arc", "wavelength")
         up, down = ([A[a] for a in arcs.tolist()] for arcs in fibres.arcs_onward())  # between nodes i and i + 1
@@ -187,7 +178,6 @@ class AllToAll(Formulation):
         read = one_stage_solution.routes_and_colours(self, values)
         return np.inf if read is None else float(np.unique(read[1]).size)
 
-    estimate = optree_sizes.one_stage_size
     arrays = one_stage_solution.one_stage_arrays
     links = one_stage_solution.one_stage_links
     bounds = closed_forms = one_stage_solution.one_stage_bounds

@@ -35,7 +35,7 @@ import numpy as np
 from opticoll.formulations.builders import Cvx, Pyo
 from opticoll.formulations.index import Index
 from opticoll.formulations.model import CvxpyModel, Formulation, NotApplicable, Parameter, PyomoModel
-from opticoll.formulations.optree import optree_sizes, step_times, tree_solution
+from opticoll.formulations.optree import step_times, tree_solution
 from opticoll.formulations.optree.radix_trees import MOST_NODES, Fabric, walks
 from opticoll.formulations.optree.step_counts import COUNTS
 from opticoll.formulations.optree.tree_schedules import fabric_of
@@ -184,7 +184,6 @@ class TreeChoice(Formulation):
         radices = tree_solution.radices_of(self, values)
         return np.inf if radices is None else float(sum(self.fabric.stages(radices)))
 
-    estimate = optree_sizes.tree_size
     arrays = tree_solution.tree_arrays
     certify = tree_solution.potentials_bound
     bounds = closed_forms = tree_solution.tree_bounds

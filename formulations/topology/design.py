@@ -45,7 +45,7 @@ from opticoll.formulations.builders import Cvx, Pyo
 from opticoll.formulations.declared_axes import all_arrays
 from opticoll.formulations.index import Index
 from opticoll.formulations.model import CvxpyModel, Formulation, NotApplicable, Parameter, PyomoModel
-from opticoll.formulations.topology import design_bounds, design_solution, topology_sizes
+from opticoll.formulations.topology import design_bounds, design_solution
 from opticoll.formulations.topology.node_demand import pool_of_nodes, refuse_racks
 
 if TYPE_CHECKING:
@@ -125,7 +125,6 @@ class Design(Formulation):
 
     def cvxpy(self) -> CvxpyModel:
         """The model in CVXPY, over the possible links and flows."""
-        topology_sizes.refuse_many_nodes(self)
         b, nodes, d = Cvx(self), np.arange(self.n), self.degree
         apart = nodes[:, None] != nodes
         links = Index.of_mask("src dst", apart)
@@ -155,7 +154,6 @@ class Design(Formulation):
         """The model in Pyomo, by nodes and racks."""
         from pyomo.core import quicksum
 
-        topology_sizes.refuse_many_nodes(self)
         b, d, V, P = Pyo(self), self.degree, range(self.n), range(self.racks)
         R = [[i for i in V if i // (self.rack or self.n) == p] for p in P]
         rest = [[j for j in V if j not in R[p]] for p in P]
@@ -204,7 +202,7 @@ class Design(Formulation):
         return float(values["F"])
 
     bounds = design_bounds.design_bounds
-    estimate = topology_sizes.design_size
+    estimate = design_bounds.size_of_design
     arrays = all_arrays
     describe = design_solution.described_design
     links = design_solution.design_links

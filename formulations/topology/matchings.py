@@ -49,7 +49,7 @@ from opticoll.formulations.builders import Cvx, Pyo
 from opticoll.formulations.flows.concurrent_flow import demand_parameter
 from opticoll.formulations.index import Index
 from opticoll.formulations.model import CvxpyModel, Formulation, NotApplicable, Parameter, PyomoModel
-from opticoll.formulations.topology import matching_bounds, matchings_solution, topology_sizes
+from opticoll.formulations.topology import matching_bounds, matchings_solution
 from opticoll.formulations.topology.node_demand import pool_of_nodes, stated_demand
 
 if TYPE_CHECKING:
@@ -135,7 +135,6 @@ class TopologyMatchings(Formulation):
         """The model in CVXPY, over the pairs with demand."""
         import cvxpy as cp
 
-        topology_sizes.refuse_many_circuits(self)
         b, s, K = Cvx(self), self.switches, self.configurations
         pairs = Index.of_mask("src dst", self.demand > 0)
         switches, slots = Index.grid(switch=s), Index.grid(switch=s, configuration=K)
@@ -169,7 +168,6 @@ class TopologyMatchings(Formulation):
         """The model in Pyomo, by switches, configurations and nodes."""
         from pyomo.core import quicksum
 
-        topology_sizes.refuse_many_circuits(self)
         b, D = Pyo(self), self.demand.tolist()
         H, K, V = b.sets("switch", "configuration", "src")
         to = [[j for j in V if D[i][j] > 0] for i in V]
@@ -239,7 +237,7 @@ class TopologyMatchings(Formulation):
     closed_forms = matching_bounds.without_delay
     refute = matching_bounds.too_few_matchings
     certify = matching_bounds.priced_bound
-    estimate = topology_sizes.matchings_size
+    estimate = matchings_solution.size_of_matchings
     arrays = matchings_solution.matching_arrays
     repair = matchings_solution.held_longer
     filled = matchings_solution.schedule_values

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.formulations import rounding
+from opticoll.formulations.declared_axes import size
 from opticoll.formulations.variables import SHARDS, TIME, Array, Axis, Links, SolutionSize
 from opticoll.instances.topology import Topology
 
@@ -16,6 +17,11 @@ if TYPE_CHECKING:
     from opticoll.formulations.topology.matchings import TopologyMatchings
     from opticoll.instances.topology import F64
     from opticoll.types import Json
+
+
+def size_of_matchings(data: TopologyMatchings) -> dict[str, int] | None:
+    """About the size of the model: circuits only where there is demand."""
+    return size(data, variables=2 * data.switches * data.configurations * (len(data.pairs) + 1) + 1)
 
 
 def matching_arrays(data: TopologyMatchings, names: Collection[str]) -> dict[str, Array]:

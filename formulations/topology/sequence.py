@@ -72,7 +72,7 @@ from opticoll.formulations.builders import Cvx, Pyo
 from opticoll.formulations.flows.concurrent_flow import demand_parameter
 from opticoll.formulations.index import Index
 from opticoll.formulations.model import CvxpyModel, Formulation, NotApplicable, Parameter, PyomoModel
-from opticoll.formulations.topology import sequence_bounds, sequence_limits, sequence_solution, topology_sizes
+from opticoll.formulations.topology import sequence_bounds, sequence_limits, sequence_solution
 from opticoll.formulations.topology.design import Design, rack_excess
 from opticoll.formulations.topology.node_demand import pool_of_nodes, refuse_racks, stated_demand
 from opticoll.instances.duration import Duration, relative, shard_seconds
@@ -265,7 +265,6 @@ class TopologySequence(Formulation):
         """The model in CVXPY, over the circuits, flows and stocks that can be above 0."""
         import cvxpy as cp
 
-        topology_sizes.refuse_many_flows(self)
         b, n, K, M, P, L = Cvx(self), self.n, self.configurations, self.parallel, self.phases, self.longest
         nodes, changing = np.arange(n), self.charge == "changed" and K > 1
         sent = self.off & (nodes[:, None, None] != nodes) & self.sends[:, None, None]  # none into its source
@@ -350,7 +349,6 @@ class TopologySequence(Formulation):
         """The model in Pyomo, by configurations, phases and nodes."""
         from pyomo.core import quicksum
 
-        topology_sizes.refuse_many_flows(self)
         b, n, D, d, L = Pyo(self), self.n, self.demand.tolist(), self.degree, self.longest
         V, K, P, M = b.sets("node", "configuration", "phase", "copy")
         S = {s for s in V if any(D[s])}
@@ -485,7 +483,7 @@ class TopologySequence(Formulation):
     derived = sequence_bounds.exact_numbers
     bounds = sequence_bounds.bounds
     refute = sequence_bounds.unreachable
-    estimate = topology_sizes.sequence_size
+    estimate = sequence_solution.size_of_sequence
     arrays = sequence_solution.sequence_arrays
     repair = sequence_solution.repaired_sequence
     describe = sequence_solution.described_sequence

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from opticoll.formulations.declared_axes import size
 from opticoll.formulations.topology.design import rack_excess
 from opticoll.formulations.variables import SHARDS, TIME, Array, Axis, Links
 from opticoll.instances.families.regular_graphs import circuits_spec
@@ -21,6 +22,14 @@ if TYPE_CHECKING:
 
 #: Part of its demand that a solver may leave out within its tolerance.
 SHORT = 1e-5
+
+
+def size_of_sequence(data: TopologySequence) -> dict[str, int] | None:
+    """About the size of the model, with the variables that its parameters give it."""
+    n, K, changing = data.n, data.configurations, data.charge == "changed"
+    circuits, flows = 2 * K * n * (n - 1) * data.parallel, data.phases * int(data.sends.sum()) * n * (n - 1)
+    changes = (K - 1) * (n * (n - 1) * data.overlap + changing)
+    return size(data, variables=circuits + flows + changes + K * (1 + (data.startup > 0)))
 
 
 def sequence_arrays(data: TopologySequence, names: Collection[str]) -> dict[str, Array]:

@@ -41,7 +41,7 @@ import numpy as np
 from opticoll.formulations.builders import Cvx, Pyo
 from opticoll.formulations.index import Index
 from opticoll.formulations.model import CvxpyModel, Formulation, Parameter, PyomoModel
-from opticoll.formulations.topology import steps_solution, timed_steps, topology_sizes
+from opticoll.formulations.topology import steps_solution, timed_steps
 from opticoll.formulations.topology.timed_steps import USUAL
 from opticoll.instances.collective_steps import COLLECTIVES, FORMS
 
@@ -159,7 +159,7 @@ class TopologySteps(Formulation):
         return float(self._cost[np.arange(len(chosen)), chosen].sum() + self.delay * changes)
 
     derived = steps_solution.exact_step_times
-    estimate = topology_sizes.steps_size
+    estimate = steps_solution.size_of_steps
     arrays = steps_solution.step_arrays
     chosen = steps_solution.chosen_topologies
     bounds = steps_solution.steps_bounds

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.formulations import rounding
+from opticoll.formulations.declared_axes import size
 from opticoll.formulations.model import Bound
 from opticoll.formulations.variables import Array, Axis
 
@@ -22,6 +23,11 @@ if TYPE_CHECKING:
 def exact_step_times(data: TopologySteps) -> list[Fraction]:
     """Times of the choices, with the start-up."""
     return [rounding.decimal(float(value)) for value in np.unique(data._cost[data.allowed])]
+
+
+def size_of_steps(data: TopologySteps) -> dict[str, int] | None:
+    """About the size of the model: two variables a choice."""
+    return size(data, variables=2 * int(data.allowed.sum()))
 
 
 def step_arrays(data: TopologySteps, names: Collection[str]) -> dict[str, Array]:

@@ -78,7 +78,6 @@ class FixedCircuits(Formulation):
     links = routing_solution.routing_links
     certify = checks.length_certificate
     arrays = checks.flow_arrays
-    estimate = checks.flow_estimate
     repair = checks.repaired
     sets = checks.senders
     changeable = checks.capacities_and_demands

@@ -43,7 +43,7 @@ import numpy as np
 from opticoll.formulations.builders import Cvx, Pyo
 from opticoll.formulations.index import Index
 from opticoll.formulations.model import CvxpyModel, Formulation, NotApplicable, Parameter, PyomoModel
-from opticoll.formulations.topoopt import strategy_solution, strategy_traffic, topoopt_sizes
+from opticoll.formulations.topoopt import strategy_solution, strategy_traffic
 from opticoll.formulations.topoopt.circuit_design import server_pool
 from opticoll.instances.servers import ServerPool
 from opticoll.instances.training.training_jobs import JOBS, TrainingJob, measured_kinds, training_job
@@ -234,7 +234,7 @@ class Plane(Formulation):
     arrays = strategy_solution.strategy_arrays
     bounds = closed_forms = strategy_solution.strategy_bounds
     describe = strategy_solution.described_strategy
-    estimate = topoopt_sizes.strategy_size
+    estimate = strategy_solution.size_of_plane
 
 
 FORMULATION = Plane

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.formulations import rounding
+from opticoll.formulations.declared_axes import size
 from opticoll.formulations.model import Bound
 from opticoll.formulations.variables import Array, Axis
 
@@ -33,6 +34,11 @@ def exact_strategy_numbers(data: Plane) -> list[Fraction]:
         each = rounding.entered(data.weight_bytes) / rounding.entered(data.memory / 2**30) / 2**30
         results += [each * data.weights(k, c) for k, c in np.argwhere(data.allowed).tolist()]
     return results
+
+
+def size_of_plane(data: Plane) -> dict[str, int] | None:
+    """About the size of the model: a variable for every way that is allowed."""
+    return size(data, variables=int(data.allowed.sum()))
 
 
 def strategy_arrays(data: Plane, names: Collection[str]) -> dict[str, Array]:

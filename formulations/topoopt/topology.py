@@ -61,7 +61,6 @@ from opticoll.formulations.model import (
 from opticoll.formulations.topoopt import (
     circuit_design,
     circuit_design_solution,
-    topoopt_sizes,
     wiring_bounds,
     wiring_demand,
     wiring_solution,
@@ -364,7 +363,7 @@ class Wiring(Formulation):
         return MEANINGS[self.goal]
 
     derived = wiring_bounds.exact_wiring_numbers
-    estimate = topoopt_sizes.wiring_size
+    estimate = wiring_solution.size_of_wiring
     unfold = wiring_solution.with_design
     arrays = wiring_solution.wiring_arrays
     bounds = wiring_bounds.wiring_bounds

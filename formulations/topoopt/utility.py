@@ -40,7 +40,7 @@ import numpy as np
 from opticoll.formulations.builders import Cvx, Pyo
 from opticoll.formulations.index import Index
 from opticoll.formulations.model import CvxpyModel, Formulation, NotApplicable, Parameter, PyomoModel
-from opticoll.formulations.topoopt import topoopt_sizes, utility_solution
+from opticoll.formulations.topoopt import utility_solution
 from opticoll.formulations.topoopt.circuit_design import server_pool
 
 if TYPE_CHECKING:
@@ -142,7 +142,6 @@ class CircuitUtility(Formulation):
 
     def cvxpy(self) -> CvxpyModel:
         """The model in CVXPY."""
-        topoopt_sizes.refuse_large_utility(self)
         b, (i, j) = Cvx(self), self.pairs.T
         circuits = Index.grid(pair=i.size, circuit=self.gains.size)
         circuits = circuits.given(i=i[circuits["pair"]], j=j[circuits["pair"]])
@@ -156,7 +155,6 @@ class CircuitUtility(Formulation):
         """The model in Pyomo: ``y[i,j,l]``, ``ports_out[i]``, ``ports_in[j]``."""
         from pyomo.core import quicksum
 
-        topoopt_sizes.refuse_large_utility(self)
         b, d = Pyo(self), self.degree
         T = {(i, j): float(self.demand[i, j]) for i, j in self.pairs.tolist()}
         gain = dict(zip(self.numbers, map(float, utility_solution.exact_gains(self.discount, d)), strict=True))
@@ -196,7 +194,6 @@ class CircuitUtility(Formulation):
     closed_forms = utility_solution.equal_demand
     certify = utility_solution.port_prices_bound
     price_bound = utility_solution.price_bound
-    estimate = topoopt_sizes.utility_size
     arrays = utility_solution.utility_arrays
     circuits = utility_solution.circuits_of_pairs
     filled = utility_solution.first_circuits

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from opticoll.formulations.declared_axes import size
 from opticoll.formulations.model import NotApplicable
 from opticoll.formulations.topoopt import circuit_design, circuit_design_solution
 from opticoll.formulations.topoopt.circuit_design import Ring
@@ -26,6 +27,12 @@ def with_design(data: Wiring, values: Mapping[str, F64]) -> dict[str, F64]:
     """Add the design that the values describe, if any."""
     result = design_of_program(data, kept := {name: np.asarray(array, dtype=float) for name, array in values.items()})
     return kept if result is None else {**kept, **result.values()}
+
+
+def size_of_wiring(data: Wiring) -> dict[str, int] | None:
+    """About the size of the model, with the variables that its objective needs."""
+    loads, circuits = data.goal == "max-load", data.n * (data.n - 1) * data.copies
+    return size(data, variables=(1 + loads) * circuits + data.flows[0].size + len(data.orders) + loads)
 
 
 def wiring_arrays(data: Wiring, names: Collection[str]) -> dict[str, Array]:

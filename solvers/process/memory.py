@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from opticoll.errors import BadInput
+from opticoll.formulations.declared_axes import ARC
 from opticoll.formulations.model import forms_of
 from opticoll.solvers.adapters import Adapter, adapters
 from opticoll.solvers.methods import method_named, methods_for
@@ -84,9 +85,8 @@ def refuse_plan(task: Task, plan: Plan) -> None:
         See :func:`refuse`.
     """
     problem = plan.problem
-    size: Size | None = problem.early_estimate(plan.instance, plan.parameters)
-    if size is None and (plan.adapter is not None or (plan.method is not None and plan.method.share is not None)):
-        size = problem.estimate()
+    on_links = any(ARC in axes for axes in problem.variables.values())  # counts of listed paths would list them
+    size: Size | None = problem.estimate() if plan.adapter is not None or on_links else None
     if size is not None:
         solver = None if plan.adapter is None else plan.adapter.name
         share = None

@@ -25,6 +25,7 @@ from cases import CASES
 from opticoll.formulations import formulation, formulations
 from opticoll.formulations.model import check_stated
 from opticoll.solvers.compile.compilation import compile_model
+from opticoll.solvers.process.memory import entries
 
 
 def both_builds(name):
@@ -75,37 +76,15 @@ def test_builds_share_no_code(name):
     assert sum(map(len, code)) == len(set().union(*code))
 
 
-#: Formulations that estimate no less than their nonzeros, as variables may be fixed to 0, and all else exactly.
-NONZEROS_FROM_ABOVE = {
-    "alltoall.child",
-    "alltoall.link-mcf",
-    "alltoall.master",
-    "lumorph.iteration",
-    "topoopt.routing",
-}
-#: Formulations whose estimate leaves out what masks and reductions take away: it is only near the size.
-ROUGHLY_ESTIMATED = {
-    "alltoall.sccl",
-    "alltoall.timestep-child",
-    "lumorph.forwarded-rounds",
-    "lumorph.rounds",
-    "lumorph.sum-rounds",
-}
-
-
 @pytest.mark.parametrize(("name", "spec", "settings"), [(name, *case) for name in CASES for case in CASES[name]])
-def test_all_builds_are_one_matrix_of_the_estimated_size_and_state_the_docstring(name, spec, settings):
+def test_all_builds_are_one_matrix_of_about_the_estimated_size_and_state_the_docstring(name, spec, settings):
     problem, others = problem_of(name, spec, tuple(settings.items())), dict(both_builds(name))
     stated = others.pop("pyomo")(problem)
     check_docstring(name, stated)
     first = compile_model(stated)
     for other in others.values():
         assert differences(first, compiled(name, spec, settings, other)) == []
-    if name not in ROUGHLY_ESTIMATED:
-        estimate = dict(problem.estimate())
-        if name in NONZEROS_FROM_ABOVE:
-            assert estimate.pop("nonzeros") >= first.size["nonzeros"]
-        assert estimate.items() <= first.size.items()
+    assert 0.4 <= entries(problem.estimate()) / entries(first.size) <= 4.0
 
 
 @each("name", sorted(CASES)[::5])

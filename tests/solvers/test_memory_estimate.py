@@ -13,8 +13,7 @@ from opticoll.analysis.cli.main import main
 from opticoll.analysis.store import Store
 from opticoll.analysis.study.running import run_study
 from opticoll.analysis.study.study_file import load
-from opticoll.formulations import formulation
-from opticoll.formulations.model import build_model, read_parameters
+from opticoll.formulations.model import build_model
 from opticoll.instances import parse
 from opticoll.solvers import solve
 from opticoll.solvers.adapters import adapter
@@ -56,23 +55,31 @@ def test_without_a_limit_the_machine_decides(monkeypatch: pytest.MonkeyPatch) ->
     task = Task("alltoall.link-mcf", "genkautz:n=32,d=4", "highs-ipx")
     monkeypatch.setattr(memory, "available_bytes", lambda: 0.01 * GIB)
     with pytest.raises(TooLarge, match=r"this machine has 0\.0 GiB left.*set a memory limit to override this check"):
-        make_plan(task)
+        memory.refuse_plan(task, make_plan(task))
     monkeypatch.setattr(memory, "available_bytes", lambda: 8.0 * GIB)
-    make_plan(task)
-    make_plan(Task("alltoall.link-mcf", "genkautz:n=32,d=4", "highs-ipx", memory_limit_gib=8.0))
+    memory.refuse_plan(task, make_plan(task))
+    allowed = Task("alltoall.link-mcf", "genkautz:n=32,d=4", "highs-ipx", memory_limit_gib=8.0)
+    memory.refuse_plan(allowed, make_plan(allowed))
 
 
-def test_data_that_alone_are_too_large_are_not_made(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: Any) -> None:
-        pytest.fail("the data were made")
-
-    for name in ("alltoall.link-mcf", "alltoall.timestep-mcf"):
-        monkeypatch.setattr(formulation(name), "prepare", refuse)
-    for method in ("highs-ipx", "column-generation", "auto"):
+@pytest.mark.parametrize("method", ["highs-ipx", "column-generation", "auto"])
+def test_data_that_alone_are_too_large_are_not_made(method: str) -> None:
+    parse("genkautz:n=1000,d=4")
+    task = Task("alltoall.link-mcf", "genkautz:n=1000,d=4", method, memory_limit_gib=20.0)
+    tracemalloc.start()
+    try:
         with pytest.raises(TooLarge, match=r"3,996,000,001 variables.*alltoall\.master"):
-            make_plan(Task("alltoall.link-mcf", "genkautz:n=1000,d=4", method, memory_limit_gib=20.0))
+            memory.refuse_plan(task, make_plan(task))
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak <= 300_000_000  # D alone would have 8 GB
+
+
+def test_steps_that_are_too_large_are_refused() -> None:
+    task = Task("alltoall.timestep-mcf", "genkautz:n=400,d=4", "highs-ipx", memory_limit_gib=20.0)
     with pytest.raises(TooLarge, match="timestep-mcf"):
-        make_plan(Task("alltoall.timestep-mcf", "genkautz:n=1000,d=4", "highs-ipx", memory_limit_gib=20.0))
+        memory.refuse_plan(task, make_plan(task))
 
 
 @pytest.mark.parametrize(
@@ -86,16 +93,11 @@ def test_data_that_alone_are_too_large_are_not_made(monkeypatch: pytest.MonkeyPa
     ],
 )
 def test_estimates_are_close_to_what_is_built(name: str, spec: str, parameters: dict[str, Any]) -> None:
-    model = formulation(name)
-    instance = parse(spec)
-    early = model.early_estimate(instance, read_parameters(model.parameters, parameters, name))
-    assert early is not None
     plan = make_plan(Task(name, spec, "highs", settings=parameters))
-    built = compile_model(build_model(plan.problem, plan.form)).size
-    assert 0.4 * entries(built) <= entries(early) <= 1.2 * entries(built)
-    estimated = plan.problem.estimate()
+    built, estimated = compile_model(build_model(plan.problem, plan.form)).size, plan.problem.estimate()
     assert estimated is not None
-    assert all(early[part] <= estimated[part] for part in early)
+    assert estimated["variables"] == built["variables"]
+    assert 0.4 * entries(built) <= entries(estimated) <= 1.5 * entries(built)
 
 
 @pytest.mark.parametrize("form", ["matrix", *(pytest.param(f, marks=pytest.mark.slow) for f in ("cvxpy", "pyomo"))])

@@ -37,7 +37,7 @@ CYCLE_COVER = Method(
     summary="one-stage all-to-all on optical lines and rings in closed form: the fewest wavelengths for every n",
     serves=("optree.one-stage",),
     # A ring of 10 nodes 2,353 variables in 0.7 s, a line of 10 2,275 in 0.8 s; a ring of 11 3,536 not solved.
-    takes_over=(Beyond("optree.one-stage", 2_500, 15_000),),
+    takes_over=(Beyond("optree.one-stage", 2_500),),
     run=run_cycle_cover,
 )
 
@@ -90,7 +90,7 @@ TREE_SEARCH = Method(
     summary="the best all-gather tree of every depth by dynamic programming over products of radices",
     serves=("optree.tree",),
     # n=1024 7,251 variables in 3.5 s, n=1000 7,053 in 3.6 s; n=2048 15,925 not solved.
-    takes_over=(Beyond("optree.tree", 8_000, 16_000),),
+    takes_over=(Beyond("optree.tree", 8_000),),
     run=run_tree_search,
 )
 

@@ -334,7 +334,7 @@ METHOD = Method(
     "generation over matchings, and by enumeration of small problems",
     serves=("topology.matchings",),
     # n=4 .. 6, s=1 .. 3: 29 of 30 proven in 15 s each, by certified-branching 20; in a tenth of its time for n=4.
-    takes_over=(Beyond("topology.matchings", 45, 150, proves=False),),
+    takes_over=(Beyond("topology.matchings", 36, proves=False),),
     parameters=(
         Parameter("starts", int, default=100, help="schedules of demands with random factors"),
         Parameter("moves", int, default=400, help="exchanges from the best schedule"),

@@ -11,7 +11,6 @@ import numpy as np
 
 from opticoll.formulations.model import Parameter
 from opticoll.formulations.topology import sequence_bounds
-from opticoll.formulations.topology.topology_sizes import MOST_FLOWS
 from opticoll.solvers.methods.method import Answer, Beyond, Method
 from opticoll.solvers.methods.topology.sequence_branching import surviving
 from opticoll.solvers.methods.topology.sequence_counts import annealed_circuits
@@ -46,6 +45,8 @@ if TYPE_CHECKING:
     from opticoll.solvers.methods.method import Context
 
 
+#: Maximum number of entries of the flows of a solution.
+MOST_FLOWS = 20_000_000
 #: Sequences of groups, by increasing sums of hops, that are judged by linear programs.
 MOST_REFINED = 6
 #: Nodes above which circuits are not exchanged one by one: a linear program has n^2 flows for every circuit of a node.
@@ -537,7 +538,7 @@ METHOD = Method(
     "the flows; proven where a bound is met",
     serves=("topology.sequence",),
     # n=5, D=2, K=2 362 variables in 4.7 s, n=4, D=2, K=3 291 in 3.4 s; n=5, D=1, K=3 423, n=6, D=1, K=2 482 not solved.
-    takes_over=(Beyond("topology.sequence", 370, 1_300, proves=False),),
+    takes_over=(Beyond("topology.sequence", 370, proves=False),),
     parameters=(
         Parameter(
             "starts",

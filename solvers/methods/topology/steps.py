@@ -119,7 +119,7 @@ STEP_CHOICE = Method(
     summary="the topology of every step of a collective by dynamic programming; also routes the steps",
     serves=("topology.steps",),
     # times drawn at random: 63 steps and 64 topologies 8,064 variables in 0.2 s, 100 and 100 20,000 in 0.7 s.
-    takes_over=(Beyond("topology.steps", 20_000, 40_000),),
+    takes_over=(Beyond("topology.steps", 20_000),),
     run=run,
     construct=step_flows,
 )

@@ -455,7 +455,7 @@ METHOD = Method(
     "nodes also topologies without symmetry by exchanges of links, optionally with limits on the cables of racks",
     serves=("topology.design",),
     # n=7, D=2 295 variables in 1.3 s, n=7, D=3 295 in 8.3 s; n=8, D=3 449 not solved.
-    takes_over=(Beyond("topology.design", 300, 1_000, proves=False),),
+    takes_over=(Beyond("topology.design", 300, proves=False),),
     parameters=(
         Parameter("starts", int, default=4, help="descents for each group"),
         Parameter("fails", int, default=300, help="consecutive exchanges without progress that end a descent"),

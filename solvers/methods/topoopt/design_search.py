@@ -648,7 +648,7 @@ METHOD = Method(
     summary="simulated annealing over circuits, then enumeration with bounds by hops, lengths and routing duals",
     serves=("topoopt.topology",),
     # n=5, D=2 161 variables in 2.0 s; n=6, D=2 271 in 8.6 s, n=7, D=2 421 not solved.
-    takes_over=(Beyond("topoopt.topology", 170, 1_000),),
+    takes_over=(Beyond("topoopt.topology", 170),),
     parameters=(
         Parameter(
             "descents",

@@ -102,6 +102,6 @@ METHOD = Method(
     summary="all Pareto-optimal strategies in time and memory, by dynamic programming",
     serves=("topoopt.strategy",),
     # n=128, VGG: 32 variables in 0.5 s.
-    takes_over=(Beyond("topoopt.strategy", 1_000, 2_000),),
+    takes_over=(Beyond("topoopt.strategy", 1_000),),
     run=run_strategy_front,
 )

@@ -67,7 +67,7 @@ TRANSPORTATION = Method(
     summary="optimal circuits in polynomial time: the linear relaxation has integer vertices, prices of ports prove it",
     serves=("topoopt.utility",),
     # n=128, d=8 130,048 variables in 5.6 s; n=64, d=16 64,512 in 3.0 s.
-    takes_over=(Beyond("topoopt.utility", 100_000, 200_000),),
+    takes_over=(Beyond("topoopt.utility", 100_000),),
     run=run_transportation,
 )
 
