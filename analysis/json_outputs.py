@@ -30,7 +30,7 @@ _METRICS = {
 class SolveOutput(Record, frozen=True, kw_only=True):
     """The record of a run, as ``opticoll solve --json`` prints it; null where a field is unknown.
 
-    ``schedule`` and ``paths`` describe the files that ``--schedule`` and ``--paths`` wrote, ``why`` is what ``--why``
+    ``schedule`` describes the file that ``--schedule`` wrote, ``why`` is what ``--why``
     found. ``metrics`` depend on the formulation.
     """
 
@@ -38,7 +38,6 @@ class SolveOutput(Record, frozen=True, kw_only=True):
         dict[str, Json] | None, msgspec.Meta(extra_json_schema={"properties": _METRICS, "additionalProperties": True})
     ] = None
     schedule: dict[str, Json] | None = None
-    paths: dict[str, Json] | None = None
     why: dict[str, Json] | None = None
 
 

@@ -1,4 +1,4 @@
-"""Write the solution, schedule, weighted paths or certificate of a solved run to a file, read it back and check it."""
+"""Write the solution, schedule or certificate of a solved run to a file, read it back and check it."""
 
 from __future__ import annotations
 
@@ -42,11 +42,10 @@ class Written(NamedTuple):
 
 @dataclass(frozen=True)
 class Outputs:
-    """Files to write after a solve: a solution, a schedule, weighted paths, a certificate; None for one not wanted."""
+    """Files to write after a solve: a solution, a schedule, a certificate; None for one not wanted."""
 
     solution: Path | None = None
     schedule: ScheduleRequest | None = None
-    paths: Path | None = None
     certificate: Path | None = None
 
     def prepared(self, task: Task) -> Task:
@@ -62,8 +61,6 @@ class Outputs:
         if self.schedule is not None:
             refuse_schedule_early(self.schedule, task)
             task = for_schedule(task)
-        if self.paths is not None:
-            refuse_paths_early(self.paths, str(task.formulation))
         return task
 
     def write(self, run: Run) -> Written:
@@ -82,9 +79,6 @@ class Outputs:
         if self.schedule is not None and run.verified:
             with errors_kept(failures):
                 written["schedule"] = write_schedule(self.schedule, run)
-        if self.paths is not None and run.verified:
-            with errors_kept(failures):
-                written["paths"] = write_paths(self.paths, run)
         if self.certificate is not None and (run.exact is not None or run.proof is Proof.EXACT):
             with errors_kept(failures):
                 written["certificate"] = write_certificate(self.certificate, run)
@@ -115,55 +109,6 @@ def writable(path: str | Path) -> Path:
         msg = f"{target}: cannot be written; name a file in a folder that exists"
         raise BadInput(msg)
     return target
-
-
-def refuse_paths_early(path: Path, formulation: str) -> None:
-    """Refuse, before the solve, tasks whose paths cannot be written.
-
-    Raises
-    ------
-    BadInput
-        If the path does not end in ``.npz``, or the formulation is not the master LP.
-    """
-    if path.suffix != ".npz":
-        msg = "weighted paths are written as .npz"
-        raise BadInput(msg, option="paths", value=path)
-    if formulation != "alltoall.master":
-        msg = f"splits flows of alltoall.master, not of {formulation}; solve alltoall.master"
-        raise BadInput(msg, option="paths")
-
-
-def write_paths(path: Path, run: Run) -> dict[str, Json]:
-    """Split the flow of a verified run, write the paths, read them back and check them.
-
-    Returns
-    -------
-    ``file``, the numbers of paths, ``F``, and the worst violation of the paths in the file.
-
-    Raises
-    ------
-    BadInput
-        If the file cannot be written, or its paths are not valid.
-    """
-    from opticoll.solvers.schedules import weighted_paths
-
-    assert run.plan is not None
-    assert run.values is not None
-    assert isinstance(run.plan.instance, Topology)
-    topology = run.plan.instance
-    problem: Any = run.plan.problem
-    paths = weighted_paths.from_flow(problem.flow, run.values["g"], str(run.plan.parameters["demand"]))
-    try:
-        weighted_paths.write(path, topology, paths)
-    except OSError as error:
-        msg = f"{path}: cannot be written: {error.strerror}"
-        raise BadInput(msg) from error
-    result = weighted_paths.violations(problem.flow, weighted_paths.read(path, problem.flow))
-    worst = max(result, key=lambda name: result[name])
-    if result[worst] > weighted_paths.EXACT:
-        msg = f"{path}: the paths violate {worst} by {result[worst]:.3g}; solve with a smaller"
-        raise BadInput(msg, remedy={"tol": None})
-    return {"file": str(path), **paths.summary, "F": paths.F, "violation": result[worst]}
 
 
 @dataclass(frozen=True)

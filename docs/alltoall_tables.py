@@ -224,24 +224,6 @@ def tight() -> list[Row]:
     return [_solved(instance, tol, cpu=True) for instance, tol in TIGHT]
 
 
-def weighted_paths() -> list[Row]:
-    """Weighted paths for every commodity of GK(1000,4), solved, split, written and read back."""
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "paths.npz"
-        seconds, record = timed_solve("alltoall.master", "genkautz:n=1000,d=4", "--tol", "1e-4", "--paths", str(file))
-        paths = record["paths"]
-        return [
-            {
-                "instance": "genkautz:n=1000,d=4",
-                "paths": paths["paths"],
-                "paths a commodity": paths["paths_per_commodity"],
-                "longest": paths["longest_path"],
-                "file [MB]": file.stat().st_size / 1e6,
-                "whole command [s]": seconds,
-            }
-        ]
-
-
 def split_flows() -> list[Row]:
     """Figure 6 end to end: the master LP and the split of its flow into weighted paths of all commodities, checked."""
     rows = []
@@ -346,7 +328,6 @@ TABLES = (
     Table("scale", "`alltoall.master` to a certified gap of 1e-3 (single runs, two threads)", families),
     Table("orbits", "Vertex-transitive networks, exact on orbits of verified automorphisms", exact),
     Table("tight", "Small certified gaps at scale (single runs on a busy machine: CPU seconds)", tight),
-    Table("paths", "Weighted paths for every commodity", weighted_paths),
     Table(
         "split-flows", "Figure 6 end to end: master LP and weighted paths of all commodities on GK(N,4)", split_flows
     ),

@@ -255,7 +255,6 @@ MEANING = {
     "plugins": "plug-ins that took part and the modules they loaded, with their SHA-256",
     "versions": "versions of the solvers and of the modelling layer in the resume key",
     "schedule": "file written by `--schedule`",
-    "paths": "file written by `--paths`",
     "why": "what `--why` found: what limits the value, or the rows and bounds that contradict each other",
 }
 

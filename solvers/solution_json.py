@@ -207,8 +207,6 @@ def _other_check(path: Path) -> Callable[[type[Formulation], Any, Path, Settings
     """How to check a file that is neither a JSON document nor XML; None for any other."""
     if _is_sol(path):
         return check_sol
-    if path.suffix.lower() == ".npz":
-        return check_paths
     return _check_certificate if is_certificate(path) else None
 
 
@@ -338,35 +336,6 @@ def _recomputed_bound(data: Formulation, duals: Mapping[str, NDArray[np.float64]
         with np.errstate(all="ignore"):
             bound = verify.certified(data, duals)
     return bound if bound is not None and math.isfinite(bound.value) else None
-
-
-def check_paths(model: type[Formulation], instance: Any, path: Path, parameters: Settings) -> CheckRecord:
-    """Verify weighted paths for every commodity (:mod:`opticoll.solvers.schedules.weighted_paths`) on a topology.
-
-    Raises
-    ------
-    BadFile
-        If the file is malformed, too large, or for another topology or demand than that of ``parameters``; also for
-        another formulation than the master.
-    """
-    from opticoll.formulations.alltoall.master import Master
-    from opticoll.solvers.schedules import weighted_paths
-
-    if model.name != Master.name or not isinstance(instance, Topology):
-        msg = f"{path}: weighted paths are checked as a solution of {Master.name} on a topology, not of {model.name}"
-        raise BadFile(msg)
-    stated = weighted_paths.read_demand_of(path)
-    refuse_other_settings(model, parameters, {"demand": stated}, path, instance)
-    data = Master.prepare(instance, parameters).flow
-    paths = weighted_paths.read(path, data)
-    violations = weighted_paths.violations(data, paths)
-    worst = max(violations, key=lambda k: violations[k])
-    reason = ""
-    if violations[worst] > FEASIBLE:
-        reason = f"{worst} is violated by {violations[worst]:.3g} ({FEASIBLE:g} allowed)"
-    record = check_record(model, instance, parameters, reason, violations, paths.F)
-    record |= {"claimed": paths.F, "metrics": {**paths.summary, "demand": paths.demand}}
-    return record
 
 
 def check_sol(model: type[Formulation], instance: Instance, path: Path, parameters: Settings) -> CheckRecord:

@@ -65,7 +65,6 @@ if TYPE_CHECKING:
 )
 @click.option("--solution", type=OutputFile(), metavar="FILE", help="Write the solution as JSON.")
 @schedule_options
-@click.option("--paths", type=OutputFile(), metavar="FILE.npz", help="Write weighted paths of all pairs.")
 @click.option(
     "--shard",
     metavar="SIZE",

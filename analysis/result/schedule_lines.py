@@ -1,4 +1,4 @@
-"""What the files of schedules and paths hold, in words."""
+"""What the files of schedules hold, in words."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def written_lines(kind: str, written: Mapping[str, object]) -> dict[str, str]:
     Parameters
     ----------
     kind
-        ``"schedule"``, ``"paths"`` or ``"certificate"``.
+        ``"schedule"`` or ``"certificate"``.
     written
         What :mod:`opticoll.analysis.output_files` found when it wrote the file.
     """

@@ -186,66 +186,6 @@ def test_bounds_are_recomputed_from_duals_or_ignored(tmp_path, capsys):
     assert "bound was ignored" in capsys.readouterr().out
 
 
-def test_the_demand_of_weighted_paths_is_that_of_the_command_line(tmp_path, capsys):
-    file = tmp_path / "paths.npz"
-    options = ["--no-store", "--set", "demand=random:3", "--paths", str(file)]
-    assert main(["solve", "alltoall.master", "ring:4", *options]) == 0
-    capsys.readouterr()
-    assert main(["check", "alltoall.master", "ring:4", str(file)]) == 2
-    assert "demand=random:3, but demand=uniform was requested" in capsys.readouterr().err
-    assert main(["check", "alltoall.master", "ring:4", str(file), "--set", "demand=random:3"]) == 0
-
-
-# Weighted paths and schedules ----------------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def paths_file(tmp_path_factory):
-    file = tmp_path_factory.mktemp("paths") / "paths.npz"
-    assert main(["solve", "alltoall.master", "ring:4", "--no-store", "--paths", str(file)]) == 0
-    return file
-
-
-def test_wrong_arrays_of_weighted_paths_are_refused(paths_file, tmp_path, capsys):
-    with np.load(paths_file) as archive:
-        named = dict(archive)
-    topology, file = parse("ring:4"), tmp_path / "wrong.npz"
-    most = {
-        "sources": topology.n,
-        "targets": topology.n,
-        "first_path": named["rate"].size + 1,
-        "first_arc": named["arcs"].size + 1,
-        "arcs": topology.arcs,
-    }
-    cases = {
-        (name, "all"): np.zeros(4_000_000 if name != "F" else 2, dtype=named[name].dtype)
-        for name in (*most, "rate", "F")
-    }
-    for name, high in most.items():
-        for value in (np.iinfo(named[name].dtype).max, -1, high):
-            cases[name, str(value)] = named[name].copy()
-            cases[name, str(value)][-1] = value
-    for value in (np.nan, np.inf):
-        cases["rate", str(value)] = np.full_like(named["rate"], value)
-        cases["F", str(value)] = np.asarray(value)
-    # Differences that wrap round made counts of -2 look like positive ones.
-    cases["first_path", "wrapping"] = named["first_path"].copy()
-    cases["first_path", "wrapping"][1:3] = [np.iinfo(np.int64).max, -2]
-    for (name, what), array in cases.items():
-        np.savez_compressed(file, **{**named, name: array})
-        capsys.readouterr()
-        assert main(["check", "alltoall.master", "ring:4", str(file)]) == 2, (name, what)
-        message = capsys.readouterr().err
-        assert message.count("\n") == 1
-        # Arrays share sizes: which of two is called wrong depends on their order.
-        assert ("its shape is" in message or "arcs are" in message) if what == "all" else name in message, message
-    whole = paths_file.read_bytes()
-    file.write_bytes(whole[:60] + bytes(40) + whole[100:])
-    assert main(["check", "alltoall.master", "ring:4", str(file)]) == 2
-    np.savez(file, **{**named, "demand": np.array("x" * 100_000)})
-    assert main(["check", "alltoall.master", "ring:4", str(file)]) == 2
-
-
 def test_wrong_numbers_in_schedules_are_refused(tmp_path, capsys):
     def ends(name: str, text: str) -> int:
         (tmp_path / name).write_text(text)

@@ -14,6 +14,7 @@ from click.testing import CliRunner
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from reference import SMALL, optimum
+from weighted_path_checks import violations
 
 import opticoll as oc
 from opticoll.analysis.bounds.instance_bounds import bound_rows as instance_bounds
@@ -275,8 +276,8 @@ def test_decompositions_still_take_the_uniform_master():
 def test_paths_carry_the_demand_of_every_pair(spec, demand):
     data = data_of(spec, demand)
     F, values = solved(data)
-    paths = wp.from_flow(data.flow, values["g"], demand)
-    assert max(wp.violations(data.flow, paths).values()) < 1e-9
+    paths = wp.from_flow(data.flow, values["g"])
+    assert max(violations(data.flow, paths).values()) < 1e-9
     assert pytest.approx(F, rel=1e-6) == paths.F
     served = np.bincount(np.repeat(np.arange(paths.sources.size), np.diff(paths.first_path)), paths.rate)
     ends = data.topology.terminals
@@ -286,17 +287,17 @@ def test_paths_carry_the_demand_of_every_pair(spec, demand):
     assert paths.sources.size == np.count_nonzero(wanted)
     twice = paths.rate.copy()
     twice[0] *= 2.0
-    assert wp.violations(data.flow, replace(paths, rate=twice))["rate"] > 1e-6
+    assert violations(data.flow, replace(paths, rate=twice))["rate"] > 1e-6
     sparse = not demand.startswith(("random", "gravity"))
-    assert wp.violations(data_of(spec).flow, paths)["commodities" if sparse else "rate"] > 1e-3
+    assert violations(data_of(spec).flow, paths)["commodities" if sparse else "rate"] > 1e-3
 
 
-def test_solutions_and_paths_are_checked_against_the_demand_asked_for(tmp_path):
+def test_solutions_are_checked_against_the_demand_asked_for(tmp_path):
     demand = tmp_path / "demand.csv"
     matrix = read_demand("random:4", parse("ring:5"), "test")
     matrix[3] = 0.0
     np.savetxt(demand, matrix, delimiter=",")
-    file, paths = tmp_path / "solution.json", tmp_path / "paths.npz"
+    file = tmp_path / "solution.json"
     run = CliRunner().invoke(
         cli,
         [
@@ -309,20 +310,17 @@ def test_solutions_and_paths_are_checked_against_the_demand_asked_for(tmp_path):
             "--json",
             "--solution",
             str(file),
-            "--paths",
-            str(paths),
         ],
     )
     assert run.exit_code == 0, run.output
     assert json.loads(run.output)["metrics"]["sources"] == 4
     wanted = ["--set", f"demand=file:{demand}"]
-    for written in (file, paths):
-        other = CliRunner().invoke(cli, ["check", NAME, "ring:5", str(written)])
-        assert isinstance(other.exception, BadFile)
-        assert "demand=uniform was requested" in str(other.exception)
-        checked = CliRunner().invoke(cli, ["check", NAME, "ring:5", str(written), *wanted, "--json"])
-        assert checked.exit_code == 0, checked.output
-        assert json.loads(checked.output)["verified"]
+    other = CliRunner().invoke(cli, ["check", NAME, "ring:5", str(file)])
+    assert isinstance(other.exception, BadFile)
+    assert "demand=uniform was requested" in str(other.exception)
+    checked = CliRunner().invoke(cli, ["check", NAME, "ring:5", str(file), *wanted, "--json"])
+    assert checked.exit_code == 0, checked.output
+    assert json.loads(checked.output)["verified"]
     document = json.loads(file.read_text())
     document["settings"]["demand"] = "uniform"
     lie = tmp_path / "lie.json"
@@ -331,10 +329,9 @@ def test_solutions_and_paths_are_checked_against_the_demand_asked_for(tmp_path):
     assert isinstance(refused.exception, BadFile)  # four sources where a uniform demand has five
     matrix[0, 1] += 1.0
     np.savetxt(demand, matrix, delimiter=",")
-    for written in (file, paths):
-        changed = CliRunner().invoke(cli, ["check", NAME, "ring:5", str(written), *wanted])
-        assert isinstance(changed.exception, BadFile)
-        assert "was requested" in str(changed.exception)  # the same name, other contents
+    changed = CliRunner().invoke(cli, ["check", NAME, "ring:5", str(file), *wanted])
+    assert isinstance(changed.exception, BadFile)
+    assert "was requested" in str(changed.exception)  # the same name, other contents
     result = instance_bounds("ring:5", NAME, {"demand": f"file:{demand}"})
     assert all(row["value"] >= solved(data_of("ring:5", matrix))[0] * (1 - 1e-7) for row in result)
 

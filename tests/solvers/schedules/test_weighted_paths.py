@@ -1,17 +1,16 @@
-"""Weighted paths of every commodity: rates add up, loads fit, files are checked before they are used."""
+"""Weighted paths of every commodity: rates add up, loads fit."""
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from case_families import each
-from click.testing import CliRunner
 from reference import SMALL, optimum
+from weighted_path_checks import violations
 
-from opticoll.analysis.cli.main import cli
-from opticoll.errors import BadFile, BadInput
+from opticoll.errors import BadInput
 from opticoll.formulations import formulation
 from opticoll.formulations.flows import concurrent_flow as model
 from opticoll.instances import parse
@@ -31,7 +30,7 @@ def solved(spec):
 def test_paths_carry_the_masters_flow(spec):
     data, F, flow = solved(spec)
     paths = wp.from_flow(data, flow)
-    assert max(wp.violations(data, paths).values()) < 1e-9
+    assert max(violations(data, paths).values()) < 1e-9
     assert pytest.approx(F, rel=1e-6) == paths.F
     # Few: a source has at most one path for each arc and target.
     assert paths.rate.size <= data.groups * (data.topology.arcs + data.topology.num_ranks)
@@ -41,7 +40,7 @@ def test_circulations_and_noise_are_no_paths():
     data, F, flow = solved("genkautz:n=12,d=3")
     noisy = flow + 1e-12 + 5.0 * (np.arange(flow.shape[1]) == 3)
     paths = wp.from_flow(data, noisy)
-    assert max(wp.violations(data, paths).values()) < 1e-9
+    assert max(violations(data, paths).values()) < 1e-9
     assert paths.F <= F * (1 + 1e-9)
     assert wp.from_flow(data, np.zeros_like(flow)).F > 0  # breadth-first trees: a poor but correct answer
 
@@ -68,50 +67,12 @@ def test_corrupted_paths_are_refused():
         ("targets", good.sources, "commodities"),
         ("F", 2 * good.F, "rate"),
     ):
-        assert wp.violations(data, replace(good, **{field: wrong}))[block] > 1e-3
+        assert violations(data, replace(good, **{field: wrong}))[block] > 1e-3
     doubled = replace(good, rate=2 * good.rate, F=2 * good.F)
-    assert wp.violations(data, doubled)["capacity"] > 0.5
-
-
-def test_files_come_back_and_others_are_refused(tmp_path):
-    data, _, flow = solved("ring:6")
-    topology, paths = data.topology, wp.from_flow(data, flow)
-    file = tmp_path / "paths.npz"
-    wp.write(file, topology, paths)
-    again = wp.read(file, data)
-    for field in fields(paths):
-        np.testing.assert_array_equal(getattr(again, field.name), getattr(paths, field.name))
-    with pytest.raises(BadFile, match="instance_hash"):
-        wp.read(file, model.ConcurrentFlow.by_source(parse("ring:7")))
-    with pytest.raises(BadFile, match="cannot be read"):
-        wp.read(tmp_path / "none.npz", data)
-    junk = tmp_path / "junk.npz"
-    for content in (b"PK", file.read_bytes()[:-40]):
-        junk.write_bytes(content)
-        with pytest.raises(BadFile, match="not a file of paths"):
-            wp.read(junk, data)
-    named = {f.name: np.asarray(getattr(paths, f.name)) for f in fields(paths)} | {"instance_hash": topology.hash}
-    np.savez(junk, **{**named, "rate": paths.rate.astype(complex)})
-    with pytest.raises(BadFile, match="rate"):
-        wp.read(junk, data)
-    np.savez(junk, **{**named, "arcs": np.array([None], dtype=object)})
-    with pytest.raises(BadFile, match="arcs is object"):
-        wp.read(junk, data)
+    assert violations(data, doubled)["capacity"] > 0.5
 
 
 def test_too_little_flow_is_reported():
     data = model.ConcurrentFlow.by_source(parse("ring:4,directed").with_arcs([0, 1, 2], [1, 2, 3], [1.0] * 3))
     with pytest.raises(BadInput):
         wp.from_flow(data, np.zeros((3, 4)))
-
-
-def test_from_the_command_line(tmp_path):
-    file = tmp_path / "paths.npz"
-    run = CliRunner().invoke(
-        cli, ["solve", "alltoall.master", "genkautz:n=12,d=3", "--no-store", "--json", "--paths", str(file)]
-    )
-    assert run.exit_code == 0, run.output
-    checked = CliRunner().invoke(cli, ["check", "alltoall.master", "genkautz:n=12,d=3", str(file)])
-    assert checked.exit_code == 0, checked.output
-    other = CliRunner().invoke(cli, ["check", "alltoall.master", "genkautz:n=13,d=3", str(file)])
-    assert other.exit_code != 0
