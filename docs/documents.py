@@ -180,22 +180,12 @@ def _gap(name: str, title: str) -> Callable[[pd.DataFrame], tuple[str, str, Figu
     return make
 
 
-def _scaling(results: pd.DataFrame) -> tuple[str, str, Figure]:
-    from opticoll.analysis.papers.alltoall.scaling_figures import ROUTES
-
-    figure, rows = _chosen("alltoall-scaling", results)
-    reached = rows[(rows["phase"] == "solve") & (rows["state"] == "measured")].groupby("route", sort=False)["n"].max()
-    tops = ", ".join(f"{route} {int(reached[route])}" for route, _, _ in ROUTES if route in reached.index)
-    return figure.title, f"{figure.title}; the largest N proven within the time limit: {tops}.", figure.draw(rows)
-
-
 PLOTS = (
     Plot("gap-alltoall", ("gap-alltoall",), _gap("gap-alltoall", "All-to-all, paths and layers by heuristics")),
     Plot("gap-lumorph", ("gap-lumorph",), _gap("gap-lumorph", "LuMorph, routes and rounds by heuristics")),
     Plot("gap-sipml", ("gap-sipml",), _gap("gap-sipml", "SiP-ML, first fit on the ring and degree-aware placement")),
     Plot("gap-optree", ("gap-optree",), _gap("gap-optree", "OpTree, uniform trees of Theorem 2's depth")),
     Plot("gap-topoopt", ("topoopt-gap",), _gap("gap-topoopt", "TopoOpt, circuits and strategies by heuristics")),
-    Plot("scaling", ("scaling",), _scaling),
 )
 #: Studies behind the plots.
 STUDIES = tuple(dict.fromkeys(study for plot in PLOTS for study in plot.studies))

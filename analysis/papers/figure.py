@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -13,12 +13,11 @@ from opticoll.analysis.papers.figure_rows import answered, shipped_rows
 from opticoll.analysis.papers.paper_figure import PaperFigure, figure_named
 from opticoll.analysis.plots.data_figure import DataFigure
 from opticoll.analysis.plots.panels import legend_below
-from opticoll.analysis.plots.style import INK, counted, label, style
+from opticoll.analysis.plots.style import INK, counted, style
 from opticoll.analysis.store.current_records import code_note
 from opticoll.arguments import refused
 from opticoll.errors import BadFile, BadInput
 from opticoll.instances.spec import expand
-from opticoll.solvers.run import Run
 from opticoll.solvers.task import Fields, plain
 from opticoll.types import Json
 
@@ -68,7 +67,7 @@ def figure(
     name: str,
     *,
     store: Store | str | os.PathLike[str] | None = None,
-    over: pd.DataFrame | str | os.PathLike[str] | Run | Iterable[Run] | None = None,
+    over: pd.DataFrame | str | os.PathLike[str] | None = None,
 ) -> DataFigure:
     """Draw a figure of a paper with the paper's own points, where they are published, and ours.
 
@@ -81,9 +80,8 @@ def figure(
         that come with opticoll are drawn, and its runs over them (``here``); or closed forms. Of figures without such
         rows the smallest cases of the study are solved, in a minute or less on an idle machine. ``source`` says which.
     over
-        Own results to draw over it: results of :func:`opticoll.solve`, placed as the figure places stored runs; or a
-        table, or a CSV file of it, with the columns ``x``, ``y``, optionally ``series`` (names for the legend) and
-        ``panel`` (titles), in the units of ``convention``.
+        Own points to draw over it: a table, or a CSV file of it, with the columns ``x``, ``y``, optionally ``series``
+        (names for the legend) and ``panel`` (titles), in the units of ``convention``. Own runs are saved in a store.
 
     Returns
     -------
@@ -104,8 +102,8 @@ def figure(
     stated = figure_named(name)
     if isinstance(over, str | os.PathLike):
         over = _read(over)
-    elif not (over is None or isinstance(over, Run) or _is_table(over)) and not isinstance(over, Iterable):
-        raise refused(over, f"figure {stated.name}: over", "results of oc.solve, a table or a CSV file")
+    elif over is not None and not isinstance(over, pd.DataFrame):
+        raise refused(over, f"figure {stated.name}: over", "a table or a CSV file")
     place = Store.at(store)
     place.check_readable()
     runs = best_runs(place)
@@ -115,7 +113,7 @@ def figure(
     if here is not None:
         result.data = pd.concat([rows.assign(**{"from": "shipped"}), here.assign(**{"from": "here"})])
     if over is not None:
-        points.append(_checked(stated, over) if _is_table(over) else _placed(stated, runs, over))
+        points.append(_checked(stated, over))
     if any(len(one) for one in points):
         _add(result, pd.concat(points, ignore_index=True))
     return result
@@ -223,12 +221,6 @@ def _read(path: str | os.PathLike[str]) -> pd.DataFrame:
         raise BadFile(msg) from error
 
 
-def _is_table(over: object) -> bool:
-    import pandas as pd
-
-    return isinstance(over, pd.DataFrame)
-
-
 def _checked(stated: PaperFigure, over: Any) -> pd.DataFrame:
     """Own points with the columns ``x``, ``y``, ``series`` and ``panel``."""
     missing = [column for column in POINT_COLUMNS[:2] if column not in over]
@@ -249,69 +241,6 @@ def _checked(stated: PaperFigure, over: Any) -> pd.DataFrame:
         msg = f"figure {stated.name}: over has a column {unknown[0]!r}; it may have {', '.join(POINT_COLUMNS)}"
         raise BadInput(msg)
     return over.assign(**{name: over.get(name, "") for name in POINT_COLUMNS[2:]})
-
-
-def _placed(stated: PaperFigure, runs: pd.DataFrame, over: Any) -> pd.DataFrame:
-    """Own results as points: the rows that they add to those of the other runs, or change."""
-    import pandas as pd
-
-    own = _as_rows(stated, [over] if isinstance(over, Run) else list(over))
-    if stated.at is None:
-        msg = (
-            f"figure {stated.name}: a run has no place of its own on it; give a table with the columns x and y, in the "
-            f"units of the figure's convention{_belonging(stated)}"
-        )
-        raise BadInput(msg)
-    key = ["formulation", "instance", "method"]
-    kept = runs[~runs.set_index(key).index.isin(own.set_index(key).index)]
-    both = pd.concat([own, kept], ignore_index=True) if len(kept) else own
-    before, after = (_points(stated, stated.select(rows)) for rows in (kept, both))
-    new = after[~after.set_index([*POINT_COLUMNS]).index.isin(before.set_index([*POINT_COLUMNS]).index)]
-    if new.empty:
-        names = ", ".join(
-            dict.fromkeys(label(f"{f} on {i}", 60) for f, i in zip(own[key[0]], own[key[1]], strict=True))
-        )
-        msg = f"figure {stated.name}: none of the results has a place on it ({names}); it shows: {stated.title}"
-        msg += _belonging(stated)
-        raise BadInput(msg)
-    return new.assign(series="")
-
-
-def _belonging(stated: PaperFigure) -> str:
-    """Which runs belong to a figure, as the end of a message: those of its study, one of each formulation."""
-    from opticoll.analysis.study.study_file import find, tasks
-
-    if stated.study is None:
-        return ""
-    first = {str(task.formulation): task for task in reversed(tasks(find(stated.study)))}
-    words = [
-        " ".join(
-            [name, "on", label(str(task.instance), 60), *(f"{key}={value}" for key, value in task.settings.items())]
-        )
-        for name, task in first.items()
-    ]
-    ways = "" if stated.at is not None else ", all together"
-    return f"; runs that belong to it are those of `opticoll study {stated.study}`{ways}, such as {' and '.join(words)}"
-
-
-def _as_rows(stated: PaperFigure, results: Sequence[object]) -> pd.DataFrame:
-    """Results as rows of a store, through a store of their own."""
-    from opticoll.analysis.report.findings import best_runs
-    from opticoll.analysis.store import Store
-
-    wrong = next((one for one in results if not isinstance(one, Run)), None)
-    if wrong is not None or not results:
-        words = "nothing" if not results else type(wrong).__name__
-        msg = f"figure {stated.name}: over is {words}; give results of oc.solve, or a table with the columns x and y"
-        raise BadInput(msg)
-    with tempfile.TemporaryDirectory(prefix="opticoll-") as folder:
-        own = Store(folder)
-        for one in results:
-            own.save(one)  # type: ignore[arg-type]
-        rows = best_runs(own)
-        if stated.at is not None:
-            stated.select(rows)  # reads the solutions that it needs, while they are there
-        return rows
 
 
 def _points(stated: PaperFigure, rows: pd.DataFrame) -> pd.DataFrame:

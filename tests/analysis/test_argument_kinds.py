@@ -151,7 +151,7 @@ def test_messages_say_what_and_how(result):
         (lambda: oc.reconfigure(4, 3, 1.0, on_progress=1), "design: on_progress: must be a function of a dict, not 1"),
         (
             lambda: oc.figure("lumorph-5", over=1),
-            "figure lumorph-5: over: must be results of oc.solve, a table or a CSV",
+            "figure lumorph-5: over: must be a table or a CSV",
         ),
         (lambda: oc.study("alltoall.master", "ring:3", columns=1), "study: columns: must be names of columns"),
         (lambda: oc.study("smoke", "ring:4"), "study: 'smoke' is a study, which states its instances and methods"),

@@ -26,7 +26,7 @@ import opticoll.instances.published
 from opticoll.analysis.ledger.claim import Laboratory
 from opticoll.analysis.papers.lumorph import claims as lumorph_claims
 from opticoll.analysis.papers.lumorph import route_claims, time_claims, training_claims
-from opticoll.analysis.papers.lumorph.drawn_lines import Line
+from opticoll.analysis.papers.lumorph.machine_times import Line
 from opticoll.instances import parse
 
 LEDGER = PaperLedger(

@@ -6,17 +6,16 @@ Source  LuMorph, sections 4, 5 and Appendices B, C; Hockney's alpha-beta model
 
 alpha [us] is paid once per round, r [us] is the switching time, b [bytes/us] the rate of one circuit: the payload of
 a pair is striped over its circuits. The times include rounds that are split because waveguides or lasers
-are missing. An ideal electrical switch (:func:`switch_time`) has r = 0 and is limited only by what each GPU sends
-and receives.
+are missing.
 
-Closed forms, N GPUs, L lasers, buffer B [bytes], beta = 1 / (L b) [us/byte]; each equals the time of its schedule:
+Closed form of the recursive exchange, N GPUs, L lasers, buffer B [bytes], beta = 1 / (L b) [us/byte], equal to the time
+of its schedule:
 
-    ring         2 (N - 1) (alpha + r) + 2 (N - 1)/N B beta
-    recursive    sum over the digits m of N of 2 (alpha + r) + 2 (m - 1) s/N B beta (L/(m - 1)) / floor(L/(m - 1)),
-                 s the ranks reached before (1, m_0, m_0 m_1, ..): LUMORPH-2 has log2 N digits 2, LUMORPH-4 has log4 N
-                 digits 4. The volume sums to 2 (N - 1)/N B, and 16 lasers give three peers 15/16 of their bandwidth.
-                 (Appendix B's B/16 + B/4 counts one peer of three)
-    whole        sum over the digits of alpha + r + (m - 1) B beta (L/(m - 1)) / floor(L/(m - 1)): whole buffers (D&C)
+    sum over the digits m of N of 2 (alpha + r) + 2 (m - 1) s/N B beta (L/(m - 1)) / floor(L/(m - 1)),
+
+s the ranks reached before (1, m_0, m_0 m_1, ..): LUMORPH-2 has log2 N digits 2, LUMORPH-4 has log4 N digits 4. The
+volume sums to 2 (N - 1)/N B, and 16 lasers give three peers 15/16 of their bandwidth. (Appendix B's B/16 + B/4 counts
+one peer of three.)
 
 The authors' own costs are in :mod:`opticoll.formulations.lumorph.cost_formulas`.
 

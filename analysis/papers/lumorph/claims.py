@@ -12,7 +12,7 @@ from opticoll.analysis.ledger.claim import Measurement, Measures
 from opticoll.analysis.ledger.comparisons import seconds_of
 from opticoll.analysis.ledger.readings import Readings, Sweep, spread, swept
 from opticoll.analysis.ledger.verdict import verdict_if
-from opticoll.analysis.papers.lumorph.drawn_lines import GRIDS, optical
+from opticoll.analysis.papers.lumorph.machine_times import GRIDS, optical
 from opticoll.formulations.lumorph.cost_formulas import LUMORPH_4, formula
 from opticoll.formulations.rounds.collectives import collective
 from opticoll.formulations.rounds.round_schedule import Limits, violations

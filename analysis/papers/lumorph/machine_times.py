@@ -1,69 +1,52 @@
-"""The time of schedules of rounds on machines with lasers or electrical switches."""
+"""The time of schedules of rounds on LIGHTPATH, and of the algorithms of LuMorph's figures."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from math import isfinite
-from typing import TYPE_CHECKING, Literal
+from dataclasses import dataclass
+from functools import cache
+from math import prod
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from opticoll.errors import BadInput
-from opticoll.solvers.methods.lumorph.patterns import least_steps
+from opticoll.formulations.rounds.collectives import collective
+from opticoll.formulations.rounds.round_schedule import Limits, violations
+from opticoll.instances import parse
+from opticoll.solvers.methods.lumorph.collective_algorithms import pattern_of
+from opticoll.solvers.methods.lumorph.realisation import realised
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
 
     from opticoll.formulations.rounds.round_schedule import RoundSchedule
-    from opticoll.solvers.methods.lumorph.patterns import Pattern
 
-    F64 = NDArray[np.float64]
     I64 = NDArray[np.int64]
 
 
-Charged = Literal["every-round", "changes"]
+#: Grids by number of GPUs in the paper; a wafer has 4x8 tiles.
+GRIDS = {4: "2x2", 8: "2x4", 16: "4x4", 32: "4x8", 64: "8x8", 128: "8x16", 256: "16x16"}
+#: The algorithms of the paper as methods and parameters of this package.
+OPTICAL: dict[str, tuple[str, dict[str, int]]] = {
+    "LUMORPH-2": ("recursive", {"radix": 2}),
+    "LUMORPH-4": ("recursive", {"radix": 4}),
+    "LUMORPH-8": ("recursive", {"radix": 8}),
+    "LUMORPH-16": ("recursive", {"radix": 16}),
+    "D&C": ("divide-and-conquer", {"whole": True}),
+    "optical ring": ("ring", {}),
+}
 
 
 @dataclass(frozen=True)
 class Machine:
-    """Times and rates of a machine.
-
-    Parameters
-    ----------
-    alpha_us
-        Fixed cost of a round [us].
-    reconfigure_us
-        Time to set the optical switches, r [us].
-    lasers
-        Lasers of a GPU, L.
-    laser_gbps
-        Rate of one circuit [Gb/s].
-    charged
-        Whether r is paid in every round (as in the paper), or only in rounds whose circuits differ
-        from those of the round before.
-
-    Raises
-    ------
-    BadInput
-        For a time below 0, or a rate or number of lasers that is not above 0.
-    """
+    """Times [us] of a round, alpha, and of its switches, r; lasers of a GPU, L; rate of one circuit [Gb/s]."""
 
     alpha_us: float = 0.7
     reconfigure_us: float = 3.7
     lasers: int = 16
     laser_gbps: float = 150.0
-    charged: Charged = "every-round"
-
-    def __post_init__(self) -> None:
-        for name, least in (("alpha_us", 0.0), ("reconfigure_us", 0.0), ("lasers", 1), ("laser_gbps", 1e-12)):
-            value = getattr(self, name)
-            if not (isfinite(value) and value >= least):
-                msg = f"machine: {name}={value!r} must be a number of at least {least:g}"
-                raise BadInput(msg)
-        if self.charged not in ("every-round", "changes"):
-            msg = f"machine: charged={self.charged!r}; use every-round or changes"
-            raise BadInput(msg)
 
     @property
     def circuit_rate(self) -> float:
@@ -75,93 +58,58 @@ class Machine:
         """Microseconds a byte takes over all lasers of a GPU."""
         return 1.0 / (self.lasers * self.circuit_rate)
 
-    @property
-    def electrical(self) -> Machine:
-        """The ideal electrical switch of the same bandwidth: nothing to reconfigure."""
-        return replace(self, reconfigure_us=0.0)
-
 
 #: Parameters of section 5 and Appendix C: 0.7 us, 3.7 us, 16 lasers of 150 Gb/s, 300 GB/s in all.
 LIGHTPATH = Machine()
 
 
-@dataclass(frozen=True, eq=False)
-class Timeline:
-    """The time of every round [us], ``(R,)`` each: alpha, reconfiguration, data."""
+@dataclass(frozen=True)
+class Line:
+    """Time over buffer size: ``rounds (alpha + r) + weight B / b``; r is due ``reconfigurations`` times at least.
 
-    alpha: F64
-    reconfiguration: F64
-    data: F64
-
-    @property
-    def total_us(self) -> float:
-        """Total time [us]."""
-        return float(self.alpha.sum() + self.reconfiguration.sum() + self.data.sum())
-
-    @property
-    def reconfigurations(self) -> int:
-        """Rounds in which switches are set."""
-        return int(np.count_nonzero(self.reconfiguration))
-
-
-def chunk_sizes(sizes: ArrayLike, chunks: int) -> F64:
-    """Bytes of every chunk, ``(chunks,)``, from one number or one per chunk.
-
-    Raises
-    ------
-    BadInput
-        For sizes below 0, not finite, or of the wrong shape.
+    ``violations`` is the number of violations found by the independent check; None if it was not run.
     """
-    given = np.asarray(sizes, dtype=np.float64)
-    if given.shape not in ((), (chunks,)) or not (np.isfinite(given) & (given >= 0)).all():
-        msg = f"chunk sizes: give one number or {chunks} of them, finite and at least 0 [bytes]"
-        raise BadInput(msg)
-    return np.broadcast_to(given, (chunks,))
 
+    rounds: int
+    weight: float
+    reconfigurations: int
+    violations: float | None = None
 
-def _sizes(sizes: ArrayLike, chunk: I64) -> F64:
-    used = int(chunk.max(initial=-1)) + 1
-    return chunk_sizes(sizes, used if np.ndim(sizes) == 0 else max(np.size(sizes), used))
-
-
-def timeline(schedule: RoundSchedule, sizes: ArrayLike, machine: Machine) -> Timeline:
-    """Time every round of a schedule whose chunks are of these ``sizes`` [bytes] (one for all, or one per chunk).
-
-    The schedule is not checked: check it first (:func:`opticoll.formulations.rounds.round_schedule.violations`).
-
-    Raises
-    ------
-    BadInput
-        For bad sizes, and for a transfer without a circuit.
-    """
-    rounds = schedule.rounds
-    size = _sizes(sizes, schedule.transfer_chunk)
-    n = (
-        int(
-            max(
-                a.max(initial=0)
-                for a in (
-                    schedule.circuit_source,
-                    schedule.circuit_target,
-                    schedule.transfer_source,
-                    schedule.transfer_target,
-                )
-            )
+    def time(self, size: float) -> float:
+        """Time for a buffer of ``size`` bytes on LIGHTPATH, r paid in every round [us]."""
+        return (
+            self.rounds * (LIGHTPATH.alpha_us + LIGHTPATH.reconfigure_us) + self.weight * size / LIGHTPATH.circuit_rate
         )
-        + 1
+
+
+@cache
+def optical(name: str, grid: str, *, check: bool = False) -> Line:
+    """The all-reduce of one of :data:`OPTICAL` on a LIGHTPATH grid.
+
+    Raises
+    ------
+    BadInput
+        If the algorithm does not support the grid.
+    """
+    algorithm, parameters = OPTICAL[name]
+    mesh = parse(f"lightpath:{grid},lasers={LIGHTPATH.lasers},waveguides=64")
+    limits, wanted = Limits(LIGHTPATH.lasers, 64, load=None), collective("all-reduce", mesh.n)
+    pattern, _ = pattern_of(algorithm, wanted, mesh, limits, **parameters)
+    schedule = realised(mesh, limits, pattern, routing="min-overlap", per_wavelength=True)
+    faults = sum(violations(mesh, wanted, limits, schedule).values()) if check else None
+    return Line(schedule.rounds, weight(schedule, mesh.n), int(changes(schedule).sum()), faults)
+
+
+def weight(schedule: RoundSchedule, n: int) -> float:
+    """Shares of the buffer, an n-th a chunk, on the fullest circuit of a round, summed over the rounds."""
+    pairs, circuits = np.unique(
+        (schedule.circuit_round * n + schedule.circuit_source) * n + schedule.circuit_target, return_counts=True
     )
-    connected = (schedule.circuit_round * n + schedule.circuit_source) * n + schedule.circuit_target
-    pairs, circuits = np.unique(connected, return_counts=True)
     sent = (schedule.transfer_round * n + schedule.transfer_source) * n + schedule.transfer_target
-    at = np.searchsorted(pairs, sent)
-    if (pairs[np.minimum(at, pairs.size - 1)] != sent).any() if pairs.size else sent.size:
-        msg = "a transfer has no circuit in its round; check the schedule before timing it"
-        raise BadInput(msg)
-    carried = np.bincount(at, weights=size[schedule.transfer_chunk], minlength=pairs.size)
-    data = np.zeros(rounds)
-    np.maximum.at(data, pairs // (n * n), carried / (circuits * machine.circuit_rate))
-    paid = changes(schedule) if machine.charged == "changes" else np.ones(rounds, dtype=bool)
-    return Timeline(np.full(rounds, machine.alpha_us), np.where(paid, machine.reconfigure_us, 0.0), data)
+    chunks = np.bincount(np.searchsorted(pairs, sent), minlength=pairs.size)
+    fullest = np.zeros(schedule.rounds)
+    np.maximum.at(fullest, pairs // (n * n), chunks / n / circuits)
+    return float(fullest.sum())
 
 
 def changes(schedule: RoundSchedule) -> NDArray[np.bool_]:
@@ -191,29 +139,6 @@ def changes(schedule: RoundSchedule) -> NDArray[np.bool_]:
     return changed
 
 
-def switch_time(pattern: Pattern, n: int, sizes: ArrayLike, machine: Machine) -> float:
-    """Time of a pattern on an ideal packet switch [us]: alpha per step, and the most bytes a GPU sends or receives.
-
-    ``machine`` gives alpha and the bandwidth of a GPU; its reconfiguration time is not used.
-
-    Raises
-    ------
-    BadInput
-        For bad sizes.
-    """
-    size = _sizes(sizes, pattern.chunk)
-    weight = size[pattern.chunk]
-    total = 0.0
-    for end in (pattern.source, pattern.target):
-        loads = np.bincount(pattern.step * n + end, weights=weight, minlength=pattern.steps * n)
-        worst = loads.reshape(pattern.steps, n).max(axis=1)
-        total = worst if end is pattern.source else np.maximum(total, worst)
-    return float(pattern.steps * machine.alpha_us + np.sum(total) * machine.beta)
-
-
-# closed forms -------------------------------------------------------------------------------------------------
-
-
 def usable(lasers: int, peers: int) -> float:
     """Share of a GPU's bandwidth that equal bundles to ``peers`` peers can use: ``peers floor(L/peers) / L``.
 
@@ -228,42 +153,11 @@ def usable(lasers: int, peers: int) -> float:
     return peers * (lasers // peers) / lasers
 
 
-def ring_time(n: int, size: float, machine: Machine) -> float:
-    """Ring all-reduce of a buffer of ``size`` bytes [us]; if only changes are charged, the circuits are set once."""
-    rounds = 2 * (n - 1)
-    paid = 1 if machine.charged == "changes" and n > 1 else rounds
-    return rounds * machine.alpha_us + paid * machine.reconfigure_us + rounds / n * size * machine.beta
-
-
 def recursive_time(radices: Sequence[int], size: float, machine: Machine) -> float:
-    """Recursive exchange all-reduce with these digits, nearest first [us].
-
-    The last step of the reduction and the first of the spreading use the same circuits: charged for changes, it pays r
-    once less.
-    """
-    n = int(np.prod(radices))
-    total, reached = (-machine.reconfigure_us if machine.charged == "changes" else 0.0), 1
+    """Recursive exchange all-reduce with these digits, nearest first [us]."""
+    n, total, reached = prod(radices), 0.0, 1
     for m in radices:
         total += 2 * (machine.alpha_us + machine.reconfigure_us)
         total += 2 * (m - 1) * reached / n * size * machine.beta / usable(machine.lasers, m - 1)
         reached *= m
     return total
-
-
-def least_rounds(n: int, peers: int = 1) -> int:
-    """ceil(log_(peers + 1) n): rounds before a contribution can have reached n GPUs.
-
-    The paper's bound log2 N alpha is the case of one peer a round, which several lasers beat.
-    """
-    return least_steps(n, peers + 1)
-
-
-def least_time(n: int, size: float, machine: Machine) -> float:
-    """Lower bound on the time of an all-reduce [us], with as many peers at one time as there are lasers.
-
-    Every GPU must send (and receive) 2 (N - 1)/N B if all contribute and all need the sum (rate bound), in at least
-    ceil(log_(lasers + 1) N) rounds; the rounds' fixed costs and the data do not overlap in this model.
-    """
-    rounds = least_rounds(n, machine.lasers)
-    first = machine.reconfigure_us * (1 if machine.charged == "changes" else rounds)
-    return rounds * machine.alpha_us + first + 2 * (n - 1) / n * size * machine.beta

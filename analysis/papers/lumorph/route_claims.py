@@ -14,7 +14,7 @@ import numpy as np
 from opticoll.analysis.ledger.claim import Measurement, Measures
 from opticoll.analysis.ledger.comparisons import interval_of_mean, seconds_of
 from opticoll.analysis.ledger.readings import Readings
-from opticoll.analysis.papers.lumorph.drawn_lines import GRIDS
+from opticoll.analysis.papers.lumorph.machine_times import GRIDS
 from opticoll.analysis.papers.lumorph.route_overlaps import (
     MCF,
     RANDOM,

@@ -1,4 +1,4 @@
-"""Figures 3 and 5 of the LuMorph paper: time to find routes, their overlap, and the waveguides needed."""
+"""Figure 3 of the LuMorph paper, the time to find routes; and the overlap of stored routes, for figure 5."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import numpy as np
 
 from opticoll.analysis.papers.lumorph.route_overlaps import MCF, RANDOM, edges
 from opticoll.analysis.papers.paper_figure import Figures, frame, settings_of
-from opticoll.analysis.plots.marks import curve, marks, note, reference, stars
+from opticoll.analysis.plots.marks import marks, note, stars
 from opticoll.analysis.plots.panels import one_panel
-from opticoll.analysis.plots.style import MUTED, log_axes, series
+from opticoll.analysis.plots.style import MUTED, log_axes
 from opticoll.instances.published.lumorph_numbers import figure as drawn_figure
 from opticoll.solvers.task import PROVEN
 
@@ -26,11 +26,8 @@ FIGURES = Figures("lumorph")
 _FORMULATION = "lumorph.min-overlap"
 #: Radix of an exchange by the name of its circuit list.
 _RADIX = {"recursive-doubling": 2, "recursive-quadrupling": 4}
-#: Largest size in figure 3, its range of seconds ("tens"), and the number of waveguides that is enough in figure 5.
-_FIG3_LARGEST, _FIG3_SECONDS, _ENOUGH = 128, (10.0, 100.0), 30
-_GPUS = 256
-#: How figure 5 counts; Lambda of the formulation counts the circuits of one direction.
-COUNTS = "circuits in both directions of an edge together, wavelengths ignored; GPUs numbered by rows"
+#: Largest size in figure 3, and its range of seconds ("tens").
+_FIG3_LARGEST, _FIG3_SECONDS = 128, (10.0, 100.0)
 
 
 def _shape(spec: str) -> str:
@@ -186,142 +183,3 @@ def _over_runs(scheme: str, runs: list[tuple[float, str]]) -> float:
     """The least of several runs of one step; the mean of random ones."""
     loads = [load for load, _ in runs]
     return float(np.mean(loads)) if scheme.endswith(RANDOM) else min(loads)
-
-
-def _aspect(shape: str) -> float:
-    rows, columns = map(int, shape.split("x"))
-    return columns / rows
-
-
-def _overlap_rows(rows: pd.DataFrame) -> pd.DataFrame:
-    """The largest overlap of all steps, by scheme and shape; ``square``: whether the shape is the squarest of its N."""
-    table = worst_steps(rows).sort_values(["scheme", "n", "shape"])
-    table = table[table["scheme"].str.endswith((MCF, RANDOM))].copy()
-    table["aspect"] = [_aspect(shape) for shape in table["shape"]]
-    table["square"] = table["aspect"] == table.groupby("n")["aspect"].transform("min")
-    return table
-
-
-def _overlap(table: pd.DataFrame) -> Figure:
-    with one_panel(6.6, 4.4, y="circuits on the busiest edge, both directions, worst step", columns=2) as (
-        figure,
-        axes,
-        handles,
-    ):
-        for number, (scheme, group) in enumerate(table.groupby("scheme")):
-            # Shift equal values sideways to keep them visible.
-            aside = 1.0 + 0.035 * (number - 1.5)
-            dashes = (0, (4, 2)) if str(scheme).endswith(RANDOM) else "solid"
-            square, long = group[group["square"]].sort_values("n"), group[~group["square"]]
-            handles += curve(
-                axes, square["n"] * aside, square["load"], number, str(scheme), markersize=6, linestyle=dashes
-            )
-            marks(axes, long["n"] * aside, long["load"], number, filled=False)
-        reference(axes, y=_ENOUGH)
-        note(
-            axes,
-            f"{_ENOUGH} waveguides: enough according to the paper",
-            (0.01, _ENOUGH),
-            (0, 2),
-            fraction="x",
-            va="bottom",
-        )
-        if not table["square"].all():
-            note(axes, "hollow: elongated meshes", (0.99, 0.01), fraction="xy", va="bottom", ha="right")
-        _over_gpus(axes, table)
-    return figure
-
-
-@FIGURES.drawn("lumorph-5-shapes", _overlap_rows, _overlap)
-def _overlap_finding(table: pd.DataFrame) -> str:
-    top = table[table["n"] == table["n"].max()]
-    parts = []
-    for shape, group in sorted(top.groupby("shape"), key=lambda one: _aspect(str(one[0]))):
-        loads = ", ".join(f"{row['scheme']} {row['load']:g}" for _, row in group.sort_values("scheme").iterrows())
-        parts.append(f"{shape}: {loads}")
-    held = [
-        (
-            table[table["scheme"] == f"LUMORPH-{r} + {RANDOM}"].set_index("shape")["load"]
-            - table[table["scheme"] == f"LUMORPH-{r} + {MCF}"].set_index("shape")["load"]
-        ).dropna()
-        for r in (2, 4)
-    ]
-    worse = sum(int((gap > 0).sum()) for gap in held)
-    never_better = all((gap >= 0).all() for gap in held)
-    order = "never less than" if never_better else "not always more than"
-    return (
-        f"Largest overlap at N = {int(table['n'].max())}: {'; '.join(parts)}. Random shortest paths overlap {order} "
-        f"least-overlap routes, more in {worse} of {sum(map(len, held))} cases. With ranks numbered row by row most "
-        "steps run along lines, where the shortest path is unique: the difference in the paper needs another "
-        "numbering of ranks, or groups that span rows and columns."
-    )
-
-
-def _waveguide_rows(rows: pd.DataFrame) -> pd.DataFrame:
-    """Number of rounds of the worst step at 256 GPUs, by scheme, shape and number of waveguides."""
-    worst = _overlap_rows(rows)
-    worst = worst[worst["n"] == _GPUS]
-    results = [
-        {
-            "scheme": row["scheme"],
-            "shape": row["shape"],
-            "load": row["load"],
-            "waveguides": w,
-            "rounds": int(np.ceil(row["load"] / w)),
-        }
-        for _, row in worst.iterrows()
-        for w in range(1, 161)
-    ]
-    return frame(results, columns=["scheme", "shape", "load", "waveguides", "rounds"])
-
-
-def _waveguides(table: pd.DataFrame) -> Figure:
-    with one_panel(6.6, 4.6, x="waveguides per edge, for both directions", y="rounds of the worst step", columns=2) as (
-        figure,
-        axes,
-        handles,
-    ):
-        least = table[table["scheme"].str.endswith(MCF)].drop_duplicates(["scheme", "shape"])
-        for number, load in enumerate(sorted(set(least["load"]))):
-            colour, _ = series(number)
-            same = least[least["load"] == load].sort_values(["scheme", "shape"])
-            names = ", ".join(
-                f"{scheme.partition(' ')[0]} {shape}"
-                for scheme, shape in zip(same["scheme"], same["shape"], strict=True)
-            )
-            selected = table[table["load"] == load].drop_duplicates("waveguides")
-            handles += axes.plot(
-                selected["waveguides"],
-                selected["rounds"],
-                color=colour,
-                drawstyle="steps-post",
-                linewidth=1.6,
-                label=names,
-            )
-        reference(axes, x=_ENOUGH)
-        note(axes, f"paper: {_ENOUGH} are enough", (_ENOUGH, 0.97), (4, 0), fraction="y", va="top")
-        log_axes(axes, "y")
-        ticks = [2**i for i in range(8) if 2**i <= table["rounds"].max()]
-        axes.set_yticks(ticks, [str(tick) for tick in ticks])
-        axes.minorticks_off()
-    return figure
-
-
-@FIGURES.drawn("lumorph-5-waveguides", _waveguide_rows, _waveguides)
-def _waveguides_finding(table: pd.DataFrame) -> str:
-    parts = []
-    for shape, group in sorted(table.groupby("shape"), key=lambda one: _aspect(str(one[0]))):
-        needed = group.drop_duplicates("scheme").sort_values("scheme")
-        listed = ", ".join(f"{row['scheme']} {row['load']:g}" for _, row in needed.iterrows())
-        parts.append(f"{shape} needs {listed}")
-    least = table[table["scheme"].str.endswith(MCF)].groupby("shape")["load"].max()
-    short = sorted((str(shape) for shape in least.index[least > _ENOUGH]), key=_aspect)
-    verdict = (
-        f"{_ENOUGH} waveguides do not suffice on {', '.join(short)}: the claim holds for the square mesh only"
-        if len(short)
-        else f"{_ENOUGH} waveguides suffice on every shape tried"
-    )
-    return (
-        f"Waveguides needed to avoid a second round at {_GPUS} GPUs: {'; '.join(parts)}. {verdict} (one wavelength "
-        "per circuit)."
-    )

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.analysis.papers.lumorph.drawn_lines import GRIDS
+from opticoll.analysis.papers.lumorph.machine_times import GRIDS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -15,9 +15,8 @@ from opticoll.analysis.ledger.claim import Measurement, Measures
 from opticoll.analysis.ledger.printed_number import PrintedNumber
 from opticoll.analysis.ledger.readings import Readings, Sweep, spread
 from opticoll.analysis.ledger.verdict import Verdict, verdict_if
-from opticoll.analysis.papers.lumorph.drawn_lines import GRIDS, optical
 from opticoll.analysis.papers.lumorph.drawn_points import fitted_buffer
-from opticoll.analysis.papers.lumorph.machine_times import LIGHTPATH, recursive_time, usable
+from opticoll.analysis.papers.lumorph.machine_times import GRIDS, LIGHTPATH, optical, recursive_time, usable
 from opticoll.formulations.lumorph.cost_formulas import LUMORPH_2, LUMORPH_4, RATES, RING, SQUARES, TREE, formula
 from opticoll.instances.published.lumorph_numbers import figure
 from opticoll.solvers.methods.lumorph.patterns import factors

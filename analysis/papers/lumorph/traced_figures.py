@@ -6,7 +6,6 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from opticoll.analysis.papers.paper_figure import Figures, frame
-from opticoll.analysis.plots.marks import reference
 from opticoll.analysis.plots.panels import styled_figure
 from opticoll.analysis.plots.style import INK, legend_mark, log_axes, series
 
@@ -179,61 +178,3 @@ FIGURES.drawn("lumorph-7", _rows("7"), _draw)(_finding)
 FIGURES.drawn("lumorph-8", _rows("8a", "8b"), _draw)(_buffer_finding)
 FIGURES.drawn("lumorph-10", _rows("10"), _draw)(_finding)
 FIGURES.drawn("lumorph-11", _rows("11"), _draw)(_finding)
-
-
-# ratios of figure 11 --------------------------------------------------------------------------------------------------
-
-
-def _gain_rows(_: pd.DataFrame) -> pd.DataFrame:
-    from opticoll.analysis.papers.lumorph.drawn_points import gains
-    from opticoll.instances.published.lumorph_numbers import MODELS
-
-    return frame([asdict(gain) for model in MODELS for gain in gains(model)]).rename(columns={"drawn": "paper"})
-
-
-def _draw_gains(rows: pd.DataFrame) -> Figure:
-    models, names = list(dict.fromkeys(rows["model"])), list(dict.fromkeys(rows["algorithm"]))
-    with styled_figure(3.2 * len(models), 4.0) as (figure, handles):
-        panels = figure.subplots(1, len(models), squeeze=False)[0]
-        for axes, model in zip(panels, models, strict=True):
-            for number, name in enumerate(names):
-                selected = rows[(rows["model"] == model) & (rows["algorithm"] == name)]
-                (colour, marker), aside = series(number), 1.0 + 0.08 * (number - 0.5)
-                axes.vlines(
-                    selected["gpus"] * aside, selected["low"], selected["high"], color=colour, linewidth=1, alpha=0.5
-                )
-                bounded = selected[selected["queue"].notna()]
-                if len(bounded):
-                    low, high = zip(*bounded["queue"], strict=True)
-                    axes.vlines(bounded["gpus"] * aside, low, high, color=colour, linewidth=5, alpha=0.3)
-                axes.plot(
-                    selected["gpus"] * aside,
-                    selected["paper"],
-                    color=colour,
-                    marker=marker,
-                    markersize=5,
-                    linestyle="none",
-                    markerfacecolor="none",
-                )
-            reference(axes, y=1.0, linewidth=0.8, linestyle="-")
-            log_axes(axes, "x")
-            axes.set_title(model)
-            axes.set_xlabel("GPUs")
-        panels[0].set_ylabel("throughput ÷ that with the ring [–]")
-        handles += [legend_mark(name, *series(k), filled=False) for k, name in enumerate(names)]
-        handles.append(legend_mark("hollow: the paper; thin: our bounds; thick: one queue, given the ring", INK, ""))
-    return figure
-
-
-@FIGURES.drawn("lumorph-11-ratios", _gain_rows, _draw_gains)
-def _gain_finding(rows: pd.DataFrame) -> str:
-    parts = []
-    for model, group in rows.groupby("model", sort=False):
-        best = group.sort_values("paper").to_dict("records")[-1]
-        queue = best["queue"]
-        tight = "" if queue is None else f", by one queue {queue[0]:.3f} to {queue[1]:.3f}"
-        parts.append(
-            f"{model} {best['paper']:.3f} ({best['algorithm']}, {best['gpus']} GPUs; bounds "
-            f"{best['low']:.3f} to {best['high']:.3f}{tight})"
-        )
-    return f"Largest throughput over the ring's: {'; '.join(parts)}."

@@ -1,4 +1,4 @@
-"""Figures 4-6 of the OpTree paper: steps by depth, time by message size; and Lemma 1 against the proven optimum."""
+"""Figures 4-6 of the OpTree paper: steps by depth, time by message size."""
 
 from __future__ import annotations
 
@@ -73,57 +73,6 @@ def _savings_finding(rows: pd.DataFrame) -> str:
         for _, group in rows.groupby(["figure", "rival"], sort=False)
     ]
     return "Mean savings [%]. " + "; ".join(parts) + ". WRHT's steps are reconstructed; no verdict rests on them."
-
-
-# Lemma 1 ------------------------------------------------------------------------------------------------------------
-
-
-def _lemma_rows(rows: pd.DataFrame) -> pd.DataFrame:
-    table = rows[rows["ok"] & (rows["formulation"] == "optree.one-stage") & rows["proof"].isin(PROVEN)].copy()
-    table["ring"] = table["instance"].str.startswith("wdm-ring")
-    table["by"] = np.where(table["method"] == "cycle-cover", "closed form", "branch and bound")
-    return table.drop_duplicates(["n", "ring", "by"]).sort_values(["ring", "by", "n"])
-
-
-def _lemma(rows: pd.DataFrame) -> Figure:
-    from opticoll.formulations.rounds.wavelengths import lemma_1
-
-    with one_panel(6.6, 4.2, x="nodes n", y="Lemma 1 − proven optimum [wavelengths]", columns=2) as (
-        figure,
-        axes,
-        handles,
-    ):
-        for number, ((ring, by), group) in enumerate(rows.groupby(["ring", "by"])):
-            formula = np.array([lemma_1(int(n), ring=bool(ring)) for n in group["n"]])
-            handles += marks(
-                axes,
-                group["n"],
-                formula - group["objective"],
-                number,
-                f"{'ring' if ring else 'line'}, {by}",
-                filled=False,
-                markersize=9 - 2 * (number % 2),
-            )
-        log_axes(axes, "x")
-        axes.set_yticks([0, 1])
-        axes.set_ylim(-0.4, 1.5)
-    return figure
-
-
-@FIGURES.drawn("optree-lemma1", _lemma_rows, _lemma)
-def _lemma_finding(rows: pd.DataFrame) -> str:
-    from opticoll.formulations.rounds.wavelengths import lemma_1
-
-    excess = [
-        lemma_1(int(n), ring=bool(r)) - v for n, r, v in zip(rows["n"], rows["ring"], rows["objective"], strict=True)
-    ]
-    wrong = sorted({int(n) for n, over, r in zip(rows["n"], excess, rows["ring"], strict=True) if over and r})
-    return (
-        f"{len(rows)} proven optima: Lemma 1 is exact on every line and every ring of even size, and too large by one "
-        f"on the rings of {', '.join(map(str, wrong))} nodes."
-        if wrong and max(excess) == 1 and all(n % 2 for n in wrong)
-        else f"{len(rows)} proven optima, excess {excess}."
-    )
 
 
 # figure 4 -----------------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""SiP-ML: circuits over switches, wavelengths on the ring, and placement, by degree; the paper's figures are lost."""
+"""SiP-ML: model and data parallelism, and circuits over switches by degree; the paper's figures are lost."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.analysis.papers.paper_figure import Figures, argument, frame, settings_of
+from opticoll.analysis.papers.paper_figure import Figures, argument, frame
 from opticoll.analysis.plots.marks import curve, marks, reference
-from opticoll.analysis.plots.panels import one_panel, styled_figure
+from opticoll.analysis.plots.panels import one_panel
 from opticoll.analysis.plots.style import log_axes, ticks_at
 from opticoll.solvers.task import PROVEN
 
@@ -118,122 +118,3 @@ def _ocs_finding(rows: pd.DataFrame) -> str:
         if ends
         else "No proven result yet."
     )
-
-
-# ring ---------------------------------------------------------------------------------------------------------------
-
-
-def _ring_rows(rows: pd.DataFrame) -> pd.DataFrame:
-    """Runs on rings: wavelengths, method with its model, and objective over the best known bound of the instance."""
-    runs = rows[rows["ok"] & (rows["formulation"] == "sipml.ring-wavelengths")].copy()
-    runs = runs[runs["instance"].str.startswith("wdm-ring")]
-    runs["wavelengths"] = [int(argument(spec, "wavelengths") or 0) for spec in runs["instance"]]
-    models = settings_of(runs, "model", "sets")
-    runs["scheme"] = [
-        f"{method}, {model}" if method not in {"ring-sets", "ring-first-fit"} else method
-        for method, model in zip(runs["method"], models, strict=True)
-    ]
-    runs["case"] = [
-        f"{spec} {traffic} {seed}"
-        for spec, traffic, seed in zip(
-            runs["instance"], settings_of(runs, "traffic", "alltoall"), settings_of(runs, "seed", "0"), strict=True
-        )
-    ]
-    runs["ratio"] = runs["objective"] / runs.groupby("case")["bound"].transform("max")
-    columns = ["instance", "case", "n", "wavelengths", "scheme", "objective", "ratio", "proof", "time_solve_s"]
-    return runs[columns].sort_values(["n", "scheme", "wavelengths"])
-
-
-def _ring(rows: pd.DataFrame) -> Figure:
-    with styled_figure(6.6, 6.4) as (figure, handles):
-        above, below = figure.subplots(2, 1, sharex=True)
-        for number, ((n, scheme), group) in enumerate(rows.groupby(["n", "scheme"])):
-            means = group.groupby("wavelengths")[["ratio", "time_solve_s"]].mean()
-            for axes, column in ((above, "ratio"), (below, "time_solve_s")):
-                marks(axes, group["wavelengths"], group[column], number, markersize=3, alpha=0.5)
-                line = curve(axes, means.index, means[column], number, f"n = {n}: {scheme}")
-            handles += line
-        reference(above, y=1.0)
-        log_axes(above, "x")
-        log_axes(below)
-        above.set_ylabel("slowest transfer ÷ best bound [–], mean")
-        below.set_ylabel("solve time [s], mean")
-        below.set_xlabel("wavelengths W")
-    return figure
-
-
-@FIGURES.drawn("sipml-ring", _ring_rows, _ring)
-def _ring_finding(rows: pd.DataFrame) -> str:
-    parts = []
-    for (n, scheme), group in rows.groupby(["n", "scheme"]):
-        proven = int(group["proof"].isin(PROVEN).sum())
-        worst = group["ratio"].max()
-        parts.append(
-            f"n = {n}, {scheme}: {proven} of {len(group)} proven, at most {worst:.4g} times the bound, "
-            f"{group['time_solve_s'].max():.3g} s"
-        )
-    return "; ".join(parts) + "." if parts else "No result yet."
-
-
-# placement ----------------------------------------------------------------------------------------------------------
-
-
-def _placement_rows(rows: pd.DataFrame) -> pd.DataFrame:
-    """Runs of Algorithm 1 over their bound, and over the optimum if an exact method has proven one."""
-    runs = rows[rows["ok"] & (rows["formulation"] == "sipml.placement")].copy()
-    defaults = {
-        "k": "4",
-        "degree": "3",
-        "rule": "distance",
-        "replicas": "2",
-        "bandwidth": "0.0",
-        "memory": "0.0",
-        "states": "2.0",
-    }
-    for name, default in defaults.items():
-        runs[name] = settings_of(runs, name, default)
-    runs["degree"] = [int(d) for d in runs["degree"]]
-    runs["model"] = [argument(spec, "model") or spec.partition(":")[2].partition(",")[0] for spec in runs["instance"]]
-    key = ["instance", *defaults]
-    exact = runs["proof"].isin(PROVEN) & (runs["method"] != "degree-aware")
-    proven = runs[exact].groupby(key)["objective"].min().rename("optimum")
-    runs = runs.merge(proven, how="left", left_on=key, right_index=True)
-    runs = runs[runs["method"] == "degree-aware"]
-    runs["over_bound"] = runs["objective"] / runs["bound"]
-    runs["over_optimum"] = runs["objective"] / runs["optimum"]
-    columns = [*key, "model", "n", "objective", "bound", "over_bound", "over_optimum", "time_solve_s"]
-    return runs[columns].drop_duplicates(key).sort_values(["model", "instance", "degree"])
-
-
-def _placement(rows: pd.DataFrame) -> Figure:
-    with one_panel(
-        6.6,
-        4.4,
-        x="degree D of a GPU (including one circuit to other groups)",
-        y="makespan of Algorithm 1 ÷ lower bound [–]",
-        columns=2,
-    ) as (figure, axes, handles):
-        large = rows[rows["over_optimum"].isna()]
-        for number, ((model, _), group) in enumerate(large.groupby(["model", "instance"])):
-            handles += curve(
-                axes, group["degree"], group["over_bound"], number, f"{model}, {int(group['n'].iloc[0])} sub-operations"
-            )
-        reference(axes, y=1.0)
-        log_axes(axes, "y")
-    return figure
-
-
-@FIGURES.drawn("sipml-placement", _placement_rows, _placement)
-def _placement_finding(rows: pd.DataFrame) -> str:
-    small, large = rows[rows["over_optimum"].notna()], rows[rows["over_optimum"].isna()]
-    parts = [
-        f"{model}: {group['over_bound'].iloc[0]:.3g} times the bound at D = {group['degree'].iloc[0]}, "
-        f"{group['over_bound'].iloc[-1]:.3g} at D = {group['degree'].iloc[-1]}"
-        for model, group in large.groupby("model")
-    ]
-    if len(small):
-        ratio = small["over_optimum"]
-        parts.append(
-            f"on {len(small)} small graphs, {ratio.mean():.4g} times the proven optimum, at most {ratio.max():.4g}"
-        )
-    return "; ".join(parts) + "." if parts else "No result yet."

@@ -1,4 +1,4 @@
-"""Figures 10 and 12-15 of the TopoOpt paper, diameters of Theorem 1, and heuristic against the best circuits."""
+"""Figures 10 and 13-15 of the TopoOpt paper."""
 
 from __future__ import annotations
 
@@ -10,16 +10,14 @@ import numpy as np
 
 from opticoll.analysis.papers.paper_figure import Figures, argument, frame
 from opticoll.analysis.papers.topoopt import price_claims as cost
-from opticoll.analysis.papers.topoopt.iteration_figures import by_batch
-from opticoll.analysis.papers.topoopt.iteration_loads import iteration_time, point_to_point_loads, slowdown
+from opticoll.analysis.papers.topoopt.iteration_loads import point_to_point_loads, slowdown
 from opticoll.analysis.papers.topoopt.network_claims import TAXES, job
 from opticoll.analysis.papers.topoopt.simulated_iterations import BATCHES, GIGABIT
-from opticoll.analysis.plots.marks import curve, marks, note, reference, stars
+from opticoll.analysis.plots.marks import curve, note, reference, stars
 from opticoll.analysis.plots.panels import one_panel, styled_figure
 from opticoll.analysis.plots.style import log_axes, series, ticks_at
-from opticoll.analysis.training.cluster import FAT_TREE
 from opticoll.instances import parse
-from opticoll.instances.training.training_jobs import NUMBER_BYTES, compute_time, training_job
+from opticoll.instances.training.training_jobs import NUMBER_BYTES, training_job
 from opticoll.solvers.methods.topoopt import ring_permutations
 from opticoll.solvers.methods.topoopt.topology_finder import topology_finder
 from opticoll.solvers.task import PROVEN
@@ -55,42 +53,6 @@ def _design(degree: int, batch: int) -> CircuitDesign:
 def _gradients() -> float:
     """Bytes of the gradients of all servers: R as counted in the shares of figure 12."""
     return 128.0 * NUMBER_BYTES * training_job("dlrm", "5.4").dense_weights
-
-
-# Theorem 1 ------------------------------------------------------------------------------------------------------
-
-
-@lru_cache(maxsize=1)
-def _diameters() -> tuple[tuple[int, int, float], ...]:
-    return tuple(
-        (n, d, ring_permutations.diameter(n, ring_permutations.selected(n, d)) / ring_permutations.theorem_1(n, d))
-        for d in (1, 2, 3, 4, 6, 8)
-        for n in range(4, 513, 4)
-    )
-
-
-def _diameter_rows(_: pd.DataFrame) -> pd.DataFrame:
-    return frame([{"n": n, "degree": d, "ratio": ratio} for n, d, ratio in _diameters()])
-
-
-def _diameter(rows: pd.DataFrame) -> Figure:
-    with one_panel(6.6, 4.2, x="servers n", y="diameter ÷ d n^(1/d) [–]") as (figure, axes, handles):
-        for number, (degree, group) in enumerate(rows.groupby("degree")):
-            colour, _ = series(number)
-            handles += axes.plot(group["n"], group["ratio"], color=colour, linewidth=1, label=f"d = {degree}")
-        reference(axes, y=1.0)
-        axes.grid(visible=True)
-        axes.set_ylim(0, 1.05)
-    return figure
-
-
-@FIGURES.drawn("topoopt-theorem1", _diameter_rows, _diameter)
-def _diameter_finding(rows: pd.DataFrame) -> str:
-    parts = [
-        f"d = {degree}: {group['ratio'].min():.2f}-{group['ratio'].max():.2f}"
-        for degree, group in rows.groupby("degree")
-    ]
-    return "Diameter over d n^(1/d): " + "; ".join(parts) + "."
 
 
 # figure 10 ------------------------------------------------------------------------------------------------------
@@ -142,53 +104,6 @@ def _cost_finding(rows: pd.DataFrame) -> str:
         + f". The fat-tree costs the same by the choice of B', which is {' and '.join(slower)} with one NIC per "
         "interface. SiP-ML has no prices in Table 2."
     )
-
-
-# figure 12 ------------------------------------------------------------------------------------------------------
-
-
-def _share_rows(_: pd.DataFrame) -> pd.DataFrame:
-    rows = []
-    for degree in DEGREES:
-        for batch in BATCHES:
-            design = _design(degree, batch)
-            direct, reduce, wired = float(design.pool.point_to_point.sum()), _gradients(), degree * LINK
-            alpha = slowdown(design).alpha
-            for name, slow, speed in (
-                ("TopoOpt", alpha, wired),
-                ("Ideal Switch", 1.0, wired),
-                ("Fat-tree of the same cost", 1.0, wired / FAT_TREE),
-            ):
-                seconds = iteration_time(reduce, direct, slow, 128, speed, compute_time("dlrm-128-tables", batch))
-                rows.append(
-                    {
-                        "degree": degree,
-                        "batch": batch,
-                        "network": name,
-                        "seconds": seconds,
-                        "alpha": alpha,
-                        "share": direct / reduce,
-                    }
-                )
-    return frame(rows)
-
-
-@FIGURES.drawn(
-    "topoopt-12",
-    _share_rows,
-    lambda rows: by_batch(rows.assign(seconds=1e3 * rows["seconds"]), 7.2, "time of an iteration [ms]"),
-)
-def _share_finding(rows: pd.DataFrame) -> str:
-    parts = []
-    for degree, group in rows.groupby("degree"):
-        table: Any = group.pivot_table(index="batch", columns="network", values="seconds")
-        tree = table["TopoOpt"] / table["Fat-tree of the same cost"]
-        ideal = table["TopoOpt"] / table["Ideal Switch"]
-        parts.append(
-            f"d = {degree}: TopoOpt over the ideal switch {ideal[128]:.2f} at batch 128 and {ideal[2048]:.2f} at 2048, "
-            f"over the fat-tree {tree[128]:.2f} and {tree[2048]:.2f}"
-        )
-    return "Eq. (1) with measured alpha and the authors' computing times. " + "; ".join(parts) + "."
 
 
 # figure 13 ------------------------------------------------------------------------------------------------------
@@ -338,77 +253,3 @@ def _load_finding(rows: pd.DataFrame) -> str:
         ]
         parts.append(f"d = {degree}, batch {batch}: {', '.join(printed)}")
     return "Largest load: " + "; ".join(parts) + "."
-
-
-_METHODS = {
-    "topology-finder": "TopologyFinder",
-    "ocs-reconfig": "OCS-reconfig",
-    "design-search": "exchanges and enumeration",
-}
-
-
-def _rows(rows: pd.DataFrame) -> pd.DataFrame:
-    """One row per instance and method: ``ratio`` is the maximum load over the best bound of the instance."""
-    known = (rows["formulation"] == "topoopt.topology") & rows["method"].isin(list(_METHODS))
-    records = rows[known & rows["ok"]].copy()
-    settings = [json.loads(text or "{}") for text in records["settings"]]
-    plain = [
-        one.get("objective", "max-load") == "max-load"
-        and one.get("rings", "free") == "free"
-        and one.get("all_reduce", "rings") == "rings"
-        and str(one.get("parallel", "0")) == "0"
-        for one in settings
-    ]
-    records = records[np.array(plain, dtype=bool)]
-    records = records.sort_values("objective", kind="stable").drop_duplicates(["instance", "method"])
-    records["traffic"] = [argument(spec, "traffic") or "alltoall" for spec in records["instance"]]
-    records["degree"] = [int(argument(spec, "degree") or 0) for spec in records["instance"]]
-    records["ratio"] = records["objective"] / records.groupby("instance")["bound"].transform("max")
-    proven = records[records["proof"].isin(PROVEN)]["instance"].unique()
-    records["proven"] = records["instance"].isin(proven)
-    return records.sort_values(["method", "n", "instance"])
-
-
-def _draw(rows: pd.DataFrame) -> Figure:
-    with one_panel(6.6, 4.4, x="servers n", y="maximum load ÷ optimum or bound [–]") as (figure, axes, handles):
-        for number, (method, label) in enumerate(_METHODS.items()):
-            selected = rows[rows["method"] == method]
-            if not len(selected):
-                continue
-            colour, _ = series(number)
-            aside = 0.14 * (number - 1)  # shift equal values sideways to keep them visible
-            for proven, filled in ((True, colour), (False, "none")):
-                part = selected[selected["proven"] == proven]
-                drawn = marks(
-                    axes, part["n"] + aside, part["ratio"], number, label, markerfacecolor=filled, markersize=5
-                )
-                if proven or not len(selected[selected["proven"]]):
-                    handles += drawn
-        reference(axes, y=1.0, linestyle="-")
-        note(axes, "filled: proven optimum; hollow: best bound", (0.01, 0.99), fraction="xy", va="top")
-        axes.set_xticks(sorted(set(rows["n"].astype(int))))
-    return figure
-
-
-@FIGURES.drawn("topoopt-gap", _rows, _draw)
-def _finding(rows: pd.DataFrame) -> str:
-    if not len(rows):
-        return "No result yet."
-    parts = []
-    own = rows[rows["method"] == "design-search"]
-    proven = own[own["proven"]]
-    if len(proven):
-        parts.append(
-            f"{proven['instance'].nunique()} of {own['instance'].nunique()} instances are proven, up to "
-            f"n = {int(proven['n'].max())}"
-        )
-    open_ones = own[~own["proven"]]
-    if len(open_ones):
-        parts.append(f"the others within {100 * (open_ones['ratio'].max() - 1):.3g} % of the bound")
-    for method in ("topology-finder", "ocs-reconfig"):
-        for traffic, group in rows[(rows["method"] == method) & rows["proven"]].groupby("traffic"):
-            parts.append(
-                f"{_METHODS[method]} on {traffic} traffic: {group['ratio'].min():.3g} to {group['ratio'].max():.3g} "
-                "times the optimum"
-            )
-    return "; ".join(parts) + "."

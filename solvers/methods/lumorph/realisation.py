@@ -47,7 +47,6 @@ if TYPE_CHECKING:
 
 Routing = Literal["min-overlap", "random"]
 Assigned = tuple["I64", "I64", "I64", "I64"]
-KnownRoutes = dict[bytes, tuple["I64", "I64"]]
 
 
 def realised(
@@ -86,41 +85,6 @@ def realised(
     return chained(parts)
 
 
-def split_rounds(
-    topology: Topology,
-    limits: Limits,
-    pattern: Pattern,
-    *,
-    routing: Routing = "min-overlap",
-    per_wavelength: bool = True,
-    seed: int = 0,
-    known_routes: KnownRoutes | None = None,
-) -> I64:
-    """Rounds of every step of a pattern that copies, ``(steps,)``: as :func:`realised`, but without a schedule.
-
-    ``known_routes`` caches the routes of every step's circuits for further calls on the same topology (initially an
-    empty dict); they depend neither on the waveguides nor on how these are counted.
-
-    Raises
-    ------
-    NotApplicable
-        If a pair has no route.
-    """
-    machine = StepCircuits(topology, limits, routing, per_wavelength, seed, 0.0)
-    if known_routes is not None:
-        machine.routes = known_routes
-    n = topology.n
-    step, source, target, chunks = pattern.pairs(n)
-    cut = np.searchsorted(step, np.arange(pattern.steps + 1))
-    rounds = np.zeros(pattern.steps, dtype=np.int64)
-    for t, (a, b) in enumerate(zip(cut[:-1].tolist(), cut[1:].tolist(), strict=True)):
-        if b > a:
-            lanes, bundle = machine.lanes(source[a:b], target[a:b], chunks[a:b])
-            rows = np.repeat(np.arange(a, b), lanes)
-            rounds[t] = int(machine.assigned(source[rows], target[rows], bundle)[0].max()) + 1
-    return rounds
-
-
 class StepCircuits:
     """Routes and assignments of the steps, computed once per set of circuits."""
 
@@ -130,7 +94,7 @@ class StepCircuits:
         self.topology, self.limits, self.routing, self.seed = topology, limits, routing, seed
         self.per_wavelength, self.search_s = per_wavelength, search_s
         self.known: dict[bytes, Assigned] = {}
-        self.routes: KnownRoutes = {}
+        self.routes: dict[bytes, tuple[I64, I64]] = {}
 
     def step(self, pattern: Pattern, rows: I64) -> RoundSchedule:
         """Schedule transfers that do not depend on each other."""

@@ -7,8 +7,10 @@ import json
 import pandas as pd
 import pytest
 
-from opticoll.analysis.papers.topoopt import repair_figures, traffic_figures, tree_figures
+from opticoll.analysis.papers.topoopt import traffic_figures
 from opticoll.analysis.papers.topoopt.figures import FIGURES
+from opticoll.instances import parse
+from opticoll.solvers.methods.topoopt.topology_finder import topology_finder
 
 
 def test_figure_15_takes_the_optimum_from_the_store():
@@ -59,18 +61,11 @@ def test_trees_of_figure_23_are_those_of_the_paper():
         assert sorted(sent)[2] == pytest.approx(sent.max()), panel
 
 
-def test_trees_are_compared_with_rings():
+def test_trees_load_circuits_more_than_rings():
     """Data parallel, a pair of trees takes four ports and loads them n / (n - 1) times as much as rings."""
     for n in (8, 16, 32):
         for degree in (4, 8):
-            load, tax = tree_figures.compared(f"servers:n={n},degree={degree},traffic=candle")
-            assert (load, tax) == pytest.approx((n / (n - 1), 1.0))
-    small = [tree_figures.compared(spec)[0] for spec in tree_figures.SMALL]
-    assert (min(small), sorted(small)[2], max(small)) == pytest.approx((1.0427, 1.3680, 2.8781), abs=1e-4)
-
-
-def test_a_failed_circuit_of_four_rings():
-    loads = pd.DataFrame(repair_figures.failed("candle"), columns=["repair", "load"]).groupby("repair")["load"]
-    assert loads.min().to_dict() == pytest.approx({"least": 4 / 3, "reroute": 2.0, "spread": 4 / 3})
-    assert loads.max().to_dict() == pytest.approx(loads.min().to_dict())
-    assert set(loads.size()) == {8}
+            pool = parse(f"servers:n={n},degree={degree},traffic=candle")
+            rings, trees = topology_finder(pool), topology_finder(pool, trees=True)
+            assert trees.max_load / rings.max_load == pytest.approx(n / (n - 1))
+            assert trees.bandwidth_tax == pytest.approx(rings.bandwidth_tax)

@@ -495,12 +495,10 @@ def test_figures_take_their_rows_from_runs(tmp_path):
             assert one.draw(rows).axes
     assert {name: count for name, (count, _) in result.items()} == {
         "optree-savings": 24,
-        "optree-lemma1": 1,
         "optree-4": 2,
         "optree-5": 2,
         "optree-6": 0,
     }
-    assert "rings of 5 nodes" in result["optree-lemma1"][1]
     assert "exact 31 at depth 5; lemma 32" in result["optree-4"][1]
     assert "exact 70, lemma 72" in result["optree-5"][1]
 

@@ -12,9 +12,6 @@ from hypothesis import strategies as st
 from reference import optimum
 from scipy.optimize import linprog
 
-from opticoll.analysis.papers.paper_figure import figures
-from opticoll.analysis.report.findings import collect
-from opticoll.analysis.store import Store
 from opticoll.analysis.study.study_file import find, load, tasks
 from opticoll.errors import BadInput
 from opticoll.formulations.model import NotApplicable
@@ -591,26 +588,6 @@ def test_groups_with_too_many_rings_are_not_listed():
     with pytest.raises(NotApplicable, match="rings=default"):
         data.cvxpy()
     assert min(bound.value for bound in data.bounds()) > 0
-
-
-def test_the_figure_shows_heuristics_over_the_proven_optimum(tmp_path):
-    store = Store(tmp_path)
-    spec = "servers:n=4,degree=2,traffic=random,seed=1"
-    values = {}
-    for method in ("design-search", "topology-finder", "ocs-reconfig"):
-        run = solve(Task("topoopt.topology", spec, method, time_limit_s=600))
-        store.save(run)
-        values[method] = run.objective
-    store.save(solve(Task("topoopt.topology", spec, "topology-finder", settings={"objective": "bandwidth-tax"})))
-    one = next(figure for figure in figures() if figure.name == "topoopt-gap")
-    rows = one.select(collect(store).results)
-    ratios = rows.set_index("method")["ratio"]
-    assert len(ratios) == 3
-    assert rows["proven"].all()
-    for method, value in values.items():
-        assert ratios[method] == pytest.approx(value / values["design-search"], rel=1e-5)
-    assert one.draw(rows).axes[0].get_xlabel()
-    assert "1 of 1 instances are proven" in one.finding(rows)
 
 
 def test_the_study_is_valid():

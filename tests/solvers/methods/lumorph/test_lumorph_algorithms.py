@@ -48,7 +48,7 @@ from opticoll.solvers.methods.lumorph.patterns import (
     tree_spread,
     two_trees,
 )
-from opticoll.solvers.methods.lumorph.realisation import compacted, edge_colours, realised, split_rounds
+from opticoll.solvers.methods.lumorph.realisation import compacted, edge_colours, realised
 from opticoll.solvers.methods.method import Context
 from opticoll.solvers.solve import solve
 from opticoll.solvers.task import Task
@@ -264,19 +264,6 @@ def test_counting_waveguides_the_papers_way_and_random_routes_stay_valid(per_wav
             assert np.unique(pair, return_counts=True)[1].max() == lanes
 
 
-@pytest.mark.parametrize("per_wavelength", [True, False])
-def test_split_rounds_are_those_of_the_schedule(per_wavelength):
-    known = {}
-    for waveguides in (1, 2, 3):
-        topology, limits = machine(f"lightpath:2x8,lasers=16,waveguides={waveguides}", None)
-        for radix in (2, 4):
-            pattern, _ = pattern_of("recursive", collective("all-gather", 16), topology, limits, radix=radix)
-            result = split_rounds(topology, limits, pattern, per_wavelength=per_wavelength, known_routes=known)
-            assert result.sum() == realised(topology, limits, pattern, per_wavelength=per_wavelength).rounds
-            assert (result >= 1).all()
-            assert waveguides > 1 or result.sum() > pattern.steps
-
-
 @pytest.mark.parametrize(("shape", "radix"), [("8x8", 2), ("4x16", 4), ("8x8", 4), ("2x16", 2)])
 def test_steps_are_the_circuit_lists_and_split_below_their_overlap(shape, radix):
     # The lists of lumorph.min-overlap and their closed form of the least overlap on a mesh, whatever the wavelengths.
@@ -292,10 +279,9 @@ def test_steps_are_the_circuit_lists_and_split_below_their_overlap(shape, radix)
         )
         overlap.append(exchange_overlap(result, topology.shape))
     for waveguides in range(1, max(overlap) + 1):
-        rounds = split_rounds(topology, Limits(16, waveguides, load=None), pattern, per_wavelength=False)
-        least = [-(-most // waveguides) for most in overlap]
-        assert (rounds >= least).all()
-        assert ((rounds == 1) == (np.array(overlap) <= waveguides)).all()
+        rounds = realised(topology, Limits(16, waveguides, load=None), pattern, per_wavelength=False).rounds
+        assert rounds >= sum(-(-most // waveguides) for most in overlap)
+        assert (rounds == pattern.steps) == (max(overlap) <= waveguides)
 
 
 def test_lanes_share_the_lasers_in_proportion():
