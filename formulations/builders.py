@@ -167,10 +167,14 @@ class Cvx(_Builder):
         where
             Which of these are rows, an array along the axes. None: all.
         over
-            The indices of the rows.
+            The indices of the rows. A constraint whose axes are not declared has these as its only axis.
         """
         import cvxpy as cp
 
+        if over is not None and name not in self.problem.constraints:
+            if len(over):
+                self.constraints[name] = Named(constraint, (len(over),))
+            return
         shape = self._shape(self.axes("constraints", name), name)
         if not math.prod(shape):
             return
@@ -438,15 +442,21 @@ class Pyo(_Builder):
         where
             Whether there is a row for the labels of an index. None: for all.
         over
-            The indices themselves, where they are stated instead.
+            The indices themselves, where they are stated instead. A constraint whose axes are not declared has these as
+            its only axis.
         """
         import pyomo.core as pyo
 
-        along = self._members("constraints", name)
-        if over is None:
-            keys = [key for key in _keys(along) if where is None or where(*key)]
+        along: tuple[Sequence[Hashable], ...]
+        if over is not None and name not in self.problem.constraints:
+            keys = list(map(_spread, over))
+            along = ([_alone(key) for key in keys],)
         else:
-            keys, _ = self._ordered(name, over, along)
+            along = self._members("constraints", name)
+            if over is not None:
+                keys, _ = self._ordered(name, over, along)
+            else:
+                keys = [key for key in _keys(along) if where is None or where(*key)]
         if not along:
             self._add(name, pyo.Constraint(expr=rule()))
         elif keys:
