@@ -46,109 +46,91 @@ import numpy as np
 
 from opticoll.formulations.builders import Cvx, Pyo
 from opticoll.formulations.index import Index
-from opticoll.formulations.lumorph import forwarded_solution, lumorph_sizes, rounds_solution, unphased_rounds
+from opticoll.formulations.lumorph import forwarded_solution, lumorph_sizes
+from opticoll.formulations.lumorph.rounds import RoundModel
 from opticoll.formulations.lumorph.route_sets import candidate_routes
-from opticoll.formulations.model import Formulation, NotApplicable, Parameter
+from opticoll.formulations.lumorph.scheduled_rounds import UNPHASED, ScheduledRounds, refuse_program
+from opticoll.formulations.model import NotApplicable, Parameter
 from opticoll.formulations.rounds.collectives import CollectiveSpec
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from opticoll.formulations.lumorph.rounds import RoundModel
     from opticoll.formulations.lumorph.route_sets import RouteSet
     from opticoll.formulations.model import CvxpyModel, PyomoModel
+    from opticoll.formulations.rounds.collectives import Collective
     from opticoll.formulations.rounds.round_schedule import Limits
-    from opticoll.instances.topology import I64, Mask
+    from opticoll.instances import Topology
 
 NAME = "lumorph.forwarded-rounds"
-PARAMETERS = (
-    Parameter(
-        "collective",
-        CollectiveSpec,
-        CollectiveSpec("all-to-all"),
-        "broadcast, scatter, gather, all-gather, all-to-all, or file:PATH without sums",
-    ),
-    Parameter("root", int, 0, "root of broadcast, scatter and gather", least=0),
-    *unphased_rounds.PARAMETERS,
-)
 
 
 @dataclass(frozen=True, eq=False)
-class ForwardedRounds(Formulation):
-    """Data of the model; ``plain`` is the same collective without forwarding, one chunk a circuit."""
+class ForwardedRounds(ScheduledRounds):
+    """Data of the model.
+
+    ``limits`` of a round, with any number of chunks on a circuit; ``plain`` is the same collective without forwarding.
+    """
 
     name = NAME
     where = "section 4, appendix C"
     example = "lightpath:2x2,lasers=1,waveguides=1"
-    problem = "MILP"
-    meaning = "rounds of circuits"
-    parameters = PARAMETERS
+    parameters = (
+        Parameter(
+            "collective",
+            CollectiveSpec,
+            CollectiveSpec("all-to-all"),
+            "broadcast, scatter, gather, all-gather, all-to-all, or file:PATH without sums",
+        ),
+        Parameter("root", int, 0, "root of broadcast, scatter and gather", least=0),
+        *UNPHASED,
+    )
     variables: ClassVar = {"D": ("circuit",), "X": ("sent",), "B": ("state",), "R": ("round",)}
-    constraints: ClassVar = {
-        "state": ("state",),
-        "finish": ("finish",),
-        "hold": ("hold",),
-        "connected": ("sent",),
-        "laser": ("laser",),
-        "photodiode": ("photodiode",),
-        "waveguide": ("waveguide",),
-        "order": ("order",),
-    }
+    chosen = ("D", "X")
+    relays = True
 
-    topology = cached_property(unphased_rounds.topology)
-    collective = cached_property(unphased_rounds.collective)
-    least = cached_property(unphased_rounds.least)
-    floor = cached_property(unphased_rounds.floor)
-    horizon = cached_property(unphased_rounds.horizon)
-    peers = cached_property(forwarded_solution.most_peers)
-    known_bounds = cached_property(forwarded_solution.known_forwarded_bounds)
-
-    @cached_property
-    def limits(self) -> Limits:
-        """Limits of a round, with any number of chunks on a circuit."""
-        return replace(self.plain.limits, load=None)
-
-    @cached_property
-    def class_of(self) -> I64:
-        """Q of every chunk, ``(chunks,)``; chunks with the same Pre have the same, in the order of first chunks."""
-        held = np.zeros((self.collective.chunks, self.collective.n), dtype=bool)
-        held[tuple(self.collective.pre.T)] = True
-        packed = np.packbits(held, axis=1)  # as one word a row they are sorted much faster than as columns
-        rows = packed.view(np.dtype((np.void, packed.shape[1]))).ravel()
-        _, first, which = np.unique(rows, return_index=True, return_inverse=True)
-        place = np.empty(first.size, dtype=np.int64)
-        place[np.argsort(first)] = np.arange(first.size)
-        return place[which]
-
-    @cached_property
-    def given(self) -> Mask:
-        """Whether v is in Pre[q], ``(|Q|, n)``."""
-        result = np.zeros((int(self.class_of.max()) + 1, self.collective.n), dtype=bool)
-        result[self.class_of[self.collective.pre[:, 0]], self.collective.pre[:, 1]] = True
-        return result
-
-    @cached_property
-    def wanted(self) -> Mask:
-        """Whether v is in Post[q] and not in Pre[q], ``(|Q|, n)``."""
-        result = np.zeros_like(self.given)
-        chunk, vertex = self.collective.deliveries.T
-        result[self.class_of[chunk], vertex] = True
-        return result
-
-    @cached_property
-    def routes(self) -> RouteSet:
-        """P_sd of all ordered pairs of vertices, ascending."""
-        n = self.topology.n
-        source, target = np.divmod(np.flatnonzero(~np.eye(n, dtype=bool).ravel()), n)
-        return candidate_routes(self.topology, source, target, self.plain.routes_kind, self.plain.paths)
-
+    topology: Topology
+    collective: Collective
+    limits: Limits
     plain: RoundModel
     rmax: int
     use_bounds: bool
 
-    chosen = ("D", "X")
-    relays = True
-    unlisted = "index-algorithm"
+    class_of = cached_property(forwarded_solution.classes)
+    given = cached_property(forwarded_solution.holders)
+    wanted = cached_property(forwarded_solution.receivers)
+    peers = cached_property(forwarded_solution.most_peers)
+    analytic_bounds = cached_property(forwarded_solution.forwarded_bounds)
+
+    @classmethod
+    def _prepare(cls, instance: object, given: dict[str, Any]) -> Self:
+        """The data of the model."""
+        rmax, use_bounds = given.pop("rmax"), given.pop("bounds")
+        plain = RoundModel.prepare(instance, given)
+        if plain.collective.summing:
+            msg = f"{NAME}: {plain.collective.name!r} sums and does not copy; use lumorph.rounds or lumorph.sum-rounds"
+            raise NotApplicable(msg)
+        if not len(plain.collective.deliveries):
+            msg = f"{NAME}: {plain.collective.name!r} has no deliveries; give a collective with at least one"
+            raise NotApplicable(msg)
+        return cls(plain.topology, plain.collective, replace(plain.limits, load=None), plain, rmax, use_bounds)
+
+    @cached_property
+    def horizon(self) -> int:
+        """T: ``rmax``, or a sufficient number of rounds."""
+        refuse_program(NAME, self.topology, self.estimate()["variables"], "index-algorithm")
+        return self.rmax or forwarded_solution.doubling_rounds(self)
+
+    @property
+    def floor(self) -> int:
+        """R_min."""
+        return min(self.fewest, self.horizon) if self.use_bounds else 0
+
+    @cached_property
+    def routes(self) -> RouteSet:
+        """P_sd of all ordered pairs of vertices, ascending."""
+        source, target = np.nonzero(~np.eye(self.topology.n, dtype=bool))
+        return candidate_routes(self.topology, source, target, self.plain.routes_kind, self.plain.paths)
 
     @cached_property
     def circuits(self) -> Index:
@@ -162,73 +144,40 @@ class ForwardedRounds(Formulation):
     @cached_property
     def sends(self) -> Index:
         """The (r, q, s, d) of every X, in order."""
-        (Q, n), given = self.given.shape, self.given
-        X = Index.grid(r=self.horizon, q=Q, s=n, d=n)
-        r, q, s, d = (X[name] for name in X.key)
-        return X.where((s != d) & ~given[q, d] & ((r > 0) | given[q, s])).keyed("r q s d")
+        X = Index.grid(r=self.horizon, q=len(self.given), s=self.topology.n, d=self.topology.n)
+        first, holds, held = X["r"] == 0, self.given[X["q"], X["s"]], self.given[X["q"], X["d"]]
+        return X.where((X["s"] != X["d"]) & ~held & (holds | ~first)).keyed("r q s d")
 
     @cached_property
     def states(self) -> Index:
         """The (r, q, v) of every B, in order."""
-        B = Index.grid(r=self.horizon, q=self.given.shape[0], v=self.given.shape[1])
-        return B.where(~self.given[B["q"], B["v"]]).keyed("r q v")
-
-    @classmethod
-    def _prepare(cls, instance: object, given: dict[str, Any]) -> Self:
-        """The data of the model."""
-        plain, rmax, use_bounds = unphased_rounds.plain_rounds(cls, instance, given)
-        if plain.collective.summing:
-            msg = f"{NAME}: {plain.collective.name!r} sums and does not copy; use lumorph.rounds or lumorph.sum-rounds"
-            raise NotApplicable(msg)
-        if not len(plain.collective.deliveries):
-            msg = f"{NAME}: {plain.collective.name!r} has no deliveries; give a collective with at least one"
-            raise NotApplicable(msg)
-        return cls(plain, rmax, use_bounds)
-
-    # Builds -----------------------------------------------------------------------------------------------------
-
-    @cached_property
-    def indices(self) -> dict[str, Index]:
-        """Variables, arcs of circuits, and the rows of every constraint, in order."""
-        D, X, B, routes, R = self.circuits, self.sends, self.states, self.routes, Index.grid(r=self.horizon)
-        crossed = {**routes.crossed, "W": self.limits.room(self.topology)[routes.arcs]}
-        E = D.join(Index.table("s d i e", crossed))
-        return {
-            "circuit": D,
-            "crossing": E,
-            "sent": X,
-            "state": B,
-            "round": R,
-            "finish": Index.of_mask("q v", self.wanted),
-            "hold": X.where(~self.given[X["q"], X["s"]]),
-            "laser": D.by("r s w"),
-            "photodiode": D.by("r d w"),
-            "waveguide": E.by("r e w", "W"),
-            "order": R.where(R["r"] > 0),
-        }
+        return Index.grid(r=self.horizon).join(Index.of_mask("q v", ~self.given)).keyed("r q v")
 
     def sets(self) -> dict[str, Sequence[Any]]:
-        """Variables, rounds, and the rows of every constraint."""
-        return {**self.indices, "round": range(self.horizon)}
+        """Circuits, sends, states and rounds."""
+        return {"circuit": self.circuits, "sent": self.sends, "state": self.states, "round": range(self.horizon)}
 
     def cvxpy(self) -> CvxpyModel:
         """The model in CVXPY."""
         import cvxpy as cp
 
-        b, T = Cvx(self), self.horizon
-        Ds, E, Xs, Bs, Rs, finish, hold, laser, photodiode, waveguide, order = self.indices.values()
+        b, Ds, Xs, Bs, Rs = Cvx(self), self.circuits, self.sends, self.states, Index.grid(r=self.horizon)
+        room = self.limits.room(self.topology)[self.routes.arcs]
+        E = Ds.join(Index.table("s d i e", {**self.routes.crossed, "W": room}))
+        finish, hold = Index.of_mask("q v", self.wanted), Xs.where(~self.given[Xs["q"], Xs["s"]])
+        laser, photodiode, waveguide = Ds.by("r s w"), Ds.by("r d w"), E.by("r e w", "W")
+        order = Rs.where(Rs["r"] > 0)
         D, X, B = (b.var(name, upper=1, integer=True) for name in "DXB")
         R = b.var("R", lower=Rs["r"] < self.floor, upper=1, integer=True)
-        received = Bs.of(Xs, d="v")
-        b.row("state", B - Bs.of(Bs, r=Bs["r"] - 1) @ B - received @ X == 0)
-        b.row("finish", finish.of(Bs, r=T - 1) @ B == 1)
-        b.row("hold", hold.of(Xs) @ X <= hold.of(Bs, v="s", r=hold["r"] - 1) @ B)
-        b.row("connected", X - Xs.of(Ds) @ D <= 0)
+        b.row("state", B - Bs.of(Bs, r=Bs["r"] - 1) @ B - Bs.of(Xs, d="v") @ X == 0, over=Bs)
+        b.row("finish", finish.of(Bs, r=self.horizon - 1) @ B == 1, over=finish)
+        b.row("hold", hold.of(Xs) @ X <= hold.of(Bs, v="s", r=hold["r"] - 1) @ B, over=hold)
+        b.row("connected", X - Xs.of(Ds) @ D <= 0, over=Xs)
         if self.limits.ports is not None:
-            b.row("laser", laser.of(Ds) @ D <= laser.of(Rs) @ R)
-            b.row("photodiode", photodiode.of(Ds) @ D <= photodiode.of(Rs) @ R)
-        b.row("waveguide", waveguide.of(E) @ D <= cp.multiply(waveguide["W"], waveguide.of(Rs) @ R))
-        b.row("order", order.of(Rs) @ R <= order.of(Rs, r=order["r"] - 1) @ R)
+            b.row("laser", laser.of(Ds) @ D <= laser.of(Rs) @ R, over=laser)
+            b.row("photodiode", photodiode.of(Ds) @ D <= photodiode.of(Rs) @ R, over=photodiode)
+        b.row("waveguide", waveguide.of(E) @ D <= cp.multiply(waveguide["W"], waveguide.of(Rs) @ R), over=waveguide)
+        b.row("order", order.of(Rs) @ R <= order.of(Rs, r=order["r"] - 1) @ R, over=order)
         return b.minimize(cp.sum(R))
 
     def pyomo(self) -> PyomoModel:
@@ -283,20 +232,8 @@ class ForwardedRounds(Formulation):
         return b.minimize(quicksum(R.values()))
 
     of_program = forwarded_solution.schedule_of_circuits
-    sufficient = forwarded_solution.doubling_rounds
-    estimate = lumorph_sizes.forwarded_size
-    residuals = unphased_rounds.residuals
-    objective = unphased_rounds.objective
-    schedule = unphased_rounds.schedule
-    bounds = unphased_rounds.bounds
-    refute = unphased_rounds.refute
-    unfold = unphased_rounds.unfold
-    rounds = unphased_rounds.rounds
-    replay = unphased_rounds.replay
-    links = rounds_solution.rounds_links
-    metrics = unphased_rounds.metrics
-    arrays = forwarded_solution.forwarded_arrays
     repair = forwarded_solution.rounded_forwarding
+    estimate = lumorph_sizes.forwarded_size
 
 
 FORMULATION = ForwardedRounds

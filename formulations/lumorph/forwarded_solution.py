@@ -1,4 +1,4 @@
-"""Solutions of ``lumorph.forwarded-rounds``: arrays, and the schedule that a program encodes."""
+"""Data, bounds and solutions of ``lumorph.forwarded-rounds``: classes of chunks, and the schedule of a program."""
 
 from __future__ import annotations
 
@@ -9,18 +9,43 @@ import numpy as np
 
 from opticoll.formulations.lumorph.collective_bounds import PAPER
 from opticoll.formulations.model import Bound
-from opticoll.formulations.rounds.round_schedule import RoundSchedule, schedule_arrays
+from opticoll.formulations.rounds.round_schedule import RoundSchedule
 from opticoll.formulations.rounds.segments import select
-from opticoll.formulations.variables import Array, Axis
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Mapping
     from typing import Any
 
     from numpy.typing import NDArray
 
     from opticoll.formulations.lumorph.forwarded_rounds import ForwardedRounds
-    from opticoll.instances.topology import F64
+    from opticoll.instances.topology import F64, I64, Mask
+
+
+def classes(data: ForwardedRounds) -> I64:
+    """Q of every chunk, ``(chunks,)``; chunks with the same Pre have the same, in the order of first chunks."""
+    held = np.zeros((data.collective.chunks, data.collective.n), dtype=bool)
+    held[tuple(data.collective.pre.T)] = True
+    packed = np.packbits(held, axis=1)  # as one word a row they are sorted much faster than as columns
+    rows = packed.view(np.dtype((np.void, packed.shape[1]))).ravel()
+    _, first, which = np.unique(rows, return_index=True, return_inverse=True)
+    return np.argsort(np.argsort(first))[which]
+
+
+def holders(data: ForwardedRounds) -> Mask:
+    """Whether v is in Pre[q], ``(|Q|, n)``."""
+    return _of_classes(data, data.collective.pre)
+
+
+def receivers(data: ForwardedRounds) -> Mask:
+    """Whether v is in Post[q] and not in Pre[q], ``(|Q|, n)``."""
+    return _of_classes(data, data.collective.deliveries)
+
+
+def _of_classes(data: ForwardedRounds, pairs: I64) -> Mask:
+    result = np.zeros((int(data.class_of.max()) + 1, data.collective.n), dtype=bool)
+    result[data.class_of[pairs[:, 0]], pairs[:, 1]] = True
+    return result
 
 
 def most_peers(data: ForwardedRounds) -> int:
@@ -32,7 +57,7 @@ def most_peers(data: ForwardedRounds) -> int:
     return each * limits.wavelengths
 
 
-def known_forwarded_bounds(data: ForwardedRounds) -> list[Bound]:
+def forwarded_bounds(data: ForwardedRounds) -> list[Bound]:
     """Analytic bounds on the number of rounds, for any routes."""
     k, bounds = data.peers, []
     spread = [(int(h.sum()), int((h | w).sum())) for h, w in zip(data.given, data.wanted, strict=True)]
@@ -73,26 +98,10 @@ def doubling_rounds(data: ForwardedRounds) -> int:
     return total
 
 
-def forwarded_arrays(data: ForwardedRounds, names: Collection[str]) -> dict[str, Array]:
-    """Arrays of a schedule, of the program, or of both."""
-    result: dict[str, Array] = {}
-    if "transfer_round" in names or "D" not in names:
-        result |= schedule_arrays(data.topology, data.collective.chunks)
-    if {"D", "X"} & set(names):
-        sizes = {"D": len(data.circuits), "X": len(data.sends), "B": len(data.states), "R": data.horizon}
-        axes = {"D": "circuit", "X": "sent", "B": "state", "R": "round"}
-        result |= {name: Array((Axis(axes[name], size),), required=name in "DX") for name, size in sizes.items()}
-    return result
-
-
 def rounded_forwarding(data: ForwardedRounds, values: Mapping[str, NDArray[Any]]) -> dict[str, F64] | None:
     """Round D and X and add the schedule; None if D or X is missing or invalid."""
-    if any(name not in values or not np.isfinite(values[name]).all() for name in ("D", "X")):
-        return None
-    D, X = (np.rint(np.asarray(values[name], dtype=float)) for name in ("D", "X"))
-    if D.shape != (len(data.circuits),) or X.shape != (len(data.sends),):
-        return None
-    return data.unfold({"D": D, "X": X})
+    whole = data.whole(values)
+    return None if whole is None else data.unfold(whole)
 
 
 def rounds_to_reach(k: int, held: int, reached: int) -> int:
@@ -105,9 +114,9 @@ def rounds_to_reach(k: int, held: int, reached: int) -> int:
 
 def schedule_of_circuits(data: ForwardedRounds, values: Mapping[str, NDArray[Any]]) -> RoundSchedule | None:
     """The circuits that carry something, and the transfers of the chunks that somebody further on requires."""
-    D, X = (np.asarray(values[name], dtype=float) for name in ("D", "X"))
-    if D.shape != (len(data.circuits),) or X.shape != (len(data.sends),) or not np.isfinite([D.sum(), X.sum()]).all():
+    if data.whole(values) is None:
         return None
+    D, X = (np.asarray(values[name], dtype=float) for name in ("D", "X"))
     n, members = data.topology.n, [np.flatnonzero(data.class_of == q) for q in range(len(data.given))]
     needed = np.zeros((data.collective.chunks, n), dtype=bool)
     needed[tuple(data.collective.deliveries.T)] = True

@@ -9,6 +9,7 @@ import numpy as np
 from opticoll.formulations import declared_axes
 from opticoll.formulations.flows.path_flow import unit_capacities
 from opticoll.formulations.lumorph import published_programs
+from opticoll.formulations.lumorph.rounds_data import refuse_free
 from opticoll.formulations.model import NotApplicable
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 def rounds_size(data: RoundModel) -> dict[str, int]:
     """Size with ``rmax`` rounds, or as few as the bounds allow, without listing columns."""
-    data.refuse_free()
+    refuse_free(data)
     if data.version != "corrected":
         return published_programs.estimate(data.program(data.phases[0], data.rmax or max(data.least[0], 1)))
     variables = constraints = nonzeros = integers = 0
@@ -119,7 +120,7 @@ def batches_size(data: CallBatches) -> dict[str, int]:
 def sums_size(data: SumModel) -> dict[str, int]:
     """Size with ``rmax`` rounds, or as few as the bounds allow, without listing columns; K routes for all pairs."""
     member, given = data.member.sum(axis=1), data.given.sum(axis=1)
-    pairs, T = int((member * (member - 1)).sum()), data.rmax or max(data.least, 1)
+    pairs, T = int((member * (member - 1)).sum()), data.rmax or max(data.fewest, 1)
     C = T * pairs * data.plain.paths * data.limits.wavelengths
     F, Y, X = T * int(member.sum()), T * int((member * given).sum()), T * int((member * (member - 1) * given).sum())
     B = Y + Y // T
@@ -136,7 +137,7 @@ def sums_size(data: SumModel) -> dict[str, int]:
 
 def forwarded_size(data: ForwardedRounds) -> dict[str, int]:
     """Size with ``rmax`` rounds, or as few as the bounds allow, without listing columns."""
-    n, T = data.topology.n, data.rmax or max(data.least, 1)
+    n, T = data.topology.n, data.rmax or max(data.fewest, 1)
     waves = data.limits.wavelengths
     D, B = T * n * (n - 1) * data.plain.paths * waves, T * int((~data.given).sum())
     X = B * (n - 1)

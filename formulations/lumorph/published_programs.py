@@ -56,32 +56,20 @@ import numpy as np
 
 from opticoll.formulations.index import Index
 from opticoll.formulations.model import Bound
+from opticoll.formulations.rounds.round_schedule import violations
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from numpy.typing import NDArray
+
     from opticoll.formulations.builders import Cvx, Pyo
+    from opticoll.formulations.lumorph.rounds import RoundModel
     from opticoll.formulations.lumorph.transfer_sets import RoundProgram, Version
     from opticoll.formulations.model import CvxpyModel, PyomoModel
     from opticoll.formulations.rounds.collectives import Collective
     from opticoll.instances.topology import F64, I64, Mask
 
-#: Axes of the constraints, in both versions together.
-CONSTRAINTS = {
-    "unique": ("unique",),
-    "possess": ("possess",),
-    "once": ("once",),
-    "deliver": ("deliver",),
-    "laser": ("laser",),
-    "photodiode": ("photodiode",),
-    "waveguide": ("waveguide",),
-    "edge": ("edge",),
-    "used": ("used",),
-    "unused": ("unused",),
-    "minimum": ("minimum",),
-    "order": ("order",),
-    "span": ("span",),
-}
 #: Constants and arguments of the authors' code: wavelengths, circuits per edge, routes per pair, R_min, R_max.
 CODED_LASERS, CODED_WAVEGUIDES, CODED_PATHS, CODED_RMIN, CODED_RMAX = 4, 20, 1, 1, 5
 
@@ -109,43 +97,11 @@ def contradiction(version: Version, collective: Collective) -> str | None:
 # Builds -------------------------------------------------------------------------------------------------------------
 
 
-def sets(program: RoundProgram, indices: Mapping[str, Index]) -> dict[str, Sequence[Any]]:
-    """Transfers, rounds, and the rows of every constraint."""
+def sets(program: RoundProgram) -> dict[str, Sequence[Any]]:
+    """Transfers and rounds."""
     first = first_round(program)
-    return {**indices, "round": range(first, first + program.rounds)}
-
-
-def indices(program: RoundProgram, rmin: int) -> dict[str, Index]:
-    """Transfers, arcs of transfers, rounds, and the rows of every constraint of the version, in order."""
-    printed, collective, n = program.version == "printed", program.collective, program.collective.n
-    first, tail, head = first_round(program), program.topology.tail, program.topology.head
-    C = program.columns
-    post = collective.key(collective.post)
-    C = C.given(r=C["r"] + first, relays=np.isin(C["c"] * n + C["s"], post), wanted=np.isin(C["c"] * n + C["d"], post))
-    E = C.join(Index.table("s d i e", program.routes.crossed))
-    E = E.given(a=np.minimum(tail, head)[E["e"]], b=np.maximum(tail, head)[E["e"]])
-    R = Index.table("r", {"r": np.arange(first, first + program.rounds)})
-    r, last = R["r"], first + program.rounds - 1
-    result = {
-        "transfer": C,
-        "crossing": E,
-        "round": R,
-        "possess": C if printed else C.where(C["pre"] == 0),
-        "deliver": C.where(C["wanted"] > 0).by("c" if printed else "c d"),
-        "laser": C.by("r s w"),
-        "photodiode": C.by("r d w"),
-        "used": C,
-    }
-    if printed:
-        m = C.of(received(C), d="s", where=earlier).sum(axis=1)
-        once = C.given(m=m).where(m > 1)
-        rows = {"unique": C.by("r s d c"), "once": once, "waveguide": E.by("r e w")}
-        when = (r < rmin, (r > 1) & (r < last), (r > rmin) & (r < last))
-    else:
-        rows = {"edge": E.by("r a b w"), "unused": R}
-        when = (r < rmin, r > 1, r > 0)
-    rows |= {name: R.where(where) for name, where in zip(("minimum", "order", "span"), when, strict=True)}
-    return {**result, **rows}
+    transfers = program.columns.given(r=program.columns["r"] + first)
+    return {"transfer": transfers, "received": (), "round": range(first, first + program.rounds)}
 
 
 def received(C: Index) -> Index:
@@ -159,37 +115,47 @@ def earlier(transfer: Mapping[str, I64], reception: Mapping[str, I64]) -> Mask:
     return reception["l"] < transfer["r"]
 
 
-def cvxpy_build(b: Cvx, program: RoundProgram, at: Mapping[str, Index]) -> CvxpyModel:
-    """The program in CVXPY, by the axes of ``lumorph.rounds`` and these :func:`indices`."""
+def cvxpy_build(b: Cvx, program: RoundProgram, rmin: int) -> CvxpyModel:
+    """The program in CVXPY, by the axes of ``lumorph.rounds``."""
     import cvxpy as cp
 
-    printed, W = program.version == "printed", program.limits.waveguides
-    T, E, rounds, before = at["transfer"], at["crossing"], at["round"], received(at["transfer"])
-    possess, deliver, laser, photodiode, used, minimum, order, span = (
-        at[name] for name in ("possess", "deliver", "laser", "photodiode", "used", "minimum", "order", "span")
+    printed, n, W = program.version == "printed", program.collective.n, program.limits.waveguides
+    first, post = first_round(program), program.collective.key(program.collective.post)
+    T = program.columns
+    T = T.given(r=T["r"] + first, relays=np.isin(T["c"] * n + T["s"], post), wanted=np.isin(T["c"] * n + T["d"], post))
+    E, rounds = (
+        T.join(Index.table("s d i e", program.routes.crossed)),
+        Index.table("r", {"r": first + np.arange(program.rounds)}),
     )
-    C, R = b.var("C", upper=1, integer=True), b.var("R", upper=1, integer=True)
-    z = b.var("z", upper=int(rounds["r"][-1]), integer=True)
+    wanted, before, r, last = T.where(T["wanted"] > 0), received(T), rounds["r"], first + program.rounds - 1
+    laser, photodiode, deliver = T.by("r s w"), T.by("r d w"), wanted.by("c" if printed else "c d")
+    C, R, z = b.var("C", upper=1, integer=True), b.var("R", upper=1, integer=True), b.var("z", upper=last, integer=True)
+    possess = T if printed else T.where(T["pre"] == 0)
+    b.row("possess", possess.of(T) @ C <= possess.of(before, d="s", where=earlier) @ C, over=possess)
+    b.row("deliver", deliver.of(wanted) @ C == 1, over=deliver)
     sent, got = laser.of(T) @ C, photodiode.of(T) @ C
+    b.row("laser", sent == 1 if printed else sent <= 1, over=laser)
+    b.row("photodiode", got == 1 if printed else got <= 1, over=photodiode)
+    b.row("used", C - T.of(rounds) @ R <= 0, over=T)
     if printed:
-        b.row("unique", at["unique"].of(T) @ C <= 1)
-    b.row("possess", possess.of(T) @ C <= possess.of(before, d="s", where=earlier) @ C)
-    if printed:
-        once, m = at["once"], at["once"]["m"]
-        b.row("once", once.of(before, d="s", where=earlier) @ C + cp.multiply(m - 1, once.of(T) @ C) <= m)
-    b.row("deliver", deliver.of(T.where(T["wanted"] > 0)) @ C == 1)
-    b.row("laser", sent == 1 if printed else sent <= 1)
-    b.row("photodiode", got == 1 if printed else got <= 1)
-    if printed:
-        b.row("waveguide", at["waveguide"].of(E) @ C <= W)
+        unique, waveguide, m = T.by("r s d c"), E.by("r e w"), T.of(before, d="s", where=earlier).sum(axis=1)
+        once, m = T.where(m > 1), m[m > 1]
+        b.row("unique", unique.of(T) @ C <= 1, over=unique)
+        S = once.of(before, d="s", where=earlier) @ C
+        b.row("once", S + cp.multiply(m - 1, once.of(T) @ C) <= m, over=once)
+        b.row("waveguide", waveguide.of(E) @ C <= W, over=waveguide)
+        when = (r < rmin, (r > 1) & (r < last), (r > rmin) & (r < last))
     else:
-        b.row("edge", at["edge"].of(E) @ C <= W)
-    b.row("used", used.of(T) @ C <= used.of(rounds) @ R)
-    if not printed:
-        b.row("unused", at["unused"].of(rounds) @ R <= at["unused"].of(T) @ C)
-    b.row("minimum", minimum.of(rounds) @ R == 1)
-    b.row("order", order.of(rounds) @ R <= order.of(rounds, r=order["r"] - 1) @ R)
-    b.row("span", cp.multiply(span["r"], span.of(rounds) @ R) <= z)
+        ends = program.topology.tail[E["e"]], program.topology.head[E["e"]]
+        E = E.given(a=np.minimum(*ends), b=np.maximum(*ends))
+        edge = E.by("r a b w")
+        b.row("edge", edge.of(E) @ C <= W, over=edge)
+        b.row("unused", R - rounds.of(T) @ C <= 0, over=rounds)
+        when = (r < rmin, r > 1, r > 0)
+    minimum, order, span = (rounds.where(kept) for kept in when)
+    b.row("minimum", minimum.of(rounds) @ R == 1, over=minimum)
+    b.row("order", order.of(rounds) @ R <= order.of(rounds, r=order["r"] - 1) @ R, over=order)
+    b.row("span", cp.multiply(span["r"], span.of(rounds) @ R) <= z, over=span)
     return b.minimize(z)
 
 
@@ -239,30 +205,24 @@ def pyomo_build(b: Pyo, program: RoundProgram, rmin: int) -> PyomoModel:
     def each(terms: list[Any]) -> Any:
         return quicksum(terms) == 1 if printed else quicksum(terms) <= 1
 
-    if printed:
-        b.row("unique", lambda r, s, d, c: quicksum(unique[r, s, d, c]) <= 1, over=sorted(unique))
     b.row(
         "possess",
         lambda r, s, d, c, i, w: C[r, s, d, c, i, w] - quicksum(S[r, s, c]) <= 0,
         over=[j for j in T if printed or (j[3], j[1]) not in pre],
     )
-    if printed:
-        b.row("once", once, over=[j for j in T if len(S[j[0], j[1], j[3]]) > 1])
     b.row("deliver", lambda *key: quicksum(deliver[key]) == 1, over=sorted(deliver))
     b.row("laser", lambda r, s, w: each(laser[r, s, w]), over=sorted(laser))
     b.row("photodiode", lambda r, d, w: each(photodiode[r, d, w]), over=sorted(photodiode))
+    b.row("used", lambda r, s, d, c, i, w: C[r, s, d, c, i, w] - R[r] <= 0, over=T)
     if printed:
+        b.row("unique", lambda r, s, d, c: quicksum(unique[r, s, d, c]) <= 1, over=sorted(unique))
+        b.row("once", once, over=[j for j in T if len(S[j[0], j[1], j[3]]) > 1])
         b.row("waveguide", lambda r, e, w: quicksum(waveguide[r, e, w]) <= W, over=sorted(waveguide))
+        least, ordered, spanned = range(1, rmin), range(2, rounds[-1]), range(rmin + 1, rounds[-1])
     else:
         b.row("edge", lambda r, u, v, w: quicksum(edge[r, u, v, w]) <= W, over=sorted(edge))
-    b.row("used", lambda r, s, d, c, i, w: C[r, s, d, c, i, w] - R[r] <= 0, over=T)
-    if not printed:
         b.row("unused", lambda r: R[r] - quicksum(unused[r]) <= 0, over=rounds)
-    least, ordered, spanned = (
-        (range(1, rmin), range(2, rounds[-1]), range(rmin + 1, rounds[-1]))
-        if printed
-        else (range(rmin), rounds[2:], rounds[1:])
-    )
+        least, ordered, spanned = range(rmin), rounds[2:], rounds[1:]
     b.row("minimum", lambda r: R[r] == 1, over=least)
     b.row("order", lambda r: R[r] - R[r - 1] <= 0, over=ordered)
     b.row("span", lambda r: r * R[r] - z <= 0, over=spanned)
@@ -272,8 +232,18 @@ def pyomo_build(b: Pyo, program: RoundProgram, rmin: int) -> PyomoModel:
 # Check --------------------------------------------------------------------------------------------------------------
 
 
-def residuals(program: RoundProgram, rmin: int, C: F64, R: F64) -> dict[str, float]:
-    """Worst violation of (1)-(9) by C ``(N,)`` and R ``(T,)``, from numpy alone, named as in the module docstring.
+def residuals(data: RoundModel, values: Mapping[str, NDArray[Any]]) -> dict[str, float]:
+    """Worst violation of (1)-(9), named as in the module docstring; ``replay`` of the schedule as coded."""
+    C, R = (np.asarray(values[name], dtype=float) for name in ("C", "R"))
+    result = program_residuals(data.programs[0], data.rmin, C, R)
+    if data.version == "coded":
+        schedule = data.of_program(values)
+        result["replay"] = max(violations(data.topology, data.collective, data.limits, schedule).values())
+    return result
+
+
+def program_residuals(program: RoundProgram, rmin: int, C: F64, R: F64) -> dict[str, float]:
+    """Worst violation of (1)-(9) by C ``(N,)`` and R ``(T,)``, from numpy alone.
 
     ``binary`` is the distance of C and R from 0 and 1.
     """
@@ -333,11 +303,11 @@ def residuals(program: RoundProgram, rmin: int, C: F64, R: F64) -> dict[str, flo
     return result
 
 
-def objective(program: RoundProgram, rmin: int, R: F64) -> float:
+def objective(program: RoundProgram, rmin: int, R: NDArray[Any]) -> float:
     """z: the largest r R[r], over R_min < r < R_max as printed, over all r as coded."""
     r = np.arange(first_round(program), first_round(program) + program.rounds)
     counted = (r > rmin) & (r < program.rounds) if program.version == "printed" else r >= 0
-    return float((r * R)[counted].max(initial=0.0)) + 0.0
+    return float((r * np.asarray(R, dtype=float))[counted].max(initial=0.0)) + 0.0
 
 
 def bounds(version: Version, rmin: int, on_rounds: Sequence[Bound]) -> list[Bound]:

@@ -81,23 +81,18 @@ from functools import cached_property
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-import numpy as np
-
 from opticoll.formulations.builders import Cvx, Pyo
 from opticoll.formulations.index import Index
 from opticoll.formulations.lumorph import (
     lumorph_sizes,
     published_programs,
     rounds_bounds,
-    rounds_limits,
+    rounds_data,
     rounds_solution,
 )
-from opticoll.formulations.lumorph.rounds_solution import program_only
+from opticoll.formulations.lumorph.scheduled_rounds import ScheduledRounds, circuits_off
 from opticoll.formulations.lumorph.transfer_sets import RoundProgram, sufficient_rounds
-from opticoll.formulations.model import Formulation, NotApplicable, Parameter
-from opticoll.formulations.rounds.collectives import CollectiveSpec, Phase, collective, phases
-from opticoll.formulations.rounds.round_schedule import Limits, violations
-from opticoll.instances import Topology
+from opticoll.formulations.model import NotApplicable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -106,62 +101,17 @@ if TYPE_CHECKING:
 
     from opticoll.formulations.lumorph.transfer_sets import Version
     from opticoll.formulations.model import CvxpyModel, PyomoModel
-    from opticoll.formulations.rounds.collectives import Collective
+    from opticoll.formulations.rounds.collectives import Collective, Phase
+    from opticoll.formulations.rounds.round_schedule import Limits
+    from opticoll.instances import Topology
 
 __doc__ = f"{__doc__}\n{published_programs.__doc__}"
 
 NAME = "lumorph.rounds"
-PIECES = Parameter("pieces", int, 1, "chunks per shard")
-ROUTES = Parameter(
-    "routes",
-    str,
-    "straight",
-    "route set: straight first, Yen's shortest, or one of least overlap per pair",
-    ("straight", "yen", "algorithm-2"),
-)
-PARAMETERS = (
-    Parameter(
-        "collective",
-        CollectiveSpec,
-        CollectiveSpec("all-gather"),
-        "broadcast, scatter, gather, all-gather, all-to-all, reduce, reduce-scatter, all-reduce, or file:PATH",
-    ),
-    Parameter("root", int, 0, "root of broadcast, scatter, gather and reduce", least=0),
-    PIECES,
-    Parameter(
-        "composition",
-        str,
-        "phases",
-        "an all-reduce is a reduce-scatter and then an all-gather, or any sums and copies",
-        ("phases", "any"),
-    ),
-    Parameter(
-        "program",
-        str,
-        "corrected",
-        "Algorithm 1 corrected, as in the authors' code, or as printed",
-        ("corrected", "coded", "printed"),
-    ),
-    Parameter("paths", int, 0, "routes per pair, K; 0 for any routes, 2 in the program (coded, algorithm-2: 1)"),
-    ROUTES,
-    Parameter("wavelengths", str, "free", "wavelength of a route: any, or a fixed one", ("free", "fixed")),
-    Parameter("lasers", int, 0, "lasers per tile; 0 for the instance's (coded: 4)", least=0),
-    Parameter("waveguides", int, 0, "waveguides per arc (coded: per edge); 0 for the instance's (coded: 20)", least=0),
-    Parameter("rmin", int, 0, "minimum number of rounds; 0 for the best bound (coded, printed: 1)", least=0),
-    Parameter("rmax", int, 0, "maximum number of rounds per phase; 0 for a sufficient number (coded: 5)", least=0),
-    Parameter("bounds", bool, True, "use analytic bounds; false leaves the proof to the program"),
-    Parameter(
-        "symmetry",
-        bool,
-        True,
-        "break the symmetries of wavelengths and of the mesh (corrected)",
-        only_with={"program": ("corrected",)},
-    ),
-)
 
 
 @dataclass(frozen=True, eq=False)
-class RoundModel(Formulation):
+class RoundModel(ScheduledRounds):
     """Data of the model.
 
     ``collective`` is composed of ``phases``; ``limits`` hold per round; ``version`` is the parameter ``program``;
@@ -172,21 +122,9 @@ class RoundModel(Formulation):
     name = NAME
     where = "Algorithm 1, (1)-(9)"
     example = "lightpath:2x2,lasers=2,waveguides=1"
-    problem = "MILP"
-    parameters = PARAMETERS
-    meaning = "rounds of circuits"
+    parameters = rounds_data.PARAMETERS
     variables: ClassVar = {"C": ("transfer",), "H": ("received",), "R": ("round",), "z": ()}
-    constraints: ClassVar = {
-        "deliver": ("deliver",),
-        "received": ("received",),
-        "hold": ("hold",),
-        "laser": ("laser",),
-        "photodiode": ("photodiode",),
-        "waveguide": ("waveguide",),
-        "mirror": ("mirror",),
-        "order": ("order",),
-        **published_programs.CONSTRAINTS,
-    }
+    chosen = ("C",)
 
     topology: Topology
     collective: Collective
@@ -199,14 +137,19 @@ class RoundModel(Formulation):
     rmax: int
     use_bounds: bool
     symmetry: bool
-    version: Version = "corrected"
-    composition: str = "phases"
-    routes_stated: bool = False
+    version: Version
+    composition: str
+    routes_stated: bool
 
     phase_bounds = cached_property(rounds_bounds.bounds_of_phases)
-    any_bounds = cached_property(rounds_bounds.bounds_for_any_routes)
+    analytic_bounds = cached_property(rounds_bounds.bounds_for_any_routes)
     least = cached_property(rounds_bounds.least_rounds_of_phases)
     floors = cached_property(rounds_bounds.first_rounds)
+
+    @classmethod
+    def _prepare(cls, instance: object, given: dict[str, Any]) -> Self:
+        """The data of the model."""
+        return rounds_data.read(cls, instance, given)
 
     @property
     def phased(self) -> bool:
@@ -218,44 +161,20 @@ class RoundModel(Formulation):
         """Whether the collective has several phases, but need not be done in them."""
         return len(self.phases) > 1 and self.composition == "any"
 
+    @property
+    def plain(self) -> RoundModel:  # type: ignore[override]
+        """The problem itself."""
+        return self
+
+    @property
+    def most_rounds(self) -> int:
+        """R_max of all phases together, 0 for any."""
+        return self.rmax * len(self.phases)
+
     def arena(self, phase: Phase) -> Topology:
         """Topology on which a phase is scheduled: reversed if the phase runs backwards."""
         t = self.topology
         return t.with_arcs(t.head, t.tail, t.capacity) if phase.backwards else t
-
-    @cached_property
-    def programs(self) -> tuple[RoundProgram, ...]:
-        """Integer program of every phase.
-
-        Raises
-        ------
-        NotApplicable
-            If a program is too large to list, ``rmin`` is above the default R_max, or sums may take any course.
-        """
-        self.refuse_free()
-        result = tuple(self.program(phase, self.rmax or self._default_rounds(phase)) for phase in self.phases)
-        if self.version != "corrected" and self.rmin > result[0].rounds:
-            msg = f"{NAME}: rmin={self.rmin} is above the default rmax={result[0].rounds}; set rmax too"
-            raise NotApplicable(msg)
-        return result
-
-    def refuse_free(self) -> None:
-        """Refuse to state a program for sums in any order."""
-        if self.free:
-            free = "" if program_only(self) is None else ", without paths, routes and program"
-            msg = (
-                f"{NAME}: composition=any is stated as lumorph.sum-rounds, not here; solve that, or use method "
-                f"certified-rounds{free}"
-            )
-            raise NotApplicable(msg)
-
-    def _default_rounds(self, phase: Phase) -> int:
-        self.program(phase, max(max(self.least), 1)).refuse_size()  # before routes are listed
-        return sufficient_rounds(replace(self.program_of_one(phase), version="corrected"))
-
-    def program_of_one(self, phase: Phase) -> RoundProgram:
-        """Program of a phase in a single round, for its moves and routes."""
-        return self.program(phase, 1)
 
     def program(self, phase: Phase, rounds: int) -> RoundProgram:
         """Program of a phase with R_max = ``rounds``."""
@@ -271,94 +190,49 @@ class RoundModel(Formulation):
             version=self.version,
         )
 
-    @classmethod
-    def _prepare(cls, instance: object, given: dict[str, Any]) -> Self:
-        """The data of the model."""
-        if not isinstance(instance, Topology):
-            msg = f"{NAME}: needs a topology of tiles, such as lightpath:2x4,lasers=4, not {type(instance).__name__}"
+    @cached_property
+    def programs(self) -> tuple[RoundProgram, ...]:
+        """Integer program of every phase.
+
+        Raises
+        ------
+        NotApplicable
+            If a program is too large to list, ``rmin`` is above the default R_max, or sums may take any course.
+        """
+        rounds_data.refuse_free(self)
+        result = tuple(self.program(phase, self.rmax or self._default_rounds(phase)) for phase in self.phases)
+        if self.version != "corrected" and self.rmin > result[0].rounds:
+            msg = f"{NAME}: rmin={self.rmin} is above the default rmax={result[0].rounds}; set rmax too"
             raise NotApplicable(msg)
-        rounds_limits.refuse_numbers(NAME, given)
-        root, lasers, waveguides, rmin, rmax, paths, pieces = (
-            given[name] for name in ("root", "lasers", "waveguides", "rmin", "rmax", "paths", "pieces")
-        )
-        routes, fixed = given["routes"], given["wavelengths"] == "fixed"
-        version = given["program"]
-        coded = version == "coded"
-        limits = rounds_limits.limits_of(NAME, instance, lasers, waveguides, version)
-        wanted = collective(given["collective"], instance.n, instance.terminals, root=root, pieces=pieces)
-        if not len(wanted.post):
-            msg = f"{NAME}: collective {wanted.name!r} has an empty Post; give at least one destination"
-            raise NotApplicable(msg)
-        if instance.num_ranks < instance.n:  # circuits and chunks may pass through every vertex
-            instance = Topology(
-                instance.n, instance.tail, instance.head, instance.capacity, spec=instance.spec, labels=instance.labels
-            )
-        rounds_limits.refuse_unreachable(NAME, instance, wanted)
-        rounds_limits.refuse_without_effect(NAME, given, wanted)
-        if version != "corrected":
-            rounds_limits.refuse_published(NAME, version, wanted, fixed=fixed)
-            rmin = rmin or published_programs.CODED_RMIN
-            rmax = rmax or (published_programs.CODED_RMAX if coded else 0)
-            if rmin > rmax > 0:
-                msg = f"{NAME}: rmin={rmin} is above rmax={rmax}; set a larger rmax"
-                raise NotApplicable(msg)
-        data = cls(
-            instance,
-            wanted,
-            phases(wanted),
-            limits,
-            paths or (published_programs.CODED_PATHS if coded or routes == "algorithm-2" else 2),
-            routes,
-            fixed,
-            rmin,
-            rmax,
-            bool(given["bounds"]),
-            bool(given["symmetry"]),
-            version=version,
-            composition=str(given["composition"]),
-            routes_stated=paths > 0 or routes != "straight",
-        )
-        if version == "corrected" and rmin and rmin > min(data.least):
-            msg = f"{NAME}: rmin={rmin} is above {min(data.least)} rounds, the best proven bound; remove it"
-            raise NotApplicable(msg)
-        return data
+        return result
+
+    def _default_rounds(self, phase: Phase) -> int:
+        self.program(phase, max(max(self.least), 1)).refuse_size()  # before routes are listed
+        return sufficient_rounds(replace(self.program(phase, 1), version="corrected"))
 
     @cached_property
-    def indices(self) -> dict[str, Index]:
-        """Transfers, arcs of transfers, rounds, and the rows of every constraint, in order."""
-        if self.version != "corrected":
-            return published_programs.indices(self.programs[0], self.rmin)
+    def tables(self) -> dict[str, Index]:
+        """Transfers, arcs of routes, rounds, deliveries, H, and images g, all phases one after the other."""
         start = accumulate((program.rounds for program in self.programs), initial=0)
         phases = [
-            _listed(p, first, least, program)
+            program.tables(p, first, least)
             for p, (first, least, program) in enumerate(zip(start, self.floors, self.programs, strict=False))
         ]
-
-        def table(key: str, name: str) -> Index:
-            return Index.table(key, *(phase[name] for phase in phases))
-
-        C, R = table("r s d c i w", "transfer"), table("r", "round")
-        E = C.join(table("p s d i e", "route"))
-        tiles, crossed = self.limits.ports is not None, E.by("r e w", "W")
-        return {
-            "transfer": C,
-            "crossing": E,
-            "round": R,
-            "deliver": table("p c d", "deliver"),
-            "received": table("c d r", "received"),
-            "hold": C.where(C["pre"] == 0).by("r s d c"),
-            "laser": C.by("r s w").where(tiles),
-            "photodiode": C.by("r d w").where(tiles),
-            "waveguide": crossed.where((crossed["count"] > crossed["W"]) | (not tiles)),
-            "mirror": table("p c d", "mirror"),
-            "order": R.where(R["first"] == 0),
+        keys = {
+            "transfer": "r s d c i w",
+            "route": "p s d i e",
+            "round": "r",
+            "deliver": "p c d",
+            "received": "c d r",
+            "mirror": "p c d",
         }
+        return {name: Index.table(key, *(phase[name] for phase in phases)) for name, key in keys.items()}
 
     def sets(self) -> dict[str, Sequence[Any]]:
-        """Transfers, rounds, and the rows of every constraint."""
+        """Transfers, rounds, and deliveries by round."""
         if self.version != "corrected":
-            return published_programs.sets(self.programs[0], self.indices)
-        return {**self.indices, "round": range(len(self.indices["round"]))}
+            return published_programs.sets(self.programs[0])
+        return {**self.tables, "round": range(len(self.tables["round"]))}
 
     def pyomo(self) -> PyomoModel:
         """The model in Pyomo; as printed and coded, that of :mod:`opticoll.formulations.lumorph.published_programs`."""
@@ -417,90 +291,63 @@ class RoundModel(Formulation):
     def cvxpy(self) -> CvxpyModel:
         """The model in CVXPY; as printed and coded, that of :mod:`opticoll.formulations.lumorph.published_programs`."""
         if self.version != "corrected":
-            return published_programs.cvxpy_build(Cvx(self), self.programs[0], self.indices)
+            return published_programs.cvxpy_build(Cvx(self), self.programs[0], self.rmin)
         import cvxpy as cp
 
-        b = Cvx(self)
-        T, E, rounds, deliver, held, hold, laser, photodiode, waveguide, mirror, order = self.indices.values()
+        b, tiles = Cvx(self), self.limits.ports is not None
+        T, routes, rounds, deliver, held, mirror = self.tables.values()
+        E = T.join(routes)
+        hold, laser, photodiode = T.where(T["pre"] == 0).by("r s d c"), T.by("r s w"), T.by("r d w")
+        waveguide, order = E.by("r e w", "W"), rounds.where(rounds["first"] == 0)
+        scarce = waveguide.where((waveguide["count"] > waveguide["W"]) | (not tiles))
         C, H = b.var("C", upper=1, integer=True), b.var("H", upper=1, integer=True)
         R = b.var("R", lower=rounds["least"], upper=1, integer=True)
         rC = cp.multiply(T["r"], C)
-        b.row("deliver", deliver.of(T) @ C == 1)
-        b.row("received", H - held.of(held, r=held["r"] - 1) @ H - held.of(T) @ C == 0)
-        b.row("hold", hold.of(T) @ C <= hold.of(held, d="s", r=hold["r"] - 1) @ H)
-        b.row("laser", laser.of(T) @ C <= laser.of(rounds) @ R)
-        b.row("photodiode", photodiode.of(T) @ C <= photodiode.of(rounds) @ R)
-        b.row("waveguide", waveguide.of(E) @ C <= cp.multiply(waveguide["W"], waveguide.of(rounds) @ R))
-        b.row("mirror", mirror.of(T, c="first_c", d="first_d") @ rC <= mirror.of(T) @ rC)
-        b.row("order", order.of(rounds) @ R <= order.of(rounds, r=order["r"] - 1) @ R)
+        b.row("deliver", deliver.of(T) @ C == 1, over=deliver)
+        b.row("received", H - held.of(held, r=held["r"] - 1) @ H - held.of(T) @ C == 0, over=held)
+        b.row("hold", hold.of(T) @ C <= hold.of(held, d="s", r=hold["r"] - 1) @ H, over=hold)
+        if tiles:
+            b.row("laser", laser.of(T) @ C <= laser.of(rounds) @ R, over=laser)
+            b.row("photodiode", photodiode.of(T) @ C <= photodiode.of(rounds) @ R, over=photodiode)
+        b.row("waveguide", scarce.of(E) @ C <= cp.multiply(scarce["W"], scarce.of(rounds) @ R), over=scarce)
+        b.row("mirror", mirror.of(T, c="first_c", d="first_d") @ rC <= mirror.of(T) @ rC, over=mirror)
+        b.row("order", order.of(rounds) @ R <= order.of(rounds, r=order["r"] - 1) @ R, over=order)
         return b.minimize(cp.sum(R))
 
     def residuals(self, values: Mapping[str, NDArray[Any]]) -> dict[str, float]:
-        """Violations in a replay of the schedule, by block (:mod:`opticoll.formulations.rounds.round_schedule`).
+        """Violations in a replay of the schedule, by block, as in :class:`.scheduled_rounds.ScheduledRounds`.
 
-        ``wave`` counts circuits that are not on their fixed wavelength, ``candidates`` those that are not on a stated
-        route, ``phases`` violations of a reduce-scatter and an all-gather, ``rmax`` rounds beyond the R_max of all
-        phases.
-        If C is given, ``binary`` is its distance from 0 and 1, and ``columns`` is 0 if it encodes the same schedule.
-        As printed and coded, the blocks are those of :mod:`opticoll.formulations.lumorph.published_programs`;
-        ``replay`` is the worst violation of the schedule as coded.
+        ``wave`` counts circuits that are not on their fixed wavelength, ``phases`` violations of a reduce-scatter and
+        an all-gather. As printed and coded, the blocks are those of
+        :mod:`opticoll.formulations.lumorph.published_programs`; ``replay`` is the worst violation of the schedule as
+        coded.
         """
-        schedule = rounds_solution.schedule_of(self, values)
         if self.version != "corrected":
-            C, R = (np.asarray(values[name], dtype=float) for name in ("C", "R"))
-            result = published_programs.residuals(self.programs[0], self.rmin, C, R)
-            if self.version == "coded":
-                result["replay"] = max(violations(self.topology, self.collective, self.limits, schedule).values())
-            return result
-        result = violations(self.topology, self.collective, self.limits, schedule)
-        if self.rmax:
-            result["rmax"] = (
-                np.inf if schedule is None else float(max(schedule.rounds - self.rmax * len(self.phases), 0))
-            )
+            return published_programs.residuals(self, values)
+        result, schedule = super().residuals(values), self.schedule(values)
         if self.phased:
-            result["phases"] = np.inf if schedule is None else rounds_solution.phase_violations(self, schedule)
-        if self.fixed or self.routes_stated:
-            name = "wave" if self.fixed else "candidates"
-            result[name] = np.inf if schedule is None else rounds_solution.off_candidates(self, schedule)
-        if "C" in values and schedule is not None:
-            encoded = rounds_solution.schedule_of_transfers(self, np.asarray(values["C"], dtype=float))
-            result |= rounds_solution.encoding_residuals(encoded, values, ("C",))
+            result["phases"] = float("inf") if schedule is None else rounds_solution.phase_violations(self, schedule)
+        if self.fixed:
+            allowed = rounds_solution.candidate_circuits(self)
+            result["wave"] = float("inf") if schedule is None else circuits_off(allowed, schedule, fixed=True)
         return result
 
     def objective(self, values: Mapping[str, NDArray[Any]]) -> float:
         """Rounds of the schedule, infinite if the values contain none; as printed and coded, max r R[r]."""
         if self.version != "corrected":
-            return published_programs.objective(self.programs[0], self.rmin, np.asarray(values["R"], dtype=float))
-        schedule = rounds_solution.schedule_of(self, values)
-        return np.inf if schedule is None else float(schedule.rounds)
+            return published_programs.objective(self.programs[0], self.rmin, values["R"])
+        return super().objective(values)
 
     composed = rounds_solution.composed
-    unfold = rounds_solution.with_schedule
+    of_program = rounds_solution.schedule_of_transfers
     arrays = rounds_solution.rounds_arrays
     repair = rounds_solution.rounded_transfers
     bounds = rounds_bounds.bounds_in_use
     refute = rounds_bounds.too_few_rounds
     metrics = rounds_solution.rounds_metrics
-    rounds = rounds_solution.schedule_in
     estimate = lumorph_sizes.rounds_size
-    links = rounds_solution.rounds_links
     replay = rounds_solution.replayed
-    restriction = property(rounds_solution.restriction)
-
-
-def _listed(p: int, start: int, least: int, program: RoundProgram) -> dict[str, dict[str, Any]]:
-    """What phase ``p`` lists by index, its rounds from ``start`` on, of which the ``least`` first are used."""
-    transfers, routes, r = program.columns.columns, program.routes, np.arange(program.rounds)
-    (c, d), early = program.collective.deliveries.T, r[:-1] if program.forwards else r[:0]
-    image_c, image_d = np.array(program.mirrors, dtype=np.int64).reshape(-1, 2).T
-    return {
-        "transfer": {**transfers, "r": transfers["r"] + start, "p": p},
-        "route": {**routes.crossed, "W": program.limits.room(program.topology)[routes.arcs], "p": p},
-        "round": {"r": r + start, "first": r == 0, "least": r < least},
-        "deliver": {"p": p, "c": c, "d": d},
-        "received": {"c": np.repeat(c, early.size), "d": np.repeat(d, early.size), "r": np.tile(early + start, c.size)},
-        "mirror": {"p": p, "c": image_c, "d": image_d, "first_c": c[0], "first_d": d[0]},
-    }
+    stated_circuits = property(rounds_solution.stated_circuits)
 
 
 def _transfers(program: RoundProgram, start: int) -> list[tuple[int, ...]]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from opticoll.formulations.lumorph import published_programs
 from opticoll.formulations.lumorph.collective_bounds import PAPER, round_bounds, sum_bounds
+from opticoll.formulations.lumorph.scheduled_rounds import beyond
 from opticoll.formulations.model import Bound
 
 if TYPE_CHECKING:
@@ -44,8 +46,8 @@ def first_rounds(data: RoundModel) -> list[int]:
 def bounds_in_use(data: RoundModel) -> list[Bound]:
     """Analytic bounds for any routes; none with ``bounds=false``."""
     if not data.use_bounds or data.version == "corrected":
-        return data.any_bounds if data.use_bounds else []
-    return published_programs.bounds(data.version, data.rmin, data.any_bounds)
+        return data.analytic_bounds if data.use_bounds else []
+    return published_programs.bounds(data.version, data.rmin, data.analytic_bounds)
 
 
 def too_few_rounds(data: RoundModel) -> Bound | None:
@@ -59,9 +61,5 @@ def too_few_rounds(data: RoundModel) -> Bound | None:
             return Bound(f"program={data.version}", np.inf, reason, "lumorph")
         if not data.use_bounds:
             return None
-    for phase_bounds in data.phase_bounds if data.rmax else []:
-        best = max(phase_bounds, key=lambda bound: bound.value)
-        if best.value > data.rmax:
-            reason = f"rmax={data.rmax}, but {best.name} needs {best.value:g} rounds: {best.reason}"
-            return Bound(best.name, best.value - (data.version == "coded"), reason, best.paper)
-    return None
+    found = next((one for bounds in data.phase_bounds if (one := beyond(data.rmax, bounds))), None)
+    return replace(found, value=found.value - 1) if found and data.version == "coded" else found

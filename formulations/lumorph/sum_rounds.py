@@ -63,42 +63,42 @@ import numpy as np
 
 from opticoll.formulations.builders import Cvx, Pyo
 from opticoll.formulations.index import Index
-from opticoll.formulations.lumorph import lumorph_sizes, rounds_solution, sum_solution, unphased_rounds
+from opticoll.formulations.lumorph import lumorph_sizes, sum_solution
+from opticoll.formulations.lumorph.rounds import RoundModel
+from opticoll.formulations.lumorph.scheduled_rounds import UNPHASED, ScheduledRounds, refuse_program
 from opticoll.formulations.lumorph.transfer_sets import RoundProgram, sufficient_rounds
-from opticoll.formulations.model import Formulation, NotApplicable, Parameter
+from opticoll.formulations.model import NotApplicable, Parameter
 from opticoll.formulations.rounds.collectives import CollectiveSpec
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from opticoll.formulations.lumorph.rounds import RoundModel
     from opticoll.formulations.lumorph.route_sets import RouteSet
     from opticoll.formulations.model import CvxpyModel, PyomoModel
-    from opticoll.instances.topology import I64, Mask
+    from opticoll.formulations.rounds.collectives import Collective
+    from opticoll.formulations.rounds.round_schedule import Limits
+    from opticoll.instances.topology import I64, Topology
 
 NAME = "lumorph.sum-rounds"
-PARAMETERS = (
-    Parameter(
-        "collective",
-        CollectiveSpec,
-        CollectiveSpec("all-reduce"),
-        "reduce, reduce-scatter, all-reduce, or file:PATH with sums",
-    ),
-    Parameter("root", int, 0, "root of reduce", least=0),
-    *unphased_rounds.PARAMETERS,
-)
 
 
 @dataclass(frozen=True, eq=False)
-class SumModel(Formulation):
+class SumModel(ScheduledRounds):
     """Data of the model; ``plain`` is the same collective in phases."""
 
     name = NAME
     where = "Algorithm 1, section 3.2"
     example = "lightpath:2x2,lasers=2,waveguides=1"
-    problem = "MILP"
-    meaning = "rounds of circuits"
-    parameters = PARAMETERS
+    parameters = (
+        Parameter(
+            "collective",
+            CollectiveSpec,
+            CollectiveSpec("all-reduce"),
+            "reduce, reduce-scatter, all-reduce, or file:PATH with sums",
+        ),
+        Parameter("root", int, 0, "root of reduce", least=0),
+        *UNPHASED,
+    )
     variables: ClassVar = {
         "C": ("transfer",),
         "F": ("replacement",),
@@ -108,179 +108,117 @@ class SumModel(Formulation):
         "G": ("given up",),
         "R": ("round",),
     }
-    constraints: ClassVar = {
-        "start": ("start",),
-        "finish": ("finish",),
-        "state": ("state",),
-        "unique": ("unique",),
-        "sent": ("sent",),
-        "held": ("sent",),
-        "carried": ("sent",),
-        "dropped": ("given up",),
-        "owned": ("given up",),
-        "lost": ("given up",),
-        "new": ("given up",),
-        "gained": ("given up",),
-        "gain": ("replacement",),
-        "some": ("some",),
-        "transfers": ("transfers",),
-        "laser": ("laser",),
-        "photodiode": ("photodiode",),
-        "waveguide": ("waveguide",),
-        "order": ("order",),
-    }
+    chosen = ("C", "F")
 
+    topology: Topology
+    collective: Collective
+    limits: Limits
     plain: RoundModel
     rmax: int
     use_bounds: bool
 
-    chosen = ("C", "F")
-    relays = False
-    unlisted = "squares"
-
-    topology = cached_property(unphased_rounds.topology)
-    collective = cached_property(unphased_rounds.collective)
-    limits = cached_property(unphased_rounds.limits)
-    least = cached_property(unphased_rounds.least)
-    floor = cached_property(unphased_rounds.floor)
-    horizon = cached_property(unphased_rounds.horizon)
-    known_bounds = cached_property(sum_solution.known_sum_bounds)
-
-    def sufficient(self) -> int:
-        """Rounds of both phases one after the other."""
-        return sum(sufficient_rounds(self.plain.program_of_one(phase)) for phase in self.plain.phases)
-
-    @cached_property
-    def member(self) -> Mask:
-        """Whether v is in V_c, ``(chunks, n)``."""
-        result = np.zeros((self.collective.chunks, self.collective.n), dtype=bool)
-        for pairs in (self.collective.pre, self.collective.post):
-            result[pairs[:, 0], pairs[:, 1]] = True
-        return result
-
-    @cached_property
-    def given(self) -> Mask:
-        """Whether v is in Pre[c], ``(chunks, n)``."""
-        result = np.zeros_like(self.member)
-        result[self.collective.pre[:, 0], self.collective.pre[:, 1]] = True
-        return result
-
-    @cached_property
-    def program(self) -> RoundProgram:
-        """Program with the routes and the transfers between all vertices."""
-        return RoundProgram(
-            self.topology,
-            self.collective,
-            self.limits,
-            self.horizon,
-            self.plain.paths,
-            self.plain.routes_kind,
-            fixed=False,
-            symmetry=False,
-            version="printed",
-        )
-
-    @property
-    def routes(self) -> RouteSet:
-        """P_sd of all ordered pairs of vertices."""
-        return self.program.routes
-
-    @cached_property
-    def transfers(self) -> Index:
-        """The (r, s, d, c, i, w) of every C, in order, with the route number ``path``."""
-        listed = self.program.columns
-        members = self.member[listed["c"], listed["s"]] & self.member[listed["c"], listed["d"]]
-        return listed.where(members).keyed("r s d c i w")
-
-    @cached_property
-    def replacements(self) -> Index:
-        """The (r, d, c) of every F, in order."""
-        return Index.grid(r=self.horizon).join(Index.of_mask("d c", self.member.T)).keyed("r d c")
+    given = cached_property(sum_solution.contributors)
+    member = cached_property(sum_solution.members)
+    analytic_bounds = cached_property(sum_solution.bounds_for_any_composition)
 
     @classmethod
     def _prepare(cls, instance: object, given: dict[str, Any]) -> Self:
         """The data of the model."""
-        plain, rmax, use_bounds = unphased_rounds.plain_rounds(cls, instance, given)
+        rmax, use_bounds = given.pop("rmax"), given.pop("bounds")
+        plain = RoundModel.prepare(instance, given)
         if not plain.collective.summing:
             msg = f"{NAME}: {plain.collective.name!r} copies and does not sum; use lumorph.rounds"
             raise NotApplicable(msg)
         if plain.limits.ports is None:
             msg = f"{NAME}: {plain.topology.spec} has no tiles with lasers; use lumorph.rounds on WDM fibres"
             raise NotApplicable(msg)
-        return cls(plain, rmax, use_bounds)
-
-    # Builds -----------------------------------------------------------------------------------------------------
+        return cls(plain.topology, plain.collective, plain.limits, plain, rmax, use_bounds)
 
     @cached_property
-    def indices(self) -> dict[str, Index]:
-        """Variables, arcs of transfers, and the rows of every constraint, in order."""
-        T, collective, room = self.horizon, self.collective, self.limits.room(self.topology)
-        transfer, replacement, routes = self.transfers, self.replacements, self.routes
-        wanted = np.bincount(collective.post[:, 0], minlength=collective.chunks)
-        pre = Index.of_mask("c u", self.given)
-        round_, moves = Index.grid(r=T), transfer.by("r s d c")
-        crossing = transfer.join(Index.table("s d i e", {**routes.crossed, "W": room[routes.arcs]}))
-        start = Index.of_mask("c v u", self.member[:, :, None] & self.given[:, None, :])
-        contribution = Index.grid(r=T + 1).join(start).keyed("r c v u")
-        crossed = crossing.by("r e w", "W")
-        chunks = Index.grid(c=collective.chunks).given(least=self.given.sum(axis=1) + wanted - 2)
+    def horizon(self) -> int:
+        """T: ``rmax``, or rounds that suffice for both phases one after the other."""
+        refuse_program(NAME, self.topology, self.estimate()["variables"], "squares")
+        programs = [self.plain.program(phase, 1) for phase in self.plain.phases]
+        return self.rmax or sum(map(sufficient_rounds, programs))
+
+    @property
+    def floor(self) -> int:
+        """R_min."""
+        return min(self.fewest, self.horizon) if self.use_bounds else 0
+
+    @cached_property
+    def program(self) -> RoundProgram:
+        """Program with the routes and the transfers between all vertices."""
+        paths, kind = self.plain.paths, self.plain.routes_kind
+        given = (self.topology, self.collective, self.limits, self.horizon, paths, kind)
+        return RoundProgram(*given, fixed=False, symmetry=False, version="printed")
+
+    @property
+    def routes(self) -> RouteSet:  # type: ignore[override]
+        """P_sd of all ordered pairs of vertices."""
+        return self.program.routes
+
+    @cached_property
+    def index_sets(self) -> dict[str, Index]:
+        """The indices of C, F, B, X and Y, in order; those of C with the route number ``path``."""
+        T, listed = self.horizon, self.program.columns
+        members = self.member[listed["c"], listed["s"]] & self.member[listed["c"], listed["d"]]
+        transfer, pre = listed.where(members).keyed("r s d c i w"), Index.of_mask("c u", self.given)
+        replacement = Index.grid(r=T).join(Index.of_mask("d c", self.member.T)).keyed("r d c")
+        sums = Index.of_mask("c v", self.member).join(pre)
         return {
             "transfer": transfer,
-            "crossing": crossing,
-            "round": round_,
             "replacement": replacement,
-            "contribution": contribution,
-            "sent": moves.join(pre).keyed("r s d c u"),
+            "contribution": Index.grid(r=T + 1).join(sums).keyed("r c v u"),
+            "sent": transfer.by("r s d c").join(pre).keyed("r s d c u"),
             "given up": replacement.join(pre).keyed("r d c u"),
-            "start": start,
-            "finish": start.where(np.isin(start["c"] * collective.n + start["v"], collective.key(collective.post))),
-            "state": round_.join(start.given(d=start["v"])).keyed("r c d u"),
-            "unique": moves,
-            "some": moves.where(~self.given[moves["c"], moves["s"]]),
-            "transfers": chunks.where((wanted > 0) & (self.member.sum(axis=1) > 1)),
-            "laser": transfer.by("r s w"),
-            "photodiode": transfer.by("r d w"),
-            "waveguide": crossed.where(crossed["count"] > crossed["W"]),
-            "order": round_.where(round_["r"] > 0),
         }
 
     def sets(self) -> dict[str, Sequence[Any]]:
-        """Variables, rounds, and the rows of every constraint."""
-        return {**self.indices, "round": range(self.horizon)}
+        """The indices of variables, and rounds."""
+        return {**self.index_sets, "round": range(self.horizon)}
 
     def cvxpy(self) -> CvxpyModel:
         """The model in CVXPY."""
         import cvxpy as cp
 
-        b, T = Cvx(self), self.horizon
-        Cs, E, Rs, Fs, Bs, Xs, Ys, *rows = self.indices.values()
-        start, finish, state, unique, some, transfers, laser, photodiode, waveguide, order = rows
+        b, T, collective, room = Cvx(self), self.horizon, self.collective, self.limits.room(self.topology)
+        Cs, Fs, Bs, Xs, Ys = self.index_sets.values()
+        Rs, moves = Index.grid(r=T), Cs.by("r s d c")
+        E = Cs.join(Index.table("s d i e", {**self.routes.crossed, "W": room[self.routes.arcs]}))
+        start = Bs.where(Bs["r"] == 0).keyed("c v u")
+        finish = start.where(np.isin(start["c"] * collective.n + start["v"], collective.key(collective.post)))
+        state = Bs.where(Bs["r"] < T).given(d=Bs["v"][Bs["r"] < T]).keyed("r c d u")
+        some = moves.where(~self.given[moves["c"], moves["s"]])
+        wanted = np.bincount(collective.post[:, 0], minlength=collective.chunks)
+        chunks = Index.grid(c=collective.chunks).given(least=self.given.sum(axis=1) + wanted - 2)
+        transfers = chunks.where((wanted > 0) & (self.member.sum(axis=1) > 1))
+        laser, photodiode, crossed = Cs.by("r s w"), Cs.by("r d w"), E.by("r e w", "W")
+        waveguide, order = crossed.where(crossed["count"] > crossed["W"]), Rs.where(Rs["r"] > 0)
         C, F, B, X, Y, G = (b.var(name, upper=1, integer=True) for name in "CFBXYG")
         R = b.var("R", lower=Rs["r"] < self.floor, upper=1, integer=True)
         sends, source_has, target_has = Xs.of(Cs) @ C, Xs.of(Bs, v="s") @ B, Ys.of(Bs, v="d") @ B
-        b.row("start", start.of(Bs, r=0) @ B == (start["u"] == start["v"]))
-        b.row("finish", finish.of(Bs, r=T) @ B == 1)
-        b.row(
-            "state",
-            (state.of(Bs, v="d", r=state["r"] + 1) - state.of(Bs, v="d")) @ B + state.of(Ys) @ Y - state.of(Xs) @ X
-            == 0,
-        )
-        b.row("unique", unique.of(Cs) @ C <= 1)
-        b.row("sent", X - sends <= 0)
-        b.row("held", X - source_has <= 0)
-        b.row("carried", sends + source_has - X <= 1)
-        b.row("dropped", Y - Ys.of(Fs) @ F <= 0)
-        b.row("owned", Y - target_has <= 0)
-        b.row("lost", Ys.of(Fs) @ F + target_has - Y <= 1)
-        b.row("new", G + target_has <= 1)
-        b.row("gained", G - Ys.of(Bs, v="d", r=Ys["r"] + 1) @ B <= 0)
-        b.row("gain", F - Fs.of(Ys) @ G <= 0)
-        b.row("some", some.of(Cs) @ C <= some.of(Bs, v="s") @ B)
-        b.row("transfers", transfers.of(Cs) @ C >= transfers["least"])
-        b.row("laser", laser.of(Cs) @ C <= laser.of(Rs) @ R)
-        b.row("photodiode", photodiode.of(Cs) @ C <= photodiode.of(Rs) @ R)
-        b.row("waveguide", waveguide.of(E) @ C <= cp.multiply(waveguide["W"], waveguide.of(Rs) @ R))
-        b.row("order", order.of(Rs) @ R <= order.of(Rs, r=order["r"] - 1) @ R)
+        replaced = Ys.of(Fs) @ F
+        grown = (state.of(Bs, v="d", r=state["r"] + 1) - state.of(Bs, v="d")) @ B
+        b.row("start", start.of(Bs, r=0) @ B == (start["u"] == start["v"]), over=start)
+        b.row("finish", finish.of(Bs, r=T) @ B == 1, over=finish)
+        b.row("state", grown + state.of(Ys) @ Y - state.of(Xs) @ X == 0, over=state)
+        b.row("unique", moves.of(Cs) @ C <= 1, over=moves)
+        b.row("sent", X - sends <= 0, over=Xs)
+        b.row("held", X - source_has <= 0, over=Xs)
+        b.row("carried", sends + source_has - X <= 1, over=Xs)
+        b.row("dropped", Y - replaced <= 0, over=Ys)
+        b.row("owned", Y - target_has <= 0, over=Ys)
+        b.row("lost", replaced + target_has - Y <= 1, over=Ys)
+        b.row("new", G + target_has <= 1, over=Ys)
+        b.row("gained", G - Ys.of(Bs, v="d", r=Ys["r"] + 1) @ B <= 0, over=Ys)
+        b.row("gain", F - Fs.of(Ys) @ G <= 0, over=Fs)
+        b.row("some", some.of(Cs) @ C <= some.of(Bs, v="s") @ B, over=some)
+        b.row("transfers", transfers.of(Cs) @ C >= transfers["least"], over=transfers)
+        b.row("laser", laser.of(Cs) @ C <= laser.of(Rs) @ R, over=laser)
+        b.row("photodiode", photodiode.of(Cs) @ C <= photodiode.of(Rs) @ R, over=photodiode)
+        b.row("waveguide", waveguide.of(E) @ C <= cp.multiply(waveguide["W"], waveguide.of(Rs) @ R), over=waveguide)
+        b.row("order", order.of(Rs) @ R <= order.of(Rs, r=order["r"] - 1) @ R, over=order)
         return b.minimize(cp.sum(R))
 
     def pyomo(self) -> PyomoModel:
@@ -356,17 +294,7 @@ class SumModel(Formulation):
 
     of_program = sum_solution.schedule_of_sums
     repair = sum_solution.completed_sums
-    arrays = sum_solution.sum_arrays
     metrics = sum_solution.sum_metrics
-    residuals = unphased_rounds.residuals
-    objective = unphased_rounds.objective
-    schedule = unphased_rounds.schedule
-    bounds = unphased_rounds.bounds
-    refute = unphased_rounds.refute
-    unfold = unphased_rounds.unfold
-    rounds = unphased_rounds.rounds
-    replay = unphased_rounds.replay
-    links = rounds_solution.rounds_links
     estimate = lumorph_sizes.sums_size
 
 

@@ -1,4 +1,4 @@
-"""Solutions of ``lumorph.sum-rounds``: arrays, the schedule that a program encodes, and its other variables."""
+"""Data, bounds and solutions of ``lumorph.sum-rounds``: the schedule of a program, and its other variables."""
 
 from __future__ import annotations
 
@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.formulations.lumorph import unphased_rounds
 from opticoll.formulations.lumorph.collective_bounds import round_bounds, sum_bounds
-from opticoll.formulations.rounds.round_schedule import direct, schedule_arrays
+from opticoll.formulations.lumorph.scheduled_rounds import ScheduledRounds
+from opticoll.formulations.rounds.round_schedule import direct
 from opticoll.formulations.rounds.segments import select
-from opticoll.formulations.variables import Array, Axis
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Mapping
     from typing import Any
 
     from numpy.typing import NDArray
@@ -22,65 +21,56 @@ if TYPE_CHECKING:
     from opticoll.formulations.lumorph.sum_rounds import SumModel
     from opticoll.formulations.model import Bound
     from opticoll.formulations.rounds.round_schedule import RoundSchedule
-    from opticoll.instances.topology import F64, I64
+    from opticoll.instances.topology import F64, I64, Mask
     from opticoll.types import Json
 
 
-def known_sum_bounds(data: SumModel) -> list[Bound]:
+def contributors(data: SumModel) -> Mask:
+    """Whether v is in Pre[c], ``(chunks, n)``."""
+    result = np.zeros((data.collective.chunks, data.collective.n), dtype=bool)
+    result[tuple(data.collective.pre.T)] = True
+    return result
+
+
+def members(data: SumModel) -> Mask:
+    """Whether v is in V_c, ``(chunks, n)``."""
+    result = data.given.copy()
+    result[tuple(data.collective.post.T)] = True
+    return result
+
+
+def bounds_for_any_composition(data: SumModel) -> list[Bound]:
     """Analytic bounds on the number of rounds, for any routes and composition."""
+    result = sum_bounds(data.topology, data.collective, data.limits)
     if all(phase.backwards for phase in data.plain.phases):  # one target per chunk: copies run backwards, too
         phase = data.plain.phases[0]
-        own = round_bounds(data.plain.arena(phase), phase.copying, data.limits)
-        return [*sum_bounds(data.topology, data.collective, data.limits), *own]
-    return sum_bounds(data.topology, data.collective, data.limits)
+        result += round_bounds(data.plain.arena(phase), phase.copying, data.limits)
+    return result
 
 
 def completed_sums(data: SumModel, values: Mapping[str, NDArray[Any]]) -> dict[str, F64] | None:
     """Round C and F, recompute the other variables, and add the schedule; None if C or F is missing or invalid."""
-    if any(name not in values or not np.isfinite(values[name]).all() for name in ("C", "F")):
-        return None
-    C, F = (np.rint(np.asarray(values[name], dtype=float)) for name in ("C", "F"))
-    if C.shape != (len(data.transfers),) or F.shape != (len(data.replacements),):
-        return None
-    return data.unfold({"C": C, "F": F, **variables_of_sums(data, C, F)})
-
-
-def sum_arrays(data: SumModel, names: Collection[str]) -> dict[str, Array]:
-    """Arrays of a schedule, of the program, or of both."""
-    result: dict[str, Array] = {}
-    if "transfer_round" in names or "C" not in names:
-        result |= schedule_arrays(data.topology, data.collective.chunks)
-    if {"C", "F"} & set(names):
-        T, state = data.horizon, int((data.member.sum(axis=1) * data.given.sum(axis=1)).sum())
-        own, sent = len(data.indices["given up"]), len(data.indices["sent"])
-        result["C"] = Array((Axis("transfer", len(data.transfers)),))
-        result["F"] = Array((Axis("replacement", len(data.replacements)),))
-        sizes = {"B": (T + 1) * state, "X": sent, "Y": own, "G": own, "R": T}
-        axes = {"B": "contribution", "X": "sent", "Y": "given up", "G": "new", "R": "round"}
-        result |= {name: Array((Axis(axes[name], size),), required=False) for name, size in sizes.items()}
-    return result
+    whole = data.whole(values)
+    return None if whole is None else data.unfold({**whole, **variables_of_sums(data, whole["C"], whole["F"])})
 
 
 def sum_metrics(data: SumModel, value: float | None) -> dict[str, Json]:
     """Rounds, size of the collective, limits, and the bound of compositions of phases, not of all schedules."""
-    return {**unphased_rounds.metrics(data, value), "composition_bound": sum(data.plain.least)}
+    return {**ScheduledRounds.metrics(data, value), "composition_bound": sum(data.plain.least)}
 
 
 def schedule_of_sums(data: SumModel, values: Mapping[str, NDArray[Any]]) -> RoundSchedule | None:
     """The schedule that C and F encode; None if they are invalid."""
-    C, F = (np.asarray(values[name], dtype=float) for name in ("C", "F"))
-    if (
-        C.shape != (len(data.transfers),)
-        or F.shape != (len(data.replacements),)
-        or not np.isfinite([C.sum(), F.sum()]).all()
-    ):
+    if data.whole(values) is None:
         return None
+    C, F = (np.asarray(values[name], dtype=float) for name in ("C", "F"))
     indices = np.flatnonzero(C > 0.5)
-    r, s, d, c, w, path = (data.transfers[name][indices] for name in ("r", "s", "d", "c", "w", "path"))
+    transfers = data.index_sets["transfer"]
+    r, s, d, c, w, path = (transfers[name][indices] for name in ("r", "s", "d", "c", "w", "path"))
     start, arcs = select(data.program.routes.start, data.program.routes.arcs, path)
     adds = np.ones(indices.size, dtype=bool)
     has = initial_sums(data)
-    replaced = {key for key, taken in zip(data.replacements, F > 0.5, strict=True) if taken}
+    replaced = {key for key, taken in zip(data.index_sets["replacement"], F > 0.5, strict=True) if taken}
     for first, last in pairwise(np.searchsorted(r, np.arange(data.horizon + 1)).tolist()):
         before = has.copy()
         for k in range(first, last):
@@ -111,11 +101,12 @@ def variables_of_sums(data: SumModel, C: F64, F: F64) -> dict[str, F64]:
     Contributions that are counted more than once remain so, and violate the bounds on B.
     """
     n, T = data.collective.n, data.horizon
-    moves, drops = data.indices["unique"], data.replacements
+    transfers, drops = data.index_sets["transfer"], data.index_sets["replacement"]
+    moves = transfers.by("r s d c")
     (mr, ms, md, mc), (fr, fd, fc) = (moves[k] for k in "rsdc"), (drops[k] for k in "rdc")
     chunks = data.collective.chunks
     taken = np.zeros((T, n, n, chunks))
-    np.add.at(taken, tuple(data.transfers[name] for name in ("r", "s", "d", "c")), C)
+    np.add.at(taken, tuple(transfers[name] for name in ("r", "s", "d", "c")), C)
     dropped = np.zeros((T, n, chunks))
     dropped[fr, fd, fc] = F
     has, before = [initial_sums(data).astype(float)], []

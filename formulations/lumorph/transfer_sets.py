@@ -217,6 +217,21 @@ class RoundProgram:
         chunk, _, to = (of[move] for of in self.moves)
         return (to != busiest) | (wavelength <= np.searchsorted(wanted[target == busiest], chunk))
 
+    def tables(self, p: int, start: int, least: int) -> dict[str, dict[str, ArrayLike]]:
+        """What phase ``p`` lists by index, its rounds from ``start`` on, of which the ``least`` first are used."""
+        transfers, routes, r = self.columns.columns, self.routes, np.arange(self.rounds)
+        (c, d), early = self.collective.deliveries.T, r[:-1] if self.forwards else r[:0]
+        image_c, image_d = np.array(self.mirrors, dtype=np.int64).reshape(-1, 2).T
+        when = {"c": np.repeat(c, early.size), "d": np.repeat(d, early.size), "r": np.tile(early + start, c.size)}
+        return {
+            "transfer": {**transfers, "r": transfers["r"] + start, "p": p},
+            "route": {**routes.crossed, "W": self.limits.room(self.topology)[routes.arcs], "p": p},
+            "round": {"r": r + start, "first": r == 0, "least": r < least},
+            "deliver": {"p": p, "c": c, "d": d},
+            "received": {"p": p, **when},
+            "mirror": {"p": p, "c": image_c, "d": image_d, "first_c": c[0], "first_d": d[0]},
+        }
+
     @cached_property
     def arcs(self) -> tuple[I64, I64]:
         """Every (column, arc) pair in which the column occupies the arc."""

@@ -166,7 +166,7 @@ class _State:
                 metrics={"found_by": "direct exchange"},
             )
         schedules = [phase.best for phase in self.phases]
-        proven = self.done and (not self.data.free or self.rounds <= max(bound.value for bound in self.data.any_bounds))
+        proven = self.done and (not self.data.free or self.rounds <= self.data.fewest)
         ending = Termination.OPTIMAL if proven else Termination.TOLERANCE
         if self.out_of_time and not self.done:
             ending = Termination.TIME_LIMIT
@@ -208,7 +208,7 @@ def tied_routes(data: RoundModel, k: int) -> TiedRoutes | None:
     """The routes of phase k with their wavelengths; None unless these are fixed."""
     if not data.fixed:
         return None
-    program = data.program_of_one(data.phases[k])
+    program = data.program(data.phases[k], 1)
     routes = program.routes
     index = np.arange(routes.paths) - routes.first[routes.pair]
     wave = program.wave(routes.source[routes.pair], routes.target[routes.pair], index)

@@ -45,7 +45,7 @@ def _run_combined(context: Context) -> Answer:
     phased = best.rounds
     context.save(Answer(Termination.TOLERANCE, values=best.values()), float(phased))
     seconds = float(context.parameters["program_s"])
-    if best.rounds > data.least and seconds > 0:
+    if best.rounds > data.fewest and seconds > 0:
         program = "too large"
         if replace(data, rmax=best.rounds - 1).estimate()["variables"] <= MOST_VARIABLES:
             better = sub_schedule(
@@ -59,7 +59,7 @@ def _run_combined(context: Context) -> Answer:
             if better is not None and better.rounds < best.rounds:
                 best, found_by, program = better, "program", "improved"
     return Answer(
-        Termination.OPTIMAL if best.rounds <= data.least else Termination.TOLERANCE,
+        Termination.OPTIMAL if best.rounds <= data.fewest else Termination.TOLERANCE,
         values=best.values(),
         solver={"algorithm": found_by},
         metrics={"found_by": found_by, "phased_rounds": phased, "program": program},

@@ -115,7 +115,7 @@ def _run_index(context: Context) -> Answer:
     assert best is not None
     rounds, volume, radix, pattern, schedule = best
     return Answer(
-        Termination.OPTIMAL if rounds <= data.least else Termination.TOLERANCE,
+        Termination.OPTIMAL if rounds <= data.fewest else Termination.TOLERANCE,
         values=schedule.values(),
         solver={"algorithm": f"radix {radix}, {routing} routes"},
         metrics={
@@ -127,7 +127,7 @@ def _run_index(context: Context) -> Answer:
             "largest_message": messages(schedule)[0],
             "volume": volume,
         },
-        message="" if rounds <= data.least else "a construction without an optimality proof",
+        message="" if rounds <= data.fewest else "a construction without an optimality proof",
     )
 
 

@@ -69,7 +69,7 @@ def test_a_line_of_three_by_enumeration():
     first = {after(start, chosen) for chosen in rounds}
     assert everything not in first
     assert everything in {after(known, chosen) for known in first for chosen in rounds}
-    assert data.least == 2
+    assert data.fewest == 2
 
 
 @pytest.mark.parametrize(("p", "radix"), [(2, 2), (5, 2), (8, 2), (8, 3), (9, 3), (12, 4), (16, 4)])
@@ -149,10 +149,10 @@ def test_the_program_sends_only_what_is_required_further_on():
 
 
 def test_bounds_by_hand():
-    bounds = {bound.name: bound.value for bound in problem("lightpath:2x4,lasers=2,waveguides=8").known_bounds}
+    bounds = {bound.name: bound.value for bound in problem("lightpath:2x4,lasers=2,waveguides=8").analytic_bounds}
     assert bounds == {"spread": 2, "gather": 2}  # 3 ** 2 >= 8 > 3
     gathered = problem("lightpath:2x4,lasers=1,waveguides=8", collective="gather")
-    assert {bound.name: bound.value for bound in gathered.known_bounds} == {"spread": 1, "gather": 3}
+    assert {bound.name: bound.value for bound in gathered.analytic_bounds} == {"spread": 1, "gather": 3}
     fibres = problem("wdm-ring:n=8,wavelengths=1")  # two neighbours, one wavelength: two circuits each way
     assert fibres.peers == 2
     assert list(radices(8, 9)) == [8, 3, 2]

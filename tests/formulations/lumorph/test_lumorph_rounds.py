@@ -201,7 +201,7 @@ def test_closed_forms_of_sufficient_rounds_that_are_exact(spec, collective, best
 def test_sufficient_rounds_are_at_least_the_bounds_and_at_most_one_a_delivery(spec, collective, pieces, waves, routes):
     data = prepared(spec, collective=collective, pieces=pieces, wavelengths=waves, routes=routes)
     for phase, least in zip(data.phases, data.least, strict=True):
-        assert least <= sufficient_rounds(data.program_of_one(phase)) <= len(phase.copying.deliveries)
+        assert least <= sufficient_rounds(data.program(phase, 1)) <= len(phase.copying.deliveries)
 
 
 @pytest.mark.parametrize(
@@ -387,8 +387,8 @@ def test_bad_tasks_are_refused(spec, parameters, word):
 )
 def test_routes_of_algorithm_2_are_an_optimum_of_algorithm_2(spec, collective, overlap, tmp_path):
     """The routes of all pairs that move, against the program of Algorithm 2 by branch and bound."""
-    program = prepared(spec, collective=collective, routes="algorithm-2").program_of_one(
-        prepared(spec, collective=collective).phases[0]
+    program = prepared(spec, collective=collective, routes="algorithm-2").program(
+        prepared(spec, collective=collective).phases[0], 1
     )
     routes = candidate_routes(program.topology, *np.divmod(program.pairs, program.topology.n), "algorithm-2", 1)
     load = np.bincount(routes.arcs).max()

@@ -79,11 +79,8 @@ def hand_made():
     """One chunk on 1x3 tiles: 0 and 2 add to 1 in turn, which then replaces their sums by the total."""
     data = model.SumModel.prepare(parse("lightpath:1x3,lasers=1"), {"collective": "all-reduce", "rmax": 4, "pieces": 1})
     sends = [(0, 0, 1), (1, 2, 1), (2, 1, 0), (3, 1, 2)]
-    C, F = np.zeros(len(data.transfers)), np.zeros(len(data.replacements))
-    columns, drops = (
-        list(zip(*(of.tolist() for of in group), strict=True))
-        for group in ([data.transfers[k] for k in "rsdc"], [data.replacements[k] for k in "rdc"])
-    )
+    transfers, drops = data.index_sets["transfer"], data.index_sets["replacement"].labels
+    C, F, columns = np.zeros(len(transfers)), np.zeros(len(drops)), [(r, s, d, c) for r, s, d, c, _, _ in transfers]
     for r, s, d in sends:
         C[columns.index((r, s, d, 0))] = 1
     for r, d in ((2, 0), (3, 2)):

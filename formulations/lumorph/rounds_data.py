@@ -1,0 +1,194 @@
+"""Parameters and data of ``lumorph.rounds``, and what it refuses."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeVar, cast
+
+import numpy as np
+
+from opticoll.formulations.lumorph import published_programs
+from opticoll.formulations.lumorph.scheduled_rounds import PIECES, ROUTES
+from opticoll.formulations.model import NotApplicable, Parameter
+from opticoll.formulations.rounds.collectives import CollectiveSpec, collective, phases
+from opticoll.formulations.rounds.round_schedule import Limits
+from opticoll.instances import Topology
+from opticoll.instances.photonics import LightpathMesh, WdmFibres
+
+if TYPE_CHECKING:
+    from opticoll.formulations.lumorph.rounds import RoundModel
+    from opticoll.formulations.lumorph.transfer_sets import Version
+    from opticoll.formulations.rounds.collectives import Collective
+    from opticoll.types import Settings
+
+M = TypeVar("M", bound="RoundModel")
+PARAMETERS = (
+    Parameter(
+        "collective",
+        CollectiveSpec,
+        CollectiveSpec("all-gather"),
+        "broadcast, scatter, gather, all-gather, all-to-all, reduce, reduce-scatter, all-reduce, or file:PATH",
+    ),
+    Parameter("root", int, 0, "root of broadcast, scatter, gather and reduce", least=0),
+    PIECES,
+    Parameter(
+        "composition",
+        str,
+        "phases",
+        "an all-reduce is a reduce-scatter and then an all-gather, or any sums and copies",
+        ("phases", "any"),
+    ),
+    Parameter(
+        "program",
+        str,
+        "corrected",
+        "Algorithm 1 corrected, as in the authors' code, or as printed",
+        ("corrected", "coded", "printed"),
+    ),
+    Parameter("paths", int, 0, "routes per pair, K; 0 for any routes, 2 in the program (coded, algorithm-2: 1)"),
+    ROUTES,
+    Parameter("wavelengths", str, "free", "wavelength of a route: any, or a fixed one", ("free", "fixed")),
+    Parameter("lasers", int, 0, "lasers per tile; 0 for the instance's (coded: 4)", least=0),
+    Parameter("waveguides", int, 0, "waveguides per arc (coded: per edge); 0 for the instance's (coded: 20)", least=0),
+    Parameter("rmin", int, 0, "minimum number of rounds; 0 for the best bound (coded, printed: 1)", least=0),
+    Parameter("rmax", int, 0, "maximum number of rounds per phase; 0 for a sufficient number (coded: 5)", least=0),
+    Parameter("bounds", bool, True, "use analytic bounds; false leaves the proof to the program"),
+    Parameter(
+        "symmetry",
+        bool,
+        True,
+        "break the symmetries of wavelengths and of the mesh (corrected)",
+        only_with={"program": ("corrected",)},
+    ),
+)
+
+
+def read(kind: type[M], instance: object, given: Settings) -> M:
+    """The data of the model on an instance.
+
+    Raises
+    ------
+    NotApplicable
+        For anything but a topology of tiles or WDM nodes, and for settings that contradict each other or the instance.
+    """
+    where = kind.name
+    if not isinstance(instance, Topology):
+        msg = f"{where}: needs a topology of tiles, such as lightpath:2x4,lasers=4, not {type(instance).__name__}"
+        raise NotApplicable(msg)
+    refuse_numbers(where, given)
+    names = ("rmin", "rmax", "paths", "root", "pieces", "lasers", "waveguides")
+    rmin, rmax, paths, root, pieces, lasers, waveguides = (int(given[name]) for name in names)
+    version, routes = cast("Version", given["program"]), str(given["routes"])
+    coded, fixed = version == "coded", given["wavelengths"] == "fixed"
+    wanted = collective(str(given["collective"]), instance.n, instance.terminals, root=root, pieces=pieces)
+    limits = limits_of(where, instance, lasers, waveguides, version)
+    refuse_unreachable(where, instance, wanted)
+    if given["composition"] != "phases" and len(phases(wanted)) == 1:
+        msg = f"{where}: composition={given['composition']} has no effect on {wanted.name!r}, only on an all-reduce"
+        raise NotApplicable(msg)
+    if version != "corrected":
+        refuse_published(where, version, wanted, fixed=fixed)
+        rmin = rmin or published_programs.CODED_RMIN
+        rmax = rmax or (published_programs.CODED_RMAX if coded else 0)
+        if rmin > rmax > 0:
+            msg = f"{where}: rmin={rmin} is above rmax={rmax}; set a larger rmax"
+            raise NotApplicable(msg)
+    default = published_programs.CODED_PATHS if coded or routes == "algorithm-2" else 2
+    data = kind(
+        instance,
+        wanted,
+        phases(wanted),
+        limits,
+        paths or default,
+        routes,
+        fixed,
+        rmin,
+        rmax,
+        bool(given["bounds"]),
+        bool(given["symmetry"]),
+        version,
+        str(given["composition"]),
+        paths > 0 or routes != "straight",
+    )
+    if version == "corrected" and rmin and rmin > min(data.least):
+        msg = f"{where}: rmin={rmin} is above {min(data.least)} rounds, the best proven bound; remove it"
+        raise NotApplicable(msg)
+    return data
+
+
+def refuse_free(data: RoundModel) -> None:
+    """Refuse to state a program for sums in any order."""
+    if data.free:
+        chooses = data.routes_stated and not data.fixed
+        free = ", without paths and routes" if chooses else ""
+        msg = (
+            f"{data.name}: composition=any is stated as lumorph.sum-rounds, not here; solve that, or use method "
+            f"certified-rounds{free}"
+        )
+        raise NotApplicable(msg)
+
+
+def refuse_numbers(where: str, given: Settings) -> None:
+    """Refuse numbers out of range, and those that exclude each other."""
+    rmin, rmax, paths = (int(given[name]) for name in ("rmin", "rmax", "paths"))
+    if 0 < rmax < rmin:
+        msg = f"{where}: rmin={rmin} is above rmax={rmax}; remove one of them"
+        raise NotApplicable(msg)
+    if not 0 <= paths <= 64:
+        msg = f"{where}: paths={paths} is not between 1 and 64, nor 0 for the default"
+        raise NotApplicable(msg)
+    if given["routes"] == "algorithm-2" and paths > 1:
+        msg = f"{where}: routes=algorithm-2 has one route per pair; omit paths={paths}"
+        raise NotApplicable(msg)
+
+
+def limits_of(where: str, instance: Topology, lasers: int, waveguides: int, version: Version) -> Limits:
+    """Limits of a round: the given numbers, or else those of the instance or of the authors' code."""
+    if isinstance(instance, WdmFibres):
+        if lasers or waveguides or version != "corrected":
+            msg = (
+                f"{where}: {instance.spec} has the wavelengths and fibres of its spec, and no tiles; remove lasers, "
+                "waveguides and program"
+            )
+            raise NotApplicable(msg)
+        return Limits(instance.wavelengths, instance.fibres, ports=None)
+    fibres = instance.scarce_fibres if isinstance(instance, LightpathMesh) else None
+    if fibres is not None and (waveguides or version != "corrected"):
+        msg = (
+            f"{where}: {instance.spec} has {fibres.number} fibres between wafers, so the waveguides of its arcs "
+            "differ; set waveguides and fibres in the instance, and remove waveguides and program"
+        )
+        raise NotApplicable(msg)
+    own = (instance.lasers, instance.waveguides) if isinstance(instance, LightpathMesh) else (0, 0)
+    own = (published_programs.CODED_LASERS, published_programs.CODED_WAVEGUIDES) if version == "coded" else own
+    lasers, waveguides = lasers or own[0], waveguides or own[1]
+    if not lasers or not waveguides:
+        msg = f"{where}: {instance.spec} has no lasers; use lightpath:..., or lasers= and waveguides="
+        raise NotApplicable(msg)
+    return Limits(lasers, waveguides, fibres=fibres)
+
+
+def refuse_published(where: str, version: str, wanted: Collective, *, fixed: bool) -> None:
+    """Refuse cases that Algorithm 1 as printed or coded does not cover."""
+    if wanted.summing:
+        msg = f"{where}: program={version} supports only copies, but {wanted.name!r} sums; use program=corrected"
+        raise NotApplicable(msg)
+    if fixed:
+        msg = f"{where}: program={version} offers every route on every wavelength; remove wavelengths=fixed"
+        raise NotApplicable(msg)
+
+
+def refuse_unreachable(where: str, topology: Topology, wanted: Collective) -> None:
+    """Refuse a receiver that no holder can reach; for sums, a contributor that cannot reach the target."""
+    hops = topology.hops
+    for phase in phases(wanted):
+        reach = np.isfinite(hops.T if phase.backwards else hops)
+        chunk, vertex = phase.copying.pre.T
+        reachable = np.zeros((phase.copying.chunks, topology.n), dtype=bool)
+        np.logical_or.at(reachable, chunk, reach[vertex])
+        lost = ~reachable[phase.copying.deliveries[:, 0], phase.copying.deliveries[:, 1]]
+        if lost.any():
+            c, v = phase.copying.deliveries[lost][0].tolist()
+            msg = (
+                f"{where}: {topology.spec} has no path from a holder of chunk {c} to vertex {v}; use fewer failed links"
+            )
+            raise NotApplicable(msg)

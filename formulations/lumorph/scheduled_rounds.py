@@ -1,0 +1,250 @@
+"""What the programs of rounds share: parameters, the check of a solution by replay, and what a schedule says."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from opticoll.formulations.model import Bound, Formulation, NotApplicable, Parameter
+from opticoll.formulations.rounds.round_schedule import RoundSchedule, from_values, schedule_arrays, violations
+from opticoll.formulations.variables import Array, Axis, round_links
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from opticoll.formulations.lumorph.rounds import RoundModel
+    from opticoll.formulations.lumorph.route_sets import RouteSet
+    from opticoll.formulations.rounds.collectives import Collective
+    from opticoll.formulations.rounds.round_schedule import Limits
+    from opticoll.formulations.variables import Links
+    from opticoll.instances.topology import F64, I64, Topology
+    from opticoll.types import Json
+
+#: Source, target, wavelength (-1: any) and arcs of a circuit.
+Circuit = tuple[int, int, int, tuple[int, ...]]
+
+#: Maximum number of variables of a program without phases.
+MOST_VARIABLES = 3_000_000
+PIECES = Parameter("pieces", int, 1, "chunks per shard")
+ROUTES = Parameter(
+    "routes",
+    str,
+    "straight",
+    "route set: straight first, Yen's shortest, or one of least overlap per pair",
+    ("straight", "yen", "algorithm-2"),
+)
+#: Parameters of a program without phases, after those of the collective.
+UNPHASED = (
+    PIECES,
+    Parameter("paths", int, 0, "routes per pair, K; 0 for any routes, 2 in the program (algorithm-2: 1)"),
+    ROUTES,
+    Parameter("lasers", int, 0, "lasers per tile; 0 for the instance's", least=0),
+    Parameter("waveguides", int, 0, "waveguides per arc; 0 for the instance's", least=0),
+    Parameter("rmax", int, 0, "maximum number of rounds; 0 for a sufficient number", least=0),
+    Parameter("bounds", bool, True, "use analytic bounds; false leaves the proof to the program"),
+)
+
+
+class ScheduledRounds(Formulation):
+    """A formulation whose solutions are schedules of rounds (:mod:`opticoll.formulations.rounds.round_schedule`).
+
+    A solution is given as the named arrays of a schedule, or as the arrays ``chosen`` of the program, which determine
+    one. ``relays`` is whether vertices forward what they do not require. ``plain`` is the collective as
+    :mod:`opticoll.formulations.lumorph.rounds` has it, whose candidate ``routes`` are the same.
+    """
+
+    problem = "MILP"
+    meaning = "rounds of circuits"
+    chosen: ClassVar[tuple[str, ...]]
+    relays: ClassVar[bool] = False
+
+    topology: Topology
+    collective: Collective
+    limits: Limits
+    plain: RoundModel
+    routes: RouteSet
+    rmax: int
+    use_bounds: bool
+    #: Bounds on the number of rounds, for any routes.
+    analytic_bounds: cached_property[list[Bound]]
+
+    @property
+    def most_rounds(self) -> int:
+        """The largest number of rounds that ``rmax`` allows, 0 for any."""
+        return self.rmax
+
+    @property
+    def stated_circuits(self) -> set[Circuit] | None:
+        """The circuits over the routes that are part of the problem; None for all circuits."""
+        return circuits_of(self.routes) if self.plain.routes_stated else None
+
+    @abstractmethod
+    def of_program(self, values: Mapping[str, F64]) -> RoundSchedule | None:
+        """The schedule that the ``chosen`` arrays encode; None if they are malformed."""
+
+    @cached_property
+    def fewest(self) -> int:
+        """Best analytic bound [rounds]."""
+        return int(max((bound.value for bound in self.analytic_bounds), default=0.0))
+
+    # the checker
+
+    def schedule(self, values: Mapping[str, NDArray[Any]]) -> RoundSchedule | None:
+        """The schedule in the values, from its named arrays or else from the chosen ones; None if neither is valid."""
+        if "transfer_round" in values or any(name not in values for name in self.chosen):
+            return from_values(values)
+        return self.of_program(values)
+
+    def residuals(self, values: Mapping[str, NDArray[Any]]) -> dict[str, float]:
+        """Violations in a replay of the schedule, by block (:mod:`opticoll.formulations.rounds.round_schedule`).
+
+        ``rmax`` counts rounds beyond it, ``candidates`` circuits that are not on a stated route. If the chosen arrays
+        are given, ``binary`` is their distance from 0 and 1, and ``columns`` is 0 if they encode the same schedule.
+        """
+        schedule = self.schedule(values)
+        result = violations(self.topology, self.collective, self.limits, schedule, relays=self.relays)
+        if self.most_rounds:
+            result["rmax"] = np.inf if schedule is None else float(max(schedule.rounds - self.most_rounds, 0))
+        if (stated := self.stated_circuits) is not None:
+            result["candidates"] = np.inf if schedule is None else circuits_off(stated, schedule)
+        if all(name in values for name in self.chosen):
+            encoded = self.of_program(values)
+            result["columns"] = 0.0 if encoded is not None and _encodes(encoded, values) else np.inf
+            given = np.concatenate([np.asarray(values[name], dtype=float).ravel() for name in self.chosen])
+            off = np.minimum(np.abs(given), np.abs(given - 1.0)).max(initial=0.0)
+            result["binary"] = float(off) if result["columns"] == 0 else np.inf
+        return result
+
+    def objective(self, values: Mapping[str, NDArray[Any]]) -> float:
+        """Rounds of the schedule, infinite if the values contain none."""
+        schedule = self.schedule(values)
+        return np.inf if schedule is None else float(schedule.rounds)
+
+    # what a solution says
+
+    def rounds(self, values: Mapping[str, NDArray[Any]]) -> RoundSchedule:
+        """The schedule.
+
+        Raises
+        ------
+        NotApplicable
+            If the values contain none.
+        """
+        schedule = self.schedule(values)
+        if schedule is None:
+            msg = f"{self.name}: the values contain no schedule"
+            raise NotApplicable(msg)
+        return schedule
+
+    def replay(self, schedule: RoundSchedule) -> dict[str, float]:
+        """Violations of an external schedule."""
+        return self.residuals(schedule.values())
+
+    def unfold(self, values: Mapping[str, NDArray[Any]]) -> dict[str, F64]:
+        """Add the schedule's named arrays to the chosen ones if these are valid."""
+        encoded = self.of_program(values)
+        return {**values, **({} if encoded is None else encoded.values())}
+
+    def whole(self, values: Mapping[str, NDArray[Any]]) -> dict[str, F64] | None:
+        """The chosen arrays, rounded; None if one is missing or malformed."""
+        result = {}
+        for name in self.chosen:
+            array = np.asarray(values.get(name, ()), dtype=float)
+            if name not in values or array.shape != (self._size(name),) or not np.isfinite(array).all():
+                return None
+            result[name] = np.rint(array)
+        return result
+
+    def arrays(self, names: Collection[str]) -> dict[str, Array]:
+        """Arrays of a schedule, of the program, or of both."""
+        result: dict[str, Array] = {}
+        if "transfer_round" in names or any(name not in names for name in self.chosen):
+            result |= schedule_arrays(self.topology, self.collective.chunks)
+        if not self.variables.keys().isdisjoint(names):
+            axes = {name: Axis(along[0], self._size(name)) for name, along in self.variables.items() if along}
+            result |= {name: Array((axis,), required=name in self.chosen) for name, axis in axes.items()}
+        return result
+
+    def _size(self, name: str) -> int:
+        """Number of variables of a name."""
+        return len(self.sets()[self.variables[name][0]])  # type: ignore[arg-type]
+
+    def links(self, values: Mapping[str, F64]) -> Links:
+        """Load of every link."""
+        per_round = self.limits.wavelengths * self.limits.room(self.topology)
+        return round_links(self.topology, self.rounds(values), per_round)
+
+    def metrics(self, value: float | None) -> dict[str, Json]:
+        """Rounds, size of the collective, limits, and whether the value is proven for any routes."""
+        proven = value is not None and bool(value <= self.fewest)
+        per_pair = f"{self.plain.paths} {self.plain.routes_kind}"
+        return {
+            "rounds": None if value is None or not np.isfinite(value) else int(value),
+            "collective": self.collective.name,
+            "chunks": self.collective.chunks,
+            "lasers": self.limits.wavelengths,
+            "waveguides": self.limits.waveguides,
+            **({} if self.limits.fibres is None else {"fibres": self.limits.fibres.number}),
+            "unrestricted_proven": None if value is None else proven,
+            "conditional_on": None if proven else f"over the candidate routes ({per_pair} per pair)",
+        }
+
+    # bounds
+
+    def bounds(self) -> list[Bound]:
+        """Analytic bounds for any routes; none with ``bounds=false``."""
+        return self.analytic_bounds if self.use_bounds else []
+
+    def refute(self) -> Bound | None:
+        """A bound that excludes every schedule within ``rmax`` rounds, if there is one."""
+        return beyond(self.most_rounds, self.bounds())
+
+
+def beyond(rmax: int, bounds: Sequence[Bound]) -> Bound | None:
+    """The best of these bounds, if it excludes every schedule within ``rmax`` rounds; 0 for no limit."""
+    best = max(bounds, key=lambda bound: bound.value, default=None)
+    if not rmax or best is None or best.value <= rmax:
+        return None
+    reason = f"rmax={rmax}, but {best.name} needs {best.value:g} rounds: {best.reason}"
+    return Bound(best.name, best.value, reason, best.paper)
+
+
+def refuse_program(name: str, topology: Topology, variables: int, method: str) -> None:
+    """Refuse a program with too many variables to list, before its routes are listed."""
+    if variables > MOST_VARIABLES:
+        msg = (
+            f"{name}: {variables:,} variables on {topology.spec} are too many to list; lower rmax, paths or lasers, "
+            f"or use method {method}"
+        )
+        raise NotApplicable(msg)
+
+
+def _encodes(schedule: RoundSchedule, values: Mapping[str, NDArray[Any]]) -> bool:
+    """Whether the values, where they have its arrays, state this schedule."""
+    arrays = schedule.values()
+    return all(np.array_equal(array, np.asarray(values.get(name, array))) for name, array in arrays.items())
+
+
+def circuits_of(routes: RouteSet, wave: I64 | None = None, reverse: I64 | None = None) -> set[Circuit]:
+    """A circuit on every route.
+
+    ``reverse`` are the opposite arcs, ``(m,)``, if the program runs backwards.
+    """
+    waves = [-1] * routes.paths if wave is None else wave.tolist()
+    ends = routes.source[routes.pair].tolist(), routes.target[routes.pair].tolist()
+    listed = [(s, d, w, routes.path(p)) for p, (s, d, w) in enumerate(zip(*ends, waves, strict=True))]
+    if reverse is None:
+        return {(s, d, w, tuple(path)) for s, d, w, path in listed}
+    return {(d, s, w, tuple(reverse[path[::-1]].tolist())) for s, d, w, path in listed}
+
+
+def circuits_off(allowed: set[Circuit], schedule: RoundSchedule, *, fixed: bool = False) -> float:
+    """Number of circuits that are not among these; their wavelengths count only if they are ``fixed``."""
+    wave = schedule.circuit_wavelength if fixed else np.full(schedule.circuits, -1)
+    ends = zip(schedule.circuit_source.tolist(), schedule.circuit_target.tolist(), wave.tolist(), strict=True)
+    return float(sum((s, d, w, tuple(schedule.path(k))) not in allowed for k, (s, d, w) in enumerate(ends)))
