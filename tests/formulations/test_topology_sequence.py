@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from fractions import Fraction
 from functools import cache
 from itertools import pairwise, permutations, product
@@ -34,13 +33,9 @@ from opticoll.formulations.topology.sequence_bounds import (
     rotation,
 )
 from opticoll.instances import parse
-from opticoll.instances.demands import read_demand
 from opticoll.instances.topology_setting import TopologySetting, read_topology
-from opticoll.solvers.methods.topology.sequence_branching import surviving
-from opticoll.solvers.methods.topology.sequence_enumeration import all_configurations as all_configurations_of
-from opticoll.solvers.methods.topology.sequence_enumeration import distinct, dual_time
+from opticoll.solvers.methods.topology.sequence_exchanges import annealed, exchanged, work
 from opticoll.solvers.methods.topology.sequence_flows import all_lines, route
-from opticoll.solvers.methods.topology.sequence_prices import annealed, near, priced_time
 from opticoll.solvers.plan import make_plan
 from opticoll.solvers.resume_key import resume_key
 
@@ -174,25 +169,6 @@ def test_no_sequence_is_below_the_bounds(n, degree, directed, K):
         assert best >= max(stated.values()) * (1 - 1e-9)
         if np.isfinite(best) and demand is demands[0]:
             assert best <= known_time(n, degree, directed, K) * (1 + 1e-9)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("n", "degree", "directed", "K", "above"),
-    [(4, 2, True, 3, 1.03), (5, 2, False, 3, 1.2), (5, 2, True, 2, 1.001), (5, 2, True, 3, 1.001)],
-)
-def test_no_sequence_of_the_largest_cases_is_below_the_bounds(n, degree, directed, K, above):
-    """Too many to list: branching leaves none below the bound, and one that attains it where known ones do not."""
-    data = sequence_data(n, degree, K, directed=directed)
-    every, bound = all_configurations_of(data), max(one.value for one in bounds(data))
-    below, _ = surviving(data, every, bound * (1 - 1e-9), 100_000, 10_000_000)
-    assert below is not None
-    assert not len(below)
-    best = known_time(n, degree, directed, K)
-    if best > bound * (1 + 1e-9):
-        near, _ = surviving(data, every, bound * above, 100_000, 10_000_000)
-        best = min(time_of(list(one), uniform(n)) for one in near)
-    assert best == pytest.approx(bound, rel=1e-9)
 
 
 def known_time(n, degree, directed, K):
@@ -531,7 +507,7 @@ def test_a_start_stands_until_it_is_changed():
     assert stay.objective == pytest.approx(6)
     assert max(bound.value for bound in stay.bounds) == pytest.approx(6)
     spec = "servers:n=5,degree=2"
-    few = {"starts": 1, "exchanges": 10, "sequences": 0}
+    few = {"starts": 1, "exchanges": 10}
     run = oc.solve(NAME, spec, configurations=2, start="ring:5", delay=0.25, method="sequence-search", **few)
     assert run.metrics["topologies"][0] == "digraph:14.02.13.24.03"
     assert run.objective >= max(bound.value for bound in run.bounds)
@@ -542,7 +518,7 @@ def test_a_start_stands_until_it_is_changed():
 )
 def test_a_search_of_one_configuration_uses_all_ports_but_one(n, degree, optimum):
     """Two-way circuits cannot give each of an odd number of nodes an odd number of ports; rings take 3, 3 and 5."""
-    run = oc.solve(NAME, f"servers:n={n},degree={degree}", configurations=1, method="sequence-search", sequences=0)
+    run = oc.solve(NAME, f"servers:n={n},degree={degree}", configurations=1, method="sequence-search")
     assert run.objective == pytest.approx(optimum)
 
 
@@ -696,9 +672,7 @@ def test_every_wrong_entry_is_noticed(solved):
     "settings", [{}, {"overlap": True, "charge": "changed", "delay": 0.5}, {"startup": 0.5, "relays": "step"}]
 )
 def test_repair_rounds_drops_and_lengthens(settings):
-    result = oc.solve(
-        NAME, "servers:n=4,degree=2", method="sequence-search", sequences=0, exchanges=10, starts=1, **settings
-    )
+    result = oc.solve(NAME, "servers:n=4,degree=2", method="sequence-search", exchanges=10, starts=1, **settings)
     data = sequence_data(4, 2, 2, **settings)
     exact = {name: np.array(array) for name, array in result.values.items()}
     near = {name: array for name, array in exact.items() if name not in ("w", "b", "e")}
@@ -764,22 +738,8 @@ def test_the_search_attains_the_bound(spec, settings, value):
     assert run.objective == pytest.approx(value)
 
 
-@pytest.mark.parametrize(
-    ("n", "degree", "directed", "most"), [(3, 2, True, 1), (4, 2, False, 2), (4, 1, True, 1), (5, 2, False, 2)]
-)
-def test_every_configuration_is_listed(n, degree, directed, most):
-    """Where parallel circuits are limited, against the circuits that keep to the limit and cannot be extended."""
-    listed = all_configurations_of(sequence_data(n, degree, 1, directed=directed, parallel=most))
-    every = some(n, degree, directed)[0]
-    if most == degree:
-        assert {one.tobytes() for one in listed} == {one.astype(np.int64).tobytes() for one in every}
-        assert len(distinct(listed)) == len(some(n, degree, directed)[1])
-    assert listed.max() <= most
-    assert max(listed.sum(axis=1).max(), listed.sum(axis=2).max()) <= degree
-
-
 @each("seed", range(12))
-def test_duals_bound_the_time_of_given_circuits(seed):
+def test_the_time_of_given_circuits_is_that_of_a_plain_lp(seed):
     draw = np.random.default_rng(seed)
     n, K, step, directed = 4, int(draw.integers(1, 4)), bool(seed % 2), bool(seed % 3)
     every = some(n, 2, directed)[0]
@@ -791,101 +751,17 @@ def test_duals_bound_the_time_of_given_circuits(seed):
     assert (routed is None) == (not np.isfinite(best))
     if routed is not None:
         assert routed.time == pytest.approx(best, abs=1e-7)
-        assert dual_time(data, counts, lines, routed) == pytest.approx(best, rel=1e-7, abs=1e-7)
-        assert dual_time(data, counts, lines, replace(routed, prices=routed.prices + 0.1)) <= best * (1 + 1e-9)
-
-
-@pytest.mark.parametrize(
-    ("n", "degree", "settings", "value"),
-    [
-        (6, 1, {"configurations": 2, "directed": True}, 9),  # the bound is 8
-        (5, 1, {"configurations": 0, "delay": 1.0, "directed": True, "sequences": 0}, None),
-    ],
-)
-def test_small_problems_are_proven_by_branching(n, degree, settings, value):
-    search = {"method": "sequence-search", "starts": 1, "exchanges": 10}
-    run = oc.solve(NAME, f"servers:n={n},degree={degree}", **search, **settings)
-    assert run.verified
-    if value is None:
-        assert "branch" not in str(run.record.bound_source)
-        return
-    assert run.proof == "optimal"
-    assert run.objective == pytest.approx(value)
-    assert str(run.record.bound_source).startswith("branch and bound")
-
-
-@pytest.mark.parametrize("seed", [*range(4), *(pytest.param(s, marks=pytest.mark.slow) for s in (4, 5))])
-def test_branching_agrees_with_all_sequences(seed):
-    draw = np.random.default_rng(seed)
-    n, K, directed = int(draw.integers(3, 5)), int(draw.integers(1, 3)), bool(seed % 2)
-    demand = np.rint(draw.exponential(size=(n, n)) * 4) * uniform(n)
-    every = some(n, 1, directed)[0]
-    best = min(time_of(one, demand) for one in product(every, repeat=K))
-    run = oc.solve(
-        NAME, f"servers:n={n},degree=1", method="sequence-search", configurations=K, directed=directed, demand=demand
-    )
-    if np.isfinite(best):
-        assert run.objective == pytest.approx(best, rel=1e-6)
-        assert run.proof == "optimal"
-    else:
-        assert run.objective is None
-
-
-@pytest.mark.parametrize(
-    ("n", "degree", "directed", "K"),
-    [
-        (3, 1, True, 3),
-        (4, 1, False, 3),
-        (4, 1, True, 2),
-        (3, 2, True, 2),
-        (5, 1, False, 2),
-        (4, 2, False, 2),
-        *(pytest.param(*case, marks=pytest.mark.slow) for case in ((4, 1, True, 3), (5, 1, False, 3), (5, 1, True, 2))),
-        *(pytest.param(*case, marks=pytest.mark.slow) for case in ((5, 1, True, 3), (5, 2, False, 2), (4, 2, True, 2))),
-        *(pytest.param(*case, marks=pytest.mark.slow) for case in ((4, 2, False, 3), (5, 2, True, 1), (3, 2, True, 3))),
-    ],
-)
-def test_branching_excludes_no_best_sequence(n, degree, directed, K):
-    """One of the best sequences is left below a limit just above the optimum, and none below it."""
-    data = sequence_data(n, degree, K, directed=directed)
-    every = all_configurations_of(data)
-    best = min(time_of(one, uniform(n)) for one in sequences(n, degree, directed, K))
-    left, _ = surviving(data, every, min(best * 1.001, 1e6), 100_000, 10_000_000)
-    times = [time_of(list(one), uniform(n)) for one in left]
-    assert min(times, default=np.inf) == pytest.approx(best, rel=1e-9)
-
-
-@pytest.mark.parametrize("seed", [*range(4), *(pytest.param(s, marks=pytest.mark.slow) for s in range(4, 16))])
-def test_branching_leaves_every_better_sequence_of_unequal_demands(seed):
-    draw = np.random.default_rng(seed)
-    n, degree = (4, 1) if seed % 2 else (3, 2)
-    K, step, directed = int(draw.integers(1, 3)), seed % 4 > 1, bool(draw.integers(2))
-    demand = np.rint(draw.exponential(size=(n, n)) * 4) * uniform(n)
-    data = sequence_data(n, degree, K, demand=demand, directed=directed, relays="step" if step else "pass")
-    every = all_configurations_of(data)
-    standing = every[0] if seed % 8 == 0 else None
-    first = [standing] if standing is not None else every
-    listed = [np.array([one, *rest]) for one in first for rest in product(every, repeat=K - 1)]
-    times = np.array([time_of(list(one), demand, step=step) for one in listed])
-    limit = float(np.quantile(times[np.isfinite(times)], 0.3)) if np.isfinite(times).any() else 1e6
-    left, nodes = surviving(replace(data, standing=standing), every, limit, 100_000, 10_000_000)
-    kept = {one.tobytes() for one in left}
-    assert all(one.tobytes() in kept for one, time in zip(listed, times, strict=True) if time < limit * (1 - 1e-9))
-    assert surviving(replace(data, standing=standing), every, limit, 100_000, nodes - 1) == (None, nodes)
 
 
 @each("seed", range(12))
-def test_prices_of_circuits_bound_the_time(seed):
+def test_work_over_the_circuits_bounds_the_time(seed):
     draw = np.random.default_rng(seed)
     n, K, step = 4, int(draw.integers(1, 4)), bool(seed % 2)
     every = some(n, 2, bool(seed % 3))[0]
     counts = np.array([every[i] for i in draw.integers(len(every), size=K)]).astype(np.int64)
     demand = np.rint(draw.exponential(size=(n, n)) * 4) * uniform(n)
-    best = time_of(list(counts), demand, step=step)
-    bound = priced_time(counts, demand, step, 1e9)
-    assert bound <= best * (1 + 1e-9)
-    assert np.isinf(best) or bound >= 0.75 * best
-    assert priced_time(counts, demand, step, 0.5 * bound) <= bound
+    best, bound = time_of(list(counts), demand, step=step), work(counts, demand, step) / counts.sum(axis=(1, 2)).max()
+    assert bound > 1e4 if np.isinf(best) else bound <= best * (1 + 1e-9)
 
 
 @pytest.mark.parametrize(
@@ -900,7 +776,7 @@ def test_prices_of_circuits_bound_the_time(seed):
         (6, 2, {"overlap": True, "delay": 0.5}),
     ],
 )
-def test_exchanges_keep_to_ports_and_limits_and_do_not_worsen_the_estimate(n, degree, settings):
+def test_exchanges_keep_to_ports_and_limits_and_do_not_add_work(n, degree, settings):
     draw = np.random.default_rng(n)
     demand = draw.integers(1, 9, size=(n, n)) * uniform(n)
     data = sequence_data(n, degree, 3, demand=demand, **settings)
@@ -910,16 +786,13 @@ def test_exchanges_keep_to_ports_and_limits_and_do_not_worsen_the_estimate(n, de
     step = settings.get("relays") == "step"
     looked = []
     last = annealed(data, draw, first, 2_000, lambda: looked.append(1))
-    others = list(near(data, draw, last, 50, np.inf))
+    others = list(exchanged(data, draw, last, 50))
     assert len(looked) > 1
     assert len(others) > 2
     assert (last != first).any()
-    before, after = (priced_time(one, demand, step, np.inf) for one in (first, last))
-    assert after <= before * (1 + 1e-9)
-    bounded = [priced_time(one, demand, step, np.inf) for one in others]
-    assert bounded[0] <= min(bounded) * 1.05  # circuits in another order have other prices
-    limit = float(np.median(bounded))
-    assert all(priced_time(one, demand, step, np.inf) < limit * 1.05 for one in near(data, draw, last, 50, limit))
+    assert work(last, demand, step) <= work(first, demand, step)
+    loads = [work(one, demand, step) for one in others]
+    assert loads == sorted(loads)
     for counts in (last, *others):
         assert counts.min() == 0
         assert counts.max() <= data.parallel
@@ -929,27 +802,6 @@ def test_exchanges_keep_to_ports_and_limits_and_do_not_worsen_the_estimate(n, de
         assert all(map(data.fits, counts))
         assert data.standing is None or (counts[0] == first[0]).all()
     assert all(1 <= (one != last).sum() <= (4 if data.directed else 8) for one in others)
-
-
-@pytest.mark.slow
-def test_a_search_for_uneven_demands_is_near_the_bound():
-    """A demand for which exchanges that prices of the linear program favoured ended at 7.02."""
-    run = oc.solve(
-        NAME,
-        "servers:n=6,degree=1",
-        method="sequence-search",
-        demand="random:1",
-        configurations=3,
-        directed=True,
-        sequences=0,
-    )
-    assert run.verified
-    assert 6.48 <= run.bound <= run.objective <= 6.8
-    circuits = [parse(spec) for spec in run.metrics["topologies"]]
-    counts = [np.zeros((6, 6)) for _ in circuits]
-    for one, topology in zip(counts, circuits, strict=True):
-        np.add.at(one, (topology.tail, topology.head), 1)
-    assert run.objective == pytest.approx(time_of(counts, read_demand("random:1", parse("ring:6"), "")), rel=1e-6)
 
 
 def test_circuits_and_ports_of_odd_sizes():

@@ -112,7 +112,7 @@ SEARCHES = {
         "topology.sequence",
         "servers:n=5,degree=1,traffic=alltoall",
         {"configurations": 2, "directed": True},
-        {"moves": 0, "exchanges": 0, "sequences": 0, "starts": 0},
+        {"moves": 0, "exchanges": 0, "starts": 0},
     ),
     "matching-search": (
         "topology.matchings",

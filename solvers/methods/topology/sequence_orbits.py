@@ -7,7 +7,6 @@ program of one source the least lengths (:func:`opticoll.solvers.methods.topolog
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -33,14 +32,8 @@ UNREACHED = 1 << 20
 TWICE = 0.25
 #: Random elements tried for a free place before all are tried in turn.
 DRAWS = 20
-#: Most groups of order 2^k that are drawn: in all, by their elements together, and by their order.
-DRAWN_GROUPS, DRAWN_ELEMENTS, DRAWN_SHARE = 200, 12_800, 4
 #: Groups that are annealed in every round, if there are as many.
 LEAST_GROUPS = 4
-#: Share of the nodes that two hops may reach from which walks of two circuits are counted, instead of all hops.
-TWO_HOPS = 0.9
-#: Nodes for each of which a replacement takes about as long with all hops as one with counts.
-COUNTED_NODES = 16
 
 
 @dataclass(frozen=True)
@@ -89,22 +82,11 @@ def named_group(n: int, name: str) -> Group:
 
 
 def some_groups(n: int) -> Iterator[Group]:
-    """The metacyclic groups of order n, the most that are searched; for powers of two also x -> x xor g and others."""
-    two = n & (n - 1) == 0 and n > 2
-    if two:
+    """The metacyclic groups of order n, the most that are searched; for powers of two also that of x -> x xor g."""
+    if n & (n - 1) == 0 and n > 2:
         yield named_group(n, "xor")
     for m, k, r in sorted(groups(n), key=lambda group: group[1]):
         yield named_group(n, f"{m},{k},{r}")
-    if two:
-        for name in _drawn_groups(n):
-            yield named_group(n, name)
-
-
-@cache
-def _drawn_groups(n: int) -> list[str]:
-    """Names of groups of order n = 2^k, always the same ones."""
-    most = min(DRAWN_GROUPS, DRAWN_SHARE * n, max(DRAWN_ELEMENTS // n, 1))
-    return two_groups.drawn_groups(n.bit_length() - 1, most, np.random.default_rng(0))
 
 
 @compiled()
@@ -207,12 +189,6 @@ def drawn(rng: np.random.Generator, configurations: int, degree: int, inverses: 
 
 
 @compiled()
-def accepted(rng: np.random.Generator, more: int, spent: float) -> bool:
-    """Whether annealing takes a move that adds so many hops, after a share of its moves."""
-    return more <= 0 or rng.random() < np.exp(-more / (HOT * (COLD / HOT) ** spent))
-
-
-@compiled()
 def annealed(
     rng: np.random.Generator,
     table: I64,
@@ -233,7 +209,7 @@ def annealed(
         k = rng.integers(0, len(generators))
         if replaced(rng, trial[k], inverses, directed):
             total = orbit_hops(table, trial, step)
-            if accepted(rng, total - now, move / moves):
+            if total <= now or rng.random() < np.exp((now - total) / (HOT * (COLD / HOT) ** (move / moves))):
                 now = total
                 generators[k] = trial[k]
                 if now < best:
@@ -242,116 +218,18 @@ def annealed(
     return best, kept
 
 
-@compiled()
-def _count(table: I64, generators: I64, k: int, j: int, change: int, step: bool, ends: I64, walks: I64) -> int:
-    """Add ``change`` to the circuits to every node, and the walks of at most two, that use a generator; change in hops.
-
-    Places without a generator have -1. Nodes that no counted walk reaches have three hops.
-    """
-    K, d = generators.shape
-    g, hops = generators[k, j], 0
-    place = 0 if change > 0 else 1  # what a count of a node is besides this walk, where the walk alone reaches it
-    hops -= change if ends[g] == place else 0
-    ends[g] += change
-    hops -= change if walks[g] == place else 0
-    walks[g] += change
-    for other in range(K):
-        for i in range(d):
-            h = generators[other, i]
-            if h < 0 or (step and other == k):
-                continue
-            for first in range(2):
-                allowed = other >= k if first == 0 else other <= k and (other != k or i != j)
-                if allowed:
-                    v = table[g, h] if first == 0 else table[h, g]
-                    hops -= change if walks[v] == place else 0
-                    walks[v] += change
-    return hops
-
-
-@compiled()
-def annealed_by_counts(
-    rng: np.random.Generator,
-    table: I64,
-    inverses: I64,
-    generators: I64,
-    directed: bool,
-    step: bool,
-    moves: int,
-    least: int,
-) -> tuple[int, I64]:
-    """As :func:`annealed`, with three hops for every node that two do not reach; only walks that change are counted."""
-    n, (K, d) = table.shape[0], generators.shape
-    ends, walks = np.zeros(n, np.int64), np.zeros(n, np.int64)
-    ends[0] = walks[0] = 1
-    now, there = 3 * (n - 1), np.full((K, d), -1)
-    for k in range(K):
-        for j in range(d):
-            there[k, j] = generators[k, j]
-            now += _count(table, there, k, j, 1, step, ends, walks)
-    best, kept = now, generators.copy()
-    trial, old = np.zeros(d, np.int64), np.zeros(d, np.int64)
-    for move in range(moves):
-        if best <= least:
-            break
-        k = int(rng.integers(0, K))
-        trial[:] = there[k]
-        if not replaced(rng, trial, inverses, directed):
-            continue
-        old[:] = there[k]
-        total = now + _exchange(table, there, k, trial, step, ends, walks)
-        if accepted(rng, total - now, move / moves):
-            now = total
-            if now < best:
-                best, kept = now, there.copy()
-        else:
-            _exchange(table, there, k, old, step, ends, walks)
-    return best, kept
-
-
-@compiled()
-def _exchange(table: I64, there: I64, k: int, row: I64, step: bool, ends: I64, walks: I64) -> int:
-    """Put the generators ``row`` in the place of those of configuration k; change in hops, as counted."""
-    hops, d = 0, row.size
-    for j in range(d):
-        if not _holds(row, there[k, j]):
-            hops += _count(table, there, k, j, -1, step, ends, walks)
-            there[k, j] = -1
-    for g in row:
-        if not _holds(there[k], g):
-            j = 0
-            while there[k, j] >= 0:
-                j += 1
-            there[k, j] = g
-            hops += _count(table, there, k, j, 1, step, ends, walks)
-    return hops
-
-
-@compiled()
-def _holds(row: I64, g: int) -> bool:
-    found = False
-    for h in row:
-        found = found or h == g
-    return found
-
-
 def few_hops(
     data: TopologySequence, rng: np.random.Generator, groups: Iterable[Group], *, rounds: int, moves: int
 ) -> Iterator[OrbitSequence]:
     """A sequence with few hops for every group in every round; the better half of the groups is in the next round."""
     step, floor = sequence_bounds.one_by_one(data), sequence_bounds.least_hops(data)
-    counts = sum(sequence_bounds.layers(data, data.configurations)[:2]) >= TWO_HOPS * (data.n - 1)
-    if counts:
-        moves *= max(data.n // COUNTED_NODES, 1)
     for _ in range(rounds):
         found: list[OrbitSequence] = []
         for group in groups:
             generators = drawn(rng, data.configurations, data.degree, group.inverses, data.directed)
             if not len(generators):
                 continue
-            anneal = annealed_by_counts if counts else annealed
-            _, generators = anneal(rng, group.table, group.inverses, generators, data.directed, step, moves, floor)
-            hops = orbit_hops(group.table, generators, step)
+            hops, generators = annealed(rng, group.table, group.inverses, generators, data.directed, step, moves, floor)
             found.append(OrbitSequence(int(hops), group, generators))
             if hops < UNREACHED:
                 yield found[-1]

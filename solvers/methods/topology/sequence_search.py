@@ -12,21 +12,11 @@ import numpy as np
 from opticoll.formulations.model import Parameter
 from opticoll.formulations.topology import sequence_bounds
 from opticoll.solvers.methods.method import Answer, Beyond, Method
-from opticoll.solvers.methods.topology.sequence_branching import surviving
-from opticoll.solvers.methods.topology.sequence_counts import annealed_circuits
-from opticoll.solvers.methods.topology.sequence_enumeration import (
-    MOST_LISTED,
-    MOST_SOLVED,
-    ROUND_OFF,
-    all_configurations,
-    dual_time,
-)
+from opticoll.solvers.methods.topology.sequence_exchanges import annealed, exchanged
 from opticoll.solvers.methods.topology.sequence_flows import (
-    UNREACHED,
     CircuitLines,
     RoutedSequence,
     all_lines,
-    least_hops,
     orbit_lines,
     route,
 )
@@ -36,7 +26,6 @@ from opticoll.solvers.methods.topology.sequence_orbits import (
     neighbour,
     some_groups,
 )
-from opticoll.solvers.methods.topology.sequence_prices import annealed, near
 from opticoll.solvers.task import Termination
 
 if TYPE_CHECKING:
@@ -51,23 +40,14 @@ MOST_FLOWS = 20_000_000
 MOST_REFINED = 6
 #: Nodes above which circuits are not exchanged one by one: a linear program has n^2 flows for every circuit of a node.
 MOST_EXCHANGED = 20
-#: Most exchanges of a start that are judged by prices: for each circuit; and their number times nodes and circuits.
-FOR_EACH, PRICED = 400, 20_000_000
-#: Most starts of a small problem for each one that the parameter states.
-MORE_STARTS = 12
+#: Most exchanges of a start that are judged by hops, for each circuit.
+FOR_EACH = 400
 #: From a known sequence there are so many times fewer than from random circuits.
 FEWER = 3
-#: Exchanges from a sequence that are bounded, and how many of the best are solved until one is better.
+#: Exchanges from a sequence whose hops are counted, and how many of the best are solved until one is better.
 NEIGHBOURS, NEAREST = 300, 12
 #: Share of the best value by which a sequence may be worse from which these are tried.
 NEAR = 0.01
-#: One-way circuits that are annealed for every start.
-ANNEALED = 4
-#: Nodes above which no branch and bound over configurations is tried.
-MOST_BRANCHED = 8
-#: Sequences, and nodes of the tree of configurations, up to which branch and bound comes before the search, and
-#: sequences that it may leave to be solved then.
-FEW_SEQUENCES, FEW_LISTED, FEW_SOLVED = 1_000_000, 10_000, 500
 #: Least relative progress.
 PROGRESS = 1e-9
 
@@ -93,20 +73,15 @@ class SequenceSearch:
     ----------
     context
         Seed, tolerance and time limit.
-    starts, moves, exchanges, sequences
+    starts, moves, exchanges
         Parameters of the method.
     """
 
-    def __init__(self, context: Context, *, starts: int, moves: int, exchanges: int, sequences: int) -> None:
+    def __init__(self, context: Context, *, starts: int, moves: int, exchanges: int) -> None:
         self.context, self.starts, self.moves, self.exchanges = context, starts, moves, exchanges
-        self.most, self.bounded = sequences, 0
-        #: All configurations, or None, by the number of partial ones that could be visited.
-        self.listed: dict[int, I64 | None] = {}
-        #: A bound on the value of every number of configurations that was proven.
-        self.excluded: dict[int, float] = {}
         self.data: TopologySequence = context.data
         self.random = np.random.default_rng(context.task.seed)
-        self.best, self.solved, self.bounds = Found(), 0, dict[int, float]()
+        self.best, self.solved = Found(), 0
         self.tol = context.task.tol
 
     def run(self) -> None:
@@ -122,14 +97,10 @@ class SequenceSearch:
             self.best = Found(self.data.objective(start), given=start)
             self.context.save(answer(self, Termination.TOLERANCE), self.best.value)
         numbers = range(1, K + 1) if self.data.charge == "changed" or self.data.startup > 0 else (K,)
-        self.bounds = {number: self._bound(number) for number in numbers}
-        order = sorted(numbers, key=lambda number: (self.bounds[number], number))
-        for number in order:
-            if self.bounds[number] < self.best.value * (1 - self.tol):
-                self._search(self._fixed(number), self.bounds[number] * (1 + self.tol))
-        for number in order:
-            if self.bounds[number] < self.best.value * (1 - self.tol) and number not in self.excluded:
-                self._branch(self._fixed(number))
+        bounds = {number: self._bound(number) for number in numbers}
+        for number in sorted(numbers, key=lambda number: (bounds[number], number)):
+            if bounds[number] < self.best.value * (1 - self.tol):
+                self._search(self._fixed(number), bounds[number] * (1 + self.tol))
 
     def _fixed(self, number: int) -> TopologySequence:
         """The problem with this number of configurations."""
@@ -145,19 +116,7 @@ class SequenceSearch:
         unused = self.data.delay * (self._others(number) - number + 1)
         return max(bound.value for bound in sequence_bounds.bounds(data)) + unused
 
-    @property
-    def bound(self) -> float | None:
-        """Lower bound by branch and bound, None without one or where those of the problem prove the value."""
-        if not self.excluded or self.best.value <= min(self.bounds.values()) * (1 + self.tol):
-            return None
-        return min(max(bound, self.excluded.get(number, bound)) for number, bound in self.bounds.items())
-
     def _search(self, data: TopologySequence, target: float) -> None:
-        if data.n <= MOST_BRANCHED:
-            for counts in _known(data):
-                self._solve(data, counts)
-            if self.best.value <= target or self._proven_soon(data):
-                return
         from_two_way = data.directed and data.n <= MOST_EXCHANGED and data.standing is None and data.amount is not None
         if from_two_way:
             self._search(replace(data, directed=False), target)  # two-way circuits are some of the one-way ones
@@ -169,9 +128,7 @@ class SequenceSearch:
                 return
         known: list[I64] = []
         if data.standing is None and _is_vertex_transitive(data):
-            known += self._over_groups(data, target)
-        if from_two_way:
-            known = [*self._annealed(data, target), *known]
+            known = self._over_groups(data, target)
         if self.best.value > target and (data.n <= MOST_EXCHANGED or not known):
             self._exchange_from([*_known(data), *known[:1]], data, target)
 
@@ -182,54 +139,13 @@ class SequenceSearch:
             self._exchange(data, known[at], target)
             if self.best.value <= target:
                 return
-        if self._proven_soon(data):
-            return
-        work = self._exchanges(data) * data.configurations * data.n**2 * data.degree
-        for turn in range(self.starts * min(max(PRICED // max(work, 1), 1), MORE_STARTS)):
+        for turn in range(self.starts):
             if turn % 2 and self.best.counts.shape == (data.configurations, data.n, data.n):
                 self._exchange(data, self.best.counts, target)
             else:
                 self._exchange(data, self._drawn(data), target, known=False)
             if self.best.value <= target:
                 return
-
-    def _proven_soon(self, data: TopologySequence) -> bool:
-        """Whether all sequences of this number of configurations are excluded, being few, or the best ones known."""
-        if data.directed == self.data.directed:
-            self._branch(data, soon=True)
-        return data.configurations in self.excluded
-
-    def _branch(self, data: TopologySequence, *, soon: bool = False) -> None:
-        """Exclude or solve every sequence of this number of configurations, if they are few enough.
-
-        If it shall be ``soon``, fewer are enough.
-        """
-        plain = not data.overlap and not self.staying and not data.rack and data.startup == 0
-        if not plain or self.most == 0 or data.n > MOST_BRANCHED:
-            return
-        most = FEW_LISTED if soon else MOST_LISTED
-        if most not in self.listed:
-            self.listed[most] = all_configurations(self.data, most)
-        every = self.listed[most]
-        if every is None or (soon and len(every) ** data.configurations > FEW_SEQUENCES):
-            return
-        waiting = data.delay * (data.configurations - 1)
-        excluded = self.best.value * (1 - self.tol / 2)  # ties would all be solved
-        solved = FEW_SOLVED if soon else MOST_SOLVED
-        listed, bounded = surviving(data, every, excluded - waiting, solved, self.most)
-        if listed is None:
-            return
-        for counts in listed:
-            self.context.remaining()
-            self.solved += 1
-            lines = all_lines(data, counts)
-            routed = route(data, lines, data.configurations)
-            if routed is None:  # hops say that there is a solution
-                return
-            self._keep(data, counts, routed, lines, None)
-            excluded = min(excluded, dual_time(data, counts, lines, routed) + waiting)
-        self.bounded += bounded
-        self.excluded[data.configurations] = excluded * (1 - ROUND_OFF)
 
     def _given(self, data: TopologySequence) -> Iterator[I64]:
         """Circuits of the known solution, if they are a sequence of this number of configurations."""
@@ -315,25 +231,6 @@ class SequenceSearch:
                 now, one = value, other
         return now, one
 
-    def _annealed(self, data: TopologySequence, target: float) -> list[I64]:
-        """One-way circuits without symmetry that have few hops; the sequence of the best value, if there is one."""
-        step, moves = sequence_bounds.one_by_one(data), data.n * self.moves // 2
-        waiting = data.delay * (data.configurations - 1)
-        results: list[tuple[float, I64]] = []
-        for _ in range(ANNEALED * self.starts):
-            self.context.remaining()
-            _, counts = annealed_circuits(self.random, data.n, data.degree, data.configurations, step=step, moves=moves)
-            hops = least_hops(counts, step)
-            least = float((hops * data.demand).sum()) / sequence_bounds.circuits(data)
-            least = max(least, waiting) if data.overlap else least + waiting
-            served = hops.max() < UNREACHED and counts.max() <= data.parallel and all(map(data.fits, counts))
-            if not served or least >= self.best.value:
-                continue
-            results.append((self._solve(data, counts), counts))
-            if self.best.value <= target:
-                break
-        return [min(results, key=lambda one: one[0])[1]] if results else []
-
     def _solve_orbit(self, data: TopologySequence, one: OrbitSequence) -> float:
         self.solved += 1
         lines = orbit_lines(data, one.group.table, one.generators)
@@ -358,23 +255,17 @@ class SequenceSearch:
                 _fill(data, counts[k], self.random.permutation(pairs).tolist())
         return counts
 
-    def _exchanges(self, data: TopologySequence) -> int:
-        """Exchanges of a start that are judged by prices."""
-        circuits = data.configurations * data.n * data.degree
-        return min(self.moves, FOR_EACH * circuits, PRICED // (circuits * data.n))
-
     def _exchange(self, data: TopologySequence, counts: I64, target: float, *, known: bool = True) -> None:
-        """Exchange circuits by estimates from prices, then, one by one, if they take less time."""
+        """Exchange circuits for fewer hops, then, one by one, if they take less time."""
         if len(counts) == 1 and data.standing is not None:
             return
-        moves = self._exchanges(data) // (FEWER if known else 1)
+        moves = min(self.moves, FOR_EACH * data.configurations * data.n * data.degree) // (FEWER if known else 1)
         counts = annealed(data, self.random, counts, moves, self.context.remaining)
         for k in range(0 if data.standing is None else 1, len(counts)):
             _fill(data, counts[k], self.random.permutation(np.argwhere(data.off)).tolist())
         now, judged = self._solve(data, counts), 0
         while now <= self.best.value * (1 + NEAR):
-            goal = math.inf if data.overlap or self.staying else now - data.delay * (data.configurations - 1)
-            for tried, other in enumerate(near(data, self.random, counts, NEIGHBOURS, goal)):
+            for tried, other in enumerate(exchanged(data, self.random, counts, NEIGHBOURS)):
                 if self.best.value <= target or judged == self.exchanges or tried == NEAREST:
                     return
                 self.context.remaining()
@@ -459,24 +350,18 @@ def run_sequence_search(context: Context) -> Answer:
     (:mod:`opticoll.solvers.methods.topology.sequence_flows`). For uniform demand without a start, circuits u -> u g of
     a group make all nodes alike: one source and one capacity per generator remain.
 
-    1. generators of every configuration in groups of order n (metacyclic; for powers of two, elementary abelian and at
-       most 200 others): few hops in time by simulated annealing, in rounds over the better half of the groups; then
+    1. generators of every configuration in groups of order n (metacyclic; for powers of two also the elementary
+       abelian one): few hops in time by simulated annealing, in rounds over the better half of the groups; then
        replacements judged by the linear program
-    2. for at most 20 nodes and uniform demand, one-way circuits without symmetry by annealing on the walks of at most
-       two circuits (:mod:`opticoll.solvers.methods.topology.sequence_counts`), judged by the linear program
-    3. for at most 20 nodes, or where no group applies: exchanges of the heads of two circuits of a configuration, from
-       direct rounds, circuits for the largest demands, a ring, the best sequence so far and random circuits, small
-       problems from more of these; from a known sequence (``start``) first. Annealing on the time that prices of
-       circuits estimate (:mod:`opticoll.solvers.methods.topology.sequence_prices`); then the linear program judges
-       exchanges that prices do not exclude, from sequences near the best one
-    4. with ``charge=changed`` and ``configurations=0``, all numbers of configurations whose bound is below the best
+    2. for at most 20 nodes, or where no group applies: exchanges of the heads of two circuits of a configuration, from
+       direct rounds, circuits for the largest demands, a ring, the best sequence so far and random circuits; from a
+       known sequence (``start``) first. Annealing on demand times hops
+       (:mod:`opticoll.solvers.methods.topology.sequence_exchanges`); then the linear program judges the exchanges of
+       fewest hops from sequences near the best one
+    3. with ``charge=changed`` and ``configurations=0``, all numbers of configurations whose bound is below the best
        value, by increasing bound
 
-    5. if the bounds of the formulation are not met, without ``overlap`` and for at most 8 nodes: branch and bound over
-       configurations, up to the names of nodes, by hops and by prices of circuits; what is left is solved, with a bound
-       recomputed from its duals (:mod:`opticoll.solvers.methods.topology.sequence_branching`)
-
-    The search is a heuristic; a value is proven where it meets the bounds of the formulation, or by branch and bound.
+    The search is a heuristic; a value is proven where it meets the bounds of the formulation.
     """
     search = SequenceSearch(context, **{name: int(value) for name, value in context.parameters.items()})
     ending = Termination.TOLERANCE
@@ -486,7 +371,7 @@ def run_sequence_search(context: Context) -> Answer:
         ending = Termination.TIME_LIMIT
     if search.best.value == math.inf:
         return Answer(ending, message="no sequence was found; increase starts, or give more configurations")
-    proven = max(*(bound.value for bound in search.data.bounds()), search.bound or 0.0)
+    proven = max(bound.value for bound in search.data.bounds())
     if search.best.value <= proven * (1 + context.task.tol):
         ending = Termination.OPTIMAL
     return answer(search, ending)
@@ -516,10 +401,6 @@ def _answer(search: SequenceSearch, ending: Termination, values: dict[str, Any])
     return Answer(
         ending,
         values=values,
-        bound=search.bound,
-        bound_source=f"branch and bound, {search.bounded:,} nodes, by hops, prices and recomputed duals"
-        if search.excluded
-        else None,
         solver={"algorithm": "annealing and exchanges"},
         metrics={"solved": search.solved},
     )
@@ -534,7 +415,7 @@ def _refuse(data: Any) -> str | None:
 METHOD = Method(
     name="sequence-search",
     title="Sequences of circuits by generators of groups and by exchanges",
-    summary="circuits of groups with few hops in time, then exchanges of circuits, by prices and by linear programs of "
+    summary="circuits of groups with few hops in time, then exchanges of circuits, by hops and by linear programs of "
     "the flows; proven where a bound is met",
     serves=("topology.sequence",),
     # n=5, D=2, K=2 362 variables in 4.7 s, n=4, D=2, K=3 291 in 3.4 s; n=5, D=1, K=3 423, n=6, D=1, K=2 482 not solved.
@@ -550,19 +431,13 @@ METHOD = Method(
             "moves",
             int,
             default=30_000,
-            help="replacements of generators, judged by hops, or exchanges of circuits, judged by prices, per start",
+            help="replacements of generators, or exchanges of circuits, judged by hops, per start",
         ),
         Parameter(
             "exchanges",
             int,
             default=150,
             help="most replacements or exchanges, judged by linear programs, per start",
-        ),
-        Parameter(
-            "sequences",
-            int,
-            default=2_000_000,
-            help="maximum number of sequences, complete or not, to bound for a proof",
         ),
     ),
     run=run_sequence_search,

@@ -30,12 +30,9 @@ from opticoll.errors import BadInput
 from opticoll.formulations.topology import sequence_bounds
 from opticoll.formulations.topology.sequence import sequence_data
 from opticoll.instances.collective_steps import collective_steps
-from opticoll.solvers.methods.topology.sequence_counts import annealed_circuits
 from opticoll.solvers.methods.topology.sequence_flows import least_hops
 from opticoll.solvers.methods.topology.sequence_orbits import (
-    OrbitSequence,
     annealed,
-    annealed_by_counts,
     drawn,
     named_group,
     orbit_hops,
@@ -189,34 +186,16 @@ def test_annealing_does_not_worsen_and_stops_at_its_goal():
     assert again == hops
 
 
-def hops_up_to_three(counts, step):
-    return np.minimum(least_hops(counts, step), 3).sum()
-
-
-@each("step", [False, True])
-@each("directed", [False, True])
-@each(("name", "n"), [("8,2,5", 16), ("xor", 16), ("12,1,1", 12)])
-def test_counted_hops_are_those_in_the_circuits(name, n, directed, step):
-    rng, group = np.random.default_rng(1), named_group(n, name)
-    for moves in (0, 500):
-        start = drawn(rng, 3, 2, group.inverses, directed)
-        hops, generators = annealed_by_counts(rng, group.table, group.inverses, start, directed, step, moves, 0)
-        circuits = OrbitSequence(0, group, generators).circuits
-        assert hops * n == hops_up_to_three(circuits, step)
-        assert circuits.sum(axis=2).max() == circuits.sum(axis=1).min() == 2
-        assert directed or (circuits == circuits.transpose(0, 2, 1)).all()
-
-
-@pytest.mark.parametrize("step", [False, True])
-@pytest.mark.parametrize(("n", "degree", "K"), [(9, 1, 4), (8, 2, 2), (5, 3, 3)])
-def test_counted_hops_are_those_in_circuits_without_symmetry(n, degree, K, step):
-    rng = np.random.default_rng(2)
-    before, _ = annealed_circuits(rng, n, degree, K, step=step, moves=0)
-    hops, circuits = annealed_circuits(rng, n, degree, K, step=step, moves=4000)
-    assert hops == hops_up_to_three(circuits, step) < before
-    assert (circuits.sum(axis=1) == degree).all()
-    assert (circuits.sum(axis=2) == degree).all()
-    assert not circuits[:, np.arange(n), np.arange(n)].any()
+@pytest.mark.parametrize("name", sorted({row.group for row in ROWS if row.group.startswith("pc:")}))
+def test_tables_are_groups_and_follow_their_presentation(name):
+    n = next(row.n for row in ROWS if row.group == name)
+    group = named_group(n, name)
+    table, nodes = group.table, np.arange(n)
+    assert (table[table] == table[:, table]).all()
+    assert (table[nodes, group.inverses] == 0).all()
+    assert (table[0] == nodes).all()
+    for left, right in np.random.default_rng(0).integers(0, n, (20, 2)).tolist():
+        assert table[left, right] == multiplied(n, name, left, right)
 
 
 @pytest.mark.parametrize(("n", "degree", "K", "directed", "value"), [(16, 2, 3, True, 12.0), (32, 4, 3, False, 12.5)])

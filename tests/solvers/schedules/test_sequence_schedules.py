@@ -42,7 +42,7 @@ CASES = {
 @cache
 def solved(name):
     spec, settings = CASES[name]
-    search = {"method": "sequence-search", "starts": 1, "exchanges": 3, "sequences": 0}
+    search = {"method": "sequence-search", "starts": 1, "exchanges": 3}
     return oc.solve(NAME, spec, **search, **settings)
 
 

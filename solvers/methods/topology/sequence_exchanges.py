@@ -1,0 +1,190 @@
+"""Sequences of circuits by annealing on exchanges of circuits, under the demand times the hops of its walks.
+
+What every node sends takes a circuit for each hop, so demand times hops, over the circuits of a configuration, is a
+lower bound on the sum of the lengths. It orders sequences well enough to choose the few whose linear program is solved.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from opticoll.compiled import compiled
+from opticoll.formulations.topology.sequence_bounds import one_by_one
+from opticoll.solvers.methods.topology.sequence_flows import no_hops, with_circuits
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from opticoll.formulations.topology.sequence import TopologySequence
+    from opticoll.instances.topology import I64
+
+#: Share of the work by which an exchange may be worse at first.
+THRESHOLD = 0.03
+#: One of so many exchanges moves a circuit to free ports.
+TO_FREE = 8
+#: Exchanges between two looks at the clock.
+CALLED = 500
+
+
+@compiled()
+def work(counts, demand, step):  # type: ignore[no-untyped-def]
+    """Demand times hops over circuits ``(K, n, n)``; very large where some demand is not served."""
+    hops, total = no_hops(counts.shape[1]), 0.0
+    for k in range(len(counts)):
+        hops = with_circuits(hops, counts[k], step)
+    for u in range(len(hops)):
+        for v in range(len(hops)):
+            total += demand[u, v] * hops[u, v]
+    return total
+
+
+@compiled()
+def listed(counts, directed):  # type: ignore[no-untyped-def]
+    """Number of circuits of every configuration, ``(K,)``, and their tails and heads, ``(K, A)``.
+
+    Unless ``directed``, a circuit at an even place is followed by that of the other way.
+    """
+    K, n = counts.shape[0], counts.shape[1]
+    number = np.zeros(K, np.int64)
+    for k in range(K):
+        number[k] = counts[k].sum()
+    tail, head = np.zeros((K, number.max()), np.int64), np.zeros((K, number.max()), np.int64)
+    for k in range(K):
+        place = 0
+        for u in range(n):
+            for v in range(n if directed else u):
+                for _ in range(counts[k, u, v]):
+                    tail[k, place], head[k, place] = u, v
+                    place += 1
+                    if not directed:
+                        tail[k, place], head[k, place] = v, u
+                        place += 1
+    return number, tail, head
+
+
+@compiled()
+def _add(counts, u, v, way, directed):  # type: ignore[no-untyped-def]
+    """Add (``way`` = 1) or remove (-1) a circuit of a configuration."""
+    counts[u, v] += way
+    if not directed:
+        counts[v, u] += way
+
+
+@compiled()
+def _swap(counts, tail, head, k, a, b, y, directed):  # type: ignore[no-untyped-def]
+    """Exchange the heads of circuits a and b of configuration k; without b (-1), lead a to y. Return a's last head."""
+    c, u, v = counts[k], tail[k, a], head[k, a]
+    if b >= 0:
+        x, y = tail[k, b], head[k, b]
+        _add(c, x, y, -1, directed)
+        _add(c, x, v, 1, directed)
+        head[k, b] = v
+        if not directed:
+            tail[k, b ^ 1] = v
+    _add(c, u, v, -1, directed)
+    _add(c, u, y, 1, directed)
+    head[k, a] = y
+    if not directed:
+        tail[k, a ^ 1] = y
+    return v
+
+
+@compiled()
+def _drawn(random, counts, number, tail, head, fixed, degree, directed):  # type: ignore[no-untyped-def]
+    """A random exchange for :func:`_swap`; a configuration of -1 if this one is none."""
+    k = random.integers(fixed, counts.shape[0])
+    if number[k] < 2:
+        return -1, 0, 0, 0
+    a, b = random.integers(0, number[k]), random.integers(0, number[k])
+    u, v, x, y = tail[k, a], head[k, a], tail[k, b], head[k, b]
+    if random.integers(0, TO_FREE) == 0:
+        y = random.integers(0, counts.shape[1])
+        if y in (u, v) or counts[k, :, y].sum() >= degree:
+            return -1, 0, 0, 0
+        return k, a, -1, y
+    if u == y or v in (x, y) or u == x or a == b:
+        return -1, 0, 0, 0
+    return k, a, b, y
+
+
+@compiled()
+def _fits(counts, parallel, rack, cables, uplinks):  # type: ignore[no-untyped-def]
+    """Whether circuits ``(n, n)`` keep to the limits on parallel ones and on those of racks."""
+    if counts.max() > parallel:
+        return False
+    if rack == 0:
+        return True
+    n = counts.shape[0]
+    R = (n + rack - 1) // rack
+    between = np.zeros((R, R), np.int64)
+    for u in range(n):
+        for v in range(n):
+            if u // rack != v // rack:
+                between[u // rack, v // rack] += counts[u, v]
+    if cables > 0 and between.max() > cables:
+        return False
+    return uplinks == 0 or max(between.sum(axis=0).max(), between.sum(axis=1).max()) <= uplinks
+
+
+@compiled()
+def _annealed(  # type: ignore[no-untyped-def]
+    random, counts, now, begin, end, moves, demand, step, fixed, degree, directed, parallel, rack, cables, uplinks
+):
+    """Exchanges ``begin`` to ``end`` of ``moves`` in ``counts``, whose work is ``now``; the last and the least work.
+
+    Also the circuits of the least work.
+    """
+    number, tail, head = listed(counts, directed)
+    best, kept = now, counts.copy()
+    for move in range(begin, end):
+        k, a, b, y = _drawn(random, counts, number, tail, head, fixed, degree, directed)
+        if k < 0:
+            continue
+        v = _swap(counts, tail, head, k, a, b, y, directed)
+        value = work(counts, demand, step) if _fits(counts[k], parallel, rack, cables, uplinks) else np.inf
+        if value > now * (1 + THRESHOLD * (1 - move / moves) ** 2):
+            _swap(counts, tail, head, k, a, b, v, directed)
+            continue
+        now = value
+        if now < best:
+            best, kept = now, counts.copy()
+    return now, best, kept
+
+
+def annealed(
+    data: TopologySequence, random: np.random.Generator, counts: I64, moves: int, wait: Callable[[], object]
+) -> I64:
+    """Circuits ``(K, n, n)`` of the least work that is found by so many exchanges; ``wait`` is called now and then.
+
+    Exchanges that are worse within a falling threshold are accepted (Dueck & Scheuer, J. Comput. Phys. 90, 1990).
+    """
+    step, fixed = one_by_one(data), 0 if data.standing is None else 1
+    settings = data.demand, step, fixed, data.degree, data.directed, data.parallel, data.rack, data.cables, data.uplinks
+    now = best = work(counts, data.demand, step)
+    result, counts = counts, counts.copy()
+    for begin in range(0, moves, CALLED):
+        wait()
+        now, least, kept = _annealed(random, counts, now, begin, min(begin + CALLED, moves), moves, *settings)
+        if least < best:
+            best, result = least, kept
+    return np.asarray(result)
+
+
+def exchanged(data: TopologySequence, random: np.random.Generator, counts: I64, most: int) -> Iterator[I64]:
+    """Circuits that differ from these by one of ``most`` random exchanges, those of the least work first."""
+    step, fixed = one_by_one(data), 0 if data.standing is None else 1
+    counts = counts.copy()
+    number, tail, head = listed(counts, data.directed)
+    found = []
+    for _ in range(most):
+        k, a, b, y = _drawn(random, counts, number, tail, head, fixed, data.degree, data.directed)
+        if k < 0:
+            continue
+        v = _swap(counts, tail, head, k, a, b, y, data.directed)
+        if _fits(counts[k], data.parallel, data.rack, data.cables, data.uplinks):
+            found.append((work(counts, data.demand, step), counts.copy()))
+        _swap(counts, tail, head, k, a, b, v, data.directed)
+    for _, other in sorted(found, key=lambda one: one[0]):
+        yield other
