@@ -31,11 +31,6 @@ def run_negotiated_rerouting(context: Context) -> Answer:
        listed.
 
     The reported bound is recomputed by the formulation, from cuts or from the arc lengths.
-
-    The first reroutings run in plain Python, since a few dozen of them usually suffice and take less time than loading
-    numba. All arcs have one price there: an arc that carries ``load`` circuits and may carry ``limit`` costs ``1 +
-    FULLNESS load / limit + pressure max(0, load + 1 - limit)``, and the pressure grows from sweep to sweep. Further
-    reroutings are compiled (:mod:`opticoll.solvers.methods.lumorph.search_kernels`).
     """
     data: Overlap = context.data
     if data.model != "arc":

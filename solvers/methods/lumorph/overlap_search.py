@@ -5,7 +5,6 @@ Source  McMurchie & Ebeling, PathFinder, FPGA 1995
 
 from __future__ import annotations
 
-import heapq
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -29,8 +28,6 @@ if TYPE_CHECKING:
     from opticoll.solvers.methods.method import Context
 
 
-#: Most reroutings in plain Python, and most vertices that they search; above these a compiled search is faster.
-FIRST_REROUTINGS, FIRST_VERTICES = 600, 200_000
 #: Most reroutings per circuit in one attempt, and the smallest limit on their total.
 EFFORT, LEAST_EFFORT = 30, 4000
 #: Reroutings between two checks of the clock.
@@ -41,8 +38,6 @@ MOST_ENTRIES = 400_000_000
 
 #: Relative difference up to which two overlaps are equal.
 EQUAL = 1e-9
-#: Weight of the relative load beside a length of 1; initial pressure and its growth per sweep.
-FULLNESS, FIRST_PRESSURE, GROWTH = 0.05, 0.5, 1.5
 
 
 @dataclass(frozen=True)
@@ -66,8 +61,8 @@ def min_overlap_routes(
     """Routes of small overlap for circuits ``sources[k] -> targets[k]``, vertices, each ``(K,)``.
 
     XY routes on a grid (shortest ones where those are broken, or there is no grid); unless these meet the best cut,
-    rerouting under negotiated congestion towards that cut, first without compiled code, then towards each load above
-    it. The search stops when ``go_on()`` is false. Deterministic for a ``seed`` unless it is stopped.
+    rerouting under negotiated congestion towards that cut, then towards each load above it. The search stops when
+    ``go_on()`` is false. Deterministic for a ``seed`` unless it is stopped.
 
     Raises
     ------
@@ -78,12 +73,6 @@ def min_overlap_routes(
     cut = cut_bounds(topology, (sources, targets))[0]
     routes = straight_or_shortest(topology, sources, targets)
     load, least = overlap(routes), max(cut.value, 1.0 / float(topology.capacity.max(initial=1.0)))
-    if load > least * (1 + EQUAL) and (go_on is None or go_on()):
-        paths, ends = _paths_of(routes), list(zip(sources.tolist(), targets.tolist(), strict=True))
-        most = min(FIRST_REROUTINGS, FIRST_VERTICES // topology.n)
-        if reroute_first(topology, ends, paths, least, seed=seed, most=most):
-            routes = routes_of(topology, sources, targets, paths)
-            load = overlap(routes)
     goal, number = least, 0
     while goal < load * (1 - EQUAL) and (go_on is None or go_on()):
         most = max(EFFORT * sources.size, LEAST_EFFORT)
@@ -187,90 +176,6 @@ def _in_order(topology: Topology, sources: I64, targets: I64, arcs: I64, length:
 def allowed(topology: Topology, goal: float) -> I64:
     """Most circuits on every arc, ``(m,)``, with an overlap of at most ``goal``."""
     return np.floor(goal * topology.capacity * (1 + EQUAL)).astype(np.int64)
-
-
-def reroute_first(
-    topology: Topology, ends: list[tuple[int, int]], paths: list[list[int]], goal: float, *, seed: int, most: int
-) -> bool:
-    """Reroute circuits, in place, until their overlap is at most ``goal`` or ``most`` reroutings are made.
-
-    Parameters
-    ----------
-    ends
-        Source and target of every circuit.
-    paths
-        Arcs of every circuit's route, replaced by those of its new one.
-
-    Returns
-    -------
-    Whether the goal is met. Deterministic for a ``seed``.
-    """
-    random = np.random.default_rng(seed)
-    tail = topology.tail.tolist()
-    out: list[list[tuple[int, int]]] = [[] for _ in range(topology.n)]
-    for arc, (u, v) in enumerate(zip(tail, topology.head.tolist(), strict=True)):
-        out[u].append((arc, v))
-    load, pressure = [0] * topology.arcs, FIRST_PRESSURE
-    for path in paths:
-        for arc in path:
-            load[arc] += 1
-    limit = allowed(topology, goal).tolist()
-    over, steps = sum(max(count - most_on, 0) for count, most_on in zip(load, limit, strict=True)), 0
-    while over:
-        price = {most_on: _Prices(most_on, pressure) for most_on in set(limit)}
-        cost = [price[most_on] for most_on in limit]
-        for k in random.permutation(len(paths)).tolist():
-            if not any(load[arc] > limit[arc] for arc in paths[k]):
-                continue
-            if steps >= most:
-                return False
-            steps += 1
-            for arc in paths[k]:
-                over -= load[arc] > limit[arc]
-                load[arc] -= 1
-            paths[k] = _lightest_path(out, tail, load, cost, *ends[k])
-            for arc in paths[k]:
-                load[arc] += 1
-                over += load[arc] > limit[arc]
-        pressure *= GROWTH
-    return True
-
-
-class _Prices(dict[int, float]):
-    """Cost of an arc that may carry ``limit`` circuits, by the number of circuits on it."""
-
-    def __init__(self, limit: int, pressure: float) -> None:
-        self.limit, self.pressure = limit, pressure
-
-    def __missing__(self, count: int) -> float:
-        over = max(0, count + 1 - self.limit)
-        self[count] = 1.0 + FULLNESS * count / max(self.limit, 1) + self.pressure * over
-        return self[count]
-
-
-def _lightest_path(
-    out: list[list[tuple[int, int]]], tail: list[int], load: list[int], cost: list[_Prices], source: int, target: int
-) -> list[int]:
-    """Dijkstra's algorithm; the target is reachable, since the circuit has a route."""
-    distance, into, settled = {source: 0.0}, dict[int, int](), set[int]()
-    heap = [(0.0, source)]
-    while True:
-        length, u = heapq.heappop(heap)
-        if u == target:
-            break
-        if u in settled:
-            continue
-        settled.add(u)
-        for arc, v in out[u]:
-            reach = length + cost[arc][load[arc]]
-            if reach < distance.get(v, np.inf):
-                distance[v], into[v] = reach, arc
-                heapq.heappush(heap, (reach, v))
-    path = []
-    while u != source:
-        path.append(into[u])
-        u = tail[into[u]]
-    return path[::-1]
 
 
 def negotiated(
