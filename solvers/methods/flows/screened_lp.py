@@ -11,9 +11,7 @@ from opticoll.solvers.methods.flows.certified_pdhg import BEYOND_VARIABLES, SMAL
 from opticoll.solvers.methods.flows.orbit_lp import answer_of, solve_reduced
 from opticoll.solvers.methods.flows.reduced_solution import ReducedSolution
 from opticoll.solvers.methods.flows.sharpening import sharpened
-from opticoll.solvers.methods.flows.tie_program import closed_by_ties, suits
 from opticoll.solvers.methods.method import Answer, Beyond, Method
-from opticoll.solvers.process.isolation import solve_here
 from opticoll.solvers.task import Termination
 
 if TYPE_CHECKING:
@@ -38,12 +36,10 @@ def run_screened_lp(context: Context) -> Answer:
        dist_l(s, head) \ge 0`.
     2. Optimal flows use arcs of reduced cost 0 under optimal lengths. Arcs above a threshold are omitted: at N = 1000
        these are two thirds of the columns and cause most of the fill-in of the normal equations.
-    3. Where few orbits of arcs stand for many flows, programs over the cycles of *ties* close the gap
-       (:mod:`opticoll.solvers.methods.flows.tie_program`): GK(1000,4) has 400 rows then instead of 100,300.
-    4. Otherwise interior point solves the rest. Its flow is made exact, and its lengths bound the *whole* problem,
+    3. Interior point solves the rest. Its flow is made exact, and its lengths bound the *whole* problem,
        because shortest paths use all arcs. Both are sharpened (:mod:`opticoll.solvers.methods.flows.sharpening`). If
        the gap is not closed, the threshold grows, arcs on shortest paths under the prices of the program are added, and
-       step 4 is repeated.
+       step 3 is repeated.
 
     Screening affects the time only. Flow and bound are checked on the whole problem by independent code.
     """
@@ -77,9 +73,6 @@ def run_screened_lp(context: Context) -> Answer:
     reduced: ReducedSolution | None = None
     threshold, rounds = float(context.parameters["threshold"]), 0
     try:
-        if suits(orbits):
-            best = closed_by_ties(orbits, best, tol, lambda form: solve_here(form, "highs-ipx", context.request()))
-            best = sharpened(orbits, best, tol)
         while best.gap > tol and rounds < int(context.parameters["rounds"]) and not keep.all():
             assert best.lengths is not None
             keep |= screened(orbits, closing.lengths, threshold) | screened(orbits, best.lengths, threshold)

@@ -16,11 +16,8 @@ from opticoll.solvers.compile.compilation import compile_model
 from opticoll.solvers.methods.flows import flow_orbits as reduction
 from opticoll.solvers.methods.flows import screened_lp
 from opticoll.solvers.methods.flows.orbit_lp import solve_reduced
-from opticoll.solvers.methods.flows.reduced_solution import ReducedSolution
 from opticoll.solvers.methods.flows.screened_lp import run_screened_lp
-from opticoll.solvers.methods.flows.tie_program import closed_by_ties, suits
 from opticoll.solvers.methods.method import Context
-from opticoll.solvers.process.isolation import solve_here
 from opticoll.solvers.task import Proof, Task, Termination
 
 SPECS = (
@@ -130,51 +127,6 @@ def test_a_thousand_nodes_to_seven_digits():
     assert run.proof == Proof.OPTIMAL
     assert run.record["gap"] <= 1e-7
     assert run.record["peak_memory_mb"] < 2048
-
-
-@pytest.mark.parametrize("spec", SPECS)
-def test_programs_over_ties_close_the_gap_alone(spec, unsharpened, monkeypatch):
-    monkeypatch.setattr(screened_lp, "suits", lambda orbits: True)
-    monkeypatch.setattr(screened_lp, "solve_reduced", None)
-    context = context_of(spec)
-    answer = run_screened_lp(context)
-    assert_proven(context.data, answer, 1e-8)
-    F, _ = optimum(compile_model(context.data.matrix()))
-    assert float(answer.values["F"]) == pytest.approx(F, rel=1e-7)
-
-
-@pytest.mark.parametrize("seed", range(6))
-def test_programs_over_wrong_ties_do_no_harm(seed):
-    spec, rng = SPECS[seed], np.random.default_rng(seed)
-    context = context_of(spec)
-    orbits = reduction.find(context.data.flow)
-    reduced = orbits.reduced
-    flows = np.where(reduced.blocked, 0.0, rng.random((orbits.arc_orbit.size, reduced.groups)) ** 4)
-    start = ReducedSolution(Termination.TOLERANCE).with_flows(orbits, flows)
-    start = start.with_lengths(orbits, orbits.fold(rng.random(orbits.arc_orbit.size)))
-    after = closed_by_ties(orbits, start, 1e-9, lambda form: solve_here(form, "highs-ipx", context.request()))
-    F, _ = optimum(compile_model(context.data.matrix()))
-    assert start.lower <= after.lower <= after.upper <= start.upper
-    assert after.lower * (1 - 1e-9) <= 1.0 / F <= after.upper * (1 + 1e-9)
-
-
-def test_a_time_limit_within_a_program_over_ties_keeps_the_first_answer(monkeypatch):
-    def late(*_):
-        raise TimeoutError
-
-    monkeypatch.setattr(screened_lp, "suits", lambda orbits: True)
-    monkeypatch.setattr(screened_lp, "sharpened", lambda orbits, near, tol: near)
-    monkeypatch.setattr(screened_lp, "solve_here", late)
-    context = context_of("genkautz:n=120,d=3")
-    answer = run_screened_lp(context)
-    assert answer.termination == Termination.TIME_LIMIT
-    assert_proven(context.data, answer, 1e-4)
-
-
-def test_programs_over_ties_serve_few_orbits_of_many_flows():
-    wide, narrow = (reduction.find(context_of(spec).data.flow) for spec in ("genkautz:n=1000,d=4", "genkautz:n=30,d=3"))
-    assert suits(wide)
-    assert not suits(narrow)
 
 
 @pytest.mark.parametrize("spec", SPECS[:3])
