@@ -104,7 +104,7 @@ def _drawn(random, counts, number, tail, head, fixed, degree, directed):  # type
         if y in (u, v) or counts[k, :, y].sum() >= degree:
             return -1, 0, 0, 0
         return k, a, -1, y
-    if u == y or v in (x, y) or u == x or a == b:
+    if u in (x, y) or v in (x, y) or a == b:
         return -1, 0, 0, 0
     return k, a, b, y
 
