@@ -222,8 +222,9 @@ def solve_needed(task: Task, instance: Instance, plan: Plan, caller: Budget) -> 
     """
     if plan.problem.needs is None:
         return None
-    basis = needed_task(task, plan)
-    budget = Budget(basis, caller.stop, caller.on_progress)
+    basis, show = needed_task(task, plan), caller.on_progress
+    told = None if show is None else lambda progress: show({**progress, "of": progress.get("of", basis.formulation)})
+    budget = Budget(basis, caller.stop, told)
     default = next((p.default for p in plan.problem.parameters if p.name == plan.problem.needs.method), None)
     proving = task.method == "auto" and basis.method == default
     first = _exactly(_solve(basis, instance, budget, proving=proving), budget)

@@ -219,11 +219,15 @@ class Task(msgspec.Struct, frozen=True):
 
 
 class Progress(TypedDict):
-    """The incumbent's value, the bound, and the seconds since the run began."""
+    """The incumbent's value, the bound, and the seconds since the run began.
+
+    ``of`` is there while a solution of another formulation is found that the data need: value and bound are its own.
+    """
 
     objective: float | None
     bound: float | None
     elapsed_s: float
+    of: NotRequired[str]
 
 
 #: Lock held while fields are read: msgspec inspects a class when it first reads it, which is for one thread at a time.

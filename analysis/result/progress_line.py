@@ -126,6 +126,7 @@ class ProgressLine:
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._objective: float | None = None
         self._bound: float | None = None
+        self._of: str | None = None
         self._began = time.monotonic()
 
     def __enter__(self) -> Self:
@@ -141,14 +142,16 @@ class ProgressLine:
         self._place.clear()
 
     def __call__(self, progress: Progress) -> None:
-        """Note a new incumbent or bound; None leaves the one before."""
+        """Note a new incumbent or bound; None leaves the one before, unless that was of another formulation."""
+        if self._of != progress.get("of"):
+            self._of, self._objective, self._bound = progress.get("of"), None, None
         self._objective = self._objective if progress["objective"] is None else progress["objective"]
         self._bound = self._bound if progress["bound"] is None else progress["bound"]
 
     def text(self) -> str:
         """Time, incumbent, bound and gap as far as they are known."""
         objective, bound = self._objective, self._bound
-        parts = [f"{time.monotonic() - self._began:.0f} s"]
+        parts = [f"{time.monotonic() - self._began:.0f} s", *([] if self._of is None else [f"first {self._of}"])]
         parts.append("no incumbent yet" if objective is None else f"incumbent {objective:.8g}")
         parts.append("no bound yet" if bound is None else f"bound {bound:.8g}")
         if objective and bound is not None:

@@ -14,6 +14,9 @@ from opticoll.analysis.result import interruption, progress_line
 from opticoll.analysis.result.progress_line import PlainLines, ProgressLine
 from opticoll.solvers import run_state as course
 from opticoll.solvers import solve as runner
+from opticoll.solvers.plan import make_plan
+from opticoll.solvers.process.budget import Budget
+from opticoll.solvers.task import Task
 
 
 def test_a_line_names_what_is_known(monkeypatch):
@@ -35,6 +38,25 @@ def test_a_line_names_what_is_known(monkeypatch):
     assert said[-1].endswith(" s, incumbent 8, bound 6, gap 25.00%")
     count = len(said)
     assert count == len(said), "it is silent after the solve"
+
+
+def test_values_of_the_formulation_that_gives_the_data_are_named_as_such(monkeypatch):
+    class Ended(Exception):
+        pass
+
+    def tell(task, instance, budget, *_, **__):
+        budget.on_progress({"objective": 32.0, "bound": None, "elapsed_s": 0.0})
+        raise Ended
+
+    line = ProgressLine("", PlainLines(print))
+    task = Task("alltoall.virtual-channels", "ring:4")
+    plan = make_plan(task)
+    monkeypatch.setattr(runner, "_solve", tell)
+    with pytest.raises(Ended):
+        runner.solve_needed(task, plan.instance, plan, Budget(task, None, line))
+    assert line.text().endswith(" s, first alltoall.min-congestion, incumbent 32, no bound yet")
+    line({"objective": None, "bound": 2.0, "elapsed_s": 0.0})
+    assert line.text().endswith(" s, no incumbent yet, bound 2")
 
 
 def test_the_gap_of_zero_is_not_divided_by():
