@@ -180,6 +180,9 @@ MOST_NONZEROS = 400_000
 def run(context: Context) -> Answer:
     """Minimum congestion to proven optimality: bounds, search, branch and bound.
 
+    For one path per commodity, shortest paths are first rerouted to the best analytic bound; if they attain it, that is
+    all. Else:
+
     1. Bounds. The fluid optimum over *all* paths (column generation), rounded up to whole paths, bounds every routing;
        for a restricted set, the fluid optimum of the set is a stronger bound, and for kappa > 1 over a listed set the
        linear relaxation, which keeps the paths of a pair apart. All are recomputed from arc lengths.
@@ -194,7 +197,37 @@ def run(context: Context) -> Answer:
     optimal over all paths, whatever the set (``metrics.unrestricted_proven``). The bound of branch and bound is
     reported separately and not used as a proof (``metrics.mip_bound``).
     """
-    return bound_and_search(context, None)
+    return at_analytic_bound(context) or bound_and_search(context, None)
+
+
+def at_analytic_bound(context: Context) -> Answer | None:
+    """Shortest paths whose load is the best analytic bound; None where quick rerouting finds none."""
+    from opticoll.solvers.methods.flows.local_search import reroute
+
+    data: PathFlow = context.data.routing
+    if data.kappa > 1:
+        return None
+    if data.rule.kind != "all":
+        paths = data.paths
+    elif count_all(data.topology, PathRule("shortest"), MOST_PATHS, data.commodities)[2]:
+        paths = build_path_set(data.topology, PathRule("shortest"), data.name, data.commodities)
+    else:
+        return None
+    paths = subset(paths, paths.length == paths.length[paths.first[:-1]][paths.pair])
+    unit, size = sizes(data.amount)
+    target = max(bound.value for bound in context.formulation.bounds())
+    limit = np.floor(target * data.topology.capacity / unit * (1 + 1e-9)).astype(np.int64)
+    choice = paths.first[:-1].copy()
+    over, steps = reroute(paths.first, paths.start, paths.arcs, size, limit, choice, context.task.seed, QUICK)
+    routes = pick(paths, choice)
+    if over or worst_load(routes, data.amount) > target * (1 + context.task.tol):
+        return None
+    return Answer(
+        Termination.OPTIMAL,
+        values=values_of(data, routes),
+        solver={"algorithm": "rerouting to an analytic bound"},
+        metrics={**route_metrics(data, routes), "candidates": paths.paths, "search_steps": steps},
+    )
 
 
 def bound_and_search(context: Context, known: PathSet | None) -> Answer:

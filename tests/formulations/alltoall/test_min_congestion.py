@@ -17,6 +17,8 @@ from opticoll.formulations.model import Bound, NotApplicable, build_model
 from opticoll.instances import Topology, parse
 from opticoll.solvers import solve
 from opticoll.solvers.compile.compilation import compile_model
+from opticoll.solvers.methods.flows import exact_routing
+from opticoll.solvers.methods.method import Context
 from opticoll.solvers.task import Proof, Task
 
 NAME = "alltoall.min-congestion"
@@ -327,3 +329,28 @@ def test_bad_tasks_are_refused(spec, settings, word):
 def test_too_many_paths_for_a_solver_are_refused_with_their_count():
     with pytest.raises(NotApplicable, match="3,636,276"):
         solve.solve(Task(NAME, "genkautz:n=16,d=4", method="highs", settings={"paths": "all"}))
+
+
+@pytest.mark.parametrize(
+    ("spec", "settings", "load"),
+    [
+        ("torus:4x4x4", {}, 32.0),
+        ("torus:4x4", {"paths": "all"}, 8.0),
+        ("hypercube:4", {"demand": "permutation:1"}, None),
+    ],
+)
+def test_shortest_paths_that_attain_an_analytic_bound_need_no_linear_program(spec, settings, load, monkeypatch):
+    monkeypatch.setattr(exact_routing, "bound_and_search", lambda *_: pytest.fail("no linear program is needed"))
+    problem = formulation("alltoall.min-congestion").prepare(parse(spec), settings)
+    context = Context(Task(problem.name, spec), problem, problem.topology, {}, None, None, lambda *_: None)
+    answer = exact_routing.at_analytic_bound(context)
+    assert max(problem.residuals(answer.values).values()) <= 0
+    value = problem.objective(answer.values)
+    assert value == pytest.approx(max(bound.value for bound in problem.bounds()))
+    assert load in (None, value)
+
+
+def test_a_bound_that_shortest_paths_miss_is_left_to_the_search():
+    run = solve.solve(Task("alltoall.min-congestion", "genkautz:n=9,d=2", "exact-routing"))
+    assert run.proof is Proof.OPTIMAL
+    assert "column generation" in run.record["solver"]["algorithm"]
