@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -36,37 +37,42 @@ def _carriers(dependencies: list[list[Dependency]], routes: Iterable[int]) -> di
     return carriers
 
 
-def _cycle(carriers: dict[Dependency, set[int]]) -> list[Dependency]:
-    """A cycle of dependencies that some route has; empty if there is none."""
+def _cycle(graph: Any) -> list[Dependency]:
+    """A cycle of dependencies; empty if there is none."""
     import networkx as nx
 
-    graph: Any = nx.DiGraph(e for e, routes in carriers.items() if routes)
     try:
         return [(int(a), int(b)) for a, b in nx.find_cycle(graph)]
     except nx.NetworkXNoCycle:
         return []
 
 
-def breaking_cycles(data: LayeredRoutes) -> I64:
+def breaking_cycles(data: LayeredRoutes, tick: Callable[[], object] = lambda: None) -> I64:
     """D.1 (1): all routes start in one layer; the routes of every cycle's rarest dependency move to the next layer."""
+    import networkx as nx
+
     dependencies = route_dependencies(data)
     layer = np.zeros(len(dependencies), dtype=np.int64)
     current, level = list(range(len(dependencies))), 0
     while current:
         carriers, moved = _carriers(dependencies, current), set()
-        while cycle := _cycle(carriers):
+        graph: Any = nx.DiGraph(list(carriers))
+        while cycle := _cycle(graph):
+            tick()
             rarest = min(cycle, key=lambda e: (len(carriers[e]), e))
             for r in list(carriers[rarest]):
                 moved.add(r)
                 for e in dependencies[r]:
                     carriers[e].discard(r)
+                    if not carriers[e] and graph.has_edge(*e):
+                        graph.remove_edge(*e)
         level += 1
         current = sorted(moved)
         layer[current] = level
     return layer
 
 
-def random_assignment(data: LayeredRoutes, seed: int) -> I64:
+def random_assignment(data: LayeredRoutes, seed: int, tick: Callable[[], object] = lambda: None) -> I64:
     """D.1 (2): routes in random order, each to the layer least used on and around its arcs.
 
     Around an arc are the arcs that enter its tail and leave its head. Layers in which the route would close a cycle are
@@ -82,6 +88,7 @@ def random_assignment(data: LayeredRoutes, seed: int) -> I64:
     usage: list[F64] = []
     graphs: list[Any] = []
     for r in random.permutation(len(dependencies)).tolist():
+        tick()
         arcs = routes.path(r)
         near = around[arcs].sum(axis=0)
         order = sorted(range(len(graphs)), key=lambda i: float(usage[i] @ near))
@@ -106,13 +113,15 @@ def _fits(graph: Any, new: list[Dependency]) -> bool:
     return False
 
 
-def conflict_colouring(data: LayeredRoutes) -> I64:
+def conflict_colouring(data: LayeredRoutes, tick: Callable[[], object] = lambda: None) -> I64:
     """D.1 (3): colours of a conflict graph of routes, which gains edges until no colour has a cycle.
 
     For every remaining cycle in a layer, conflicts are added between the routes of its rarest dependency and those of
     another dependency that lack the rarest one; then all are coloured again, most conflicts first. This terminates
     because every round adds a conflict between two routes of one layer.
     """
+    import networkx as nx
+
     dependencies = route_dependencies(data)
     count = len(dependencies)
     conflict: list[set[int]] = [set() for _ in range(count)]
@@ -120,8 +129,9 @@ def conflict_colouring(data: LayeredRoutes) -> I64:
         layer = _greedy_colours(conflict)
         clean = True
         for level in range(int(layer.max(initial=0)) + 1):
+            tick()
             carriers = _carriers(dependencies, np.flatnonzero(layer == level).tolist())
-            cycle = _cycle(carriers)
+            cycle = _cycle(nx.DiGraph(list(carriers)))
             if not cycle:
                 continue
             clean = False
@@ -156,60 +166,65 @@ def _greedy_colours(conflict: list[set[int]]) -> I64:
 
 
 HEURISTICS = ("breaking-cycles", "random", "conflict-colouring")
-
-
-def fewer_layers(context: Context, most: int) -> I64 | None:
-    """An assignment to fewer than ``most`` layers, of those that the bounds allow, by orders of arcs; None without."""
-    from opticoll.solvers.methods.alltoall.layer_orders import ordered_layers
-
-    data, moves = context.data, int(context.parameters["moves"])
-    least = max(int(bound.value) for bound in data.bounds())
-    try:
-        for layers in range(least, most if moves > 0 else least):
-            found = ordered_layers(data.known_routes, layers, moves, context.task.seed, context.remaining)
-            if found is not None:
-                return found
-    except TimeoutError:  # the other assignments remain
-        pass
-    return None
+#: Most routes whose conflicts are coloured by default: a round takes time in the square of their number.
+MOST_COLOURED = 1_000
 
 
 def run(context: Context) -> Answer:
-    """The three layer assignments of the all-to-all paper's Appendix D.1, then orders of arcs.
+    """The three layer assignments of the all-to-all paper's Appendix D.1, and orders of arcs.
 
     By default the best of the three is taken, or one to fewer layers that annealing finds
     (:mod:`opticoll.solvers.methods.alltoall.layer_orders`), which tries the least number that the bounds allow first.
+    Conflicts of more than :data:`MOST_COLOURED` routes are coloured only if that heuristic is asked for.
 
     Cycles are searched with networkx here; the checker uses
     :func:`~opticoll.formulations.alltoall.dependencies.acyclic` of the formulation.
     """
+    from opticoll.solvers.methods.alltoall.layer_orders import ordered_layers
+
     data: LayeredRoutes = context.data
+    seed, moves, tick = context.task.seed, int(context.parameters["moves"]), context.remaining
     ways: dict[str, Callable[[], I64]] = {
-        "breaking-cycles": lambda: breaking_cycles(data),
-        "random": lambda: random_assignment(data, context.task.seed),
-        "conflict-colouring": lambda: conflict_colouring(data),
+        "breaking-cycles": lambda: breaking_cycles(data, tick),
+        "random": lambda: random_assignment(data, seed, tick),
+        "conflict-colouring": lambda: conflict_colouring(data, tick),
     }
     chosen = str(context.parameters["heuristic"])
+    many = data.known_routes.paths > MOST_COLOURED
     layers: dict[str, I64] = {}
-    for name in HEURISTICS if chosen == "best" else (chosen,):
-        layers[name] = ways[name]()
-        if context.deadline is not None:
-            context.remaining()
-    best = min(layers, key=lambda name: int(layers[name].max(initial=0)))
-    fewer = fewer_layers(context, int(layers[best].max(initial=0)) + 1) if chosen == "best" else None
-    if fewer is not None:
-        best = "orders"
-        layers[best] = fewer
-    return Answer(
-        Termination.TOLERANCE,
-        values=layer_values(data, layers[best]),
-        solver={"algorithm": best},
-        metrics={
-            "layers_by_heuristic": {name: int(layer.max(initial=0)) + 1 for name, layer in layers.items()},
-            "found_by": best,
-        },
-        message="a heuristic: it stops without trying to prove anything",
-    )
+
+    def answer(ending: Termination = Termination.TIME_LIMIT) -> Answer:
+        best = min(layers, key=lambda name: int(layers[name].max(initial=0)))
+        return Answer(
+            ending,
+            values=layer_values(data, layers[best]),
+            solver={"algorithm": best},
+            metrics={
+                "layers_by_heuristic": {name: int(one.max(initial=0)) + 1 for name, one in layers.items()},
+                "found_by": best,
+            },
+            message="a heuristic: it stops without trying to prove anything",
+        )
+
+    def keep(name: str, layer: I64) -> None:
+        layers[name] = layer
+        if (used := int(layer.max(initial=0)) + 1) <= data.layers:
+            context.save(answer(), float(used))
+
+    with suppress(TimeoutError):
+        for name in HEURISTICS[: 2 if many else 3] if chosen == "best" else (chosen,):
+            keep(name, ways[name]())
+        most = min(int(layer.max(initial=0)) for layer in layers.values()) + 1
+        least = max(int(bound.value) for bound in data.bounds())
+        for count in range(least, most) if chosen == "best" and moves > 0 else ():
+            found = ordered_layers(data.known_routes, count, moves, seed, tick)
+            if found is not None:
+                keep("orders", found)
+                break
+        return answer(Termination.TOLERANCE)
+    if not layers:
+        raise TimeoutError
+    return answer()
 
 
 METHOD = Method(
