@@ -167,15 +167,11 @@ def with_links_of(topology: Topology, capacity: F64) -> Topology:
     """The links of a topology whose new capacity, ``(m,)``, is not 0."""
     kept = capacity > 0
     own = topology.spec.startswith("custom:") and not re.fullmatch(r"custom:[0-9a-f]{12}", topology.spec)
-    return Topology(
-        topology.n,
-        topology.tail[kept],
-        topology.head[kept],
-        capacity[kept],
+    return topology.with_changes(
+        tail=topology.tail[kept],
+        head=topology.head[kept],
+        capacity=capacity[kept],
         spec=topology.spec if own else None,
-        terminals=topology.terminals,
-        labels=topology.labels,
-        capacity_unit=topology.capacity_unit,
     )
 
 

@@ -194,8 +194,6 @@ class Instance(ABC):
 #: Limits on the size of a topology, checked before anything is allocated.
 MAX_VERTICES = 1_000_000
 MAX_ARCS = 20_000_000
-#: Up to this size, hops are counted with numpy: importing SciPy's graph routines takes longer.
-_FEW_VERTICES, _FEW_STEPS = 1000, 2_000_000
 
 
 def check_size(n: int, arcs: int, what: str) -> None:
@@ -391,21 +389,14 @@ class Topology(Instance):
         new = object.__new__(type(self))
         for f in fields(self):
             object.__setattr__(new, f.name, getattr(self, f.name))
-        Topology.__init__(
-            new,
-            self.n,
-            tail,
-            head,
-            capacity,
-            spec=self.spec,
-            terminals=self.terminals,
-            labels=self.labels,
-            parameters=self.parameters,
-            capacity_unit=self.capacity_unit,
-            places=self.places,
-            notes=self.notes,
-        )
+        same = {f.name: getattr(self, f.name) for f in fields(Topology)}
+        Topology.__init__(new, **(same | {"tail": tail, "head": head, "capacity": capacity}))
         return new
+
+    def with_changes(self, **changes: Any) -> Topology:
+        """A plain topology, named after its contents, that differs in these arguments of :class:`Topology`."""
+        kept = ("n", "tail", "head", "capacity", "terminals", "labels", "capacity_unit")
+        return Topology(**({name: getattr(self, name) for name in kept} | changes))
 
     def joined(self) -> Self:
         """Join parallel arcs to one arc of their total capacity; this instance if there are none."""
@@ -477,20 +468,13 @@ class Topology(Instance):
         indptr = np.concatenate([[0], np.cumsum(np.bincount(tail[first], minlength=self.n))])
         return sp.csr_array((lengths[order][first], head[first], indptr), shape=(self.n, self.n))
 
-    @property
-    def _small(self) -> bool:
-        return self.n <= _FEW_VERTICES and self.num_ranks * self.arcs <= _FEW_STEPS
-
     @cached_property
     def hops(self) -> NDArray[np.float64]:
         """Hop distances from every terminal to every vertex, shape ``(ranks, n)``; ``inf`` if unreachable."""
-        if self._small:
-            distances = _hops_by_levels(self)
-        else:
-            from scipy.sparse.csgraph import dijkstra
+        from scipy.sparse.csgraph import dijkstra
 
-            graph = self.length_matrix(np.ones(self.arcs))
-            distances = np.asarray(dijkstra(graph, indices=self.terminals, unweighted=True))
+        graph = self.length_matrix(np.ones(self.arcs))
+        distances = np.asarray(dijkstra(graph, indices=self.terminals, unweighted=True))
         distances.setflags(write=False)
         return distances
 
@@ -502,8 +486,6 @@ class Topology(Instance):
     @cached_property
     def connected(self) -> bool:
         """Whether every terminal reaches every other terminal (they lie in one strongly connected component)."""
-        if self._small:
-            return bool(np.isfinite(self.hops[:, self.terminals]).all())
         from scipy.sparse.csgraph import connected_components
 
         graph = self.length_matrix(np.ones(self.arcs))
@@ -523,27 +505,16 @@ class Topology(Instance):
             msg = "relabelled: order must be a permutation of the vertices"
             raise BadInput(msg)
         back = np.argsort(new)
-        return Topology(
-            self.n,
-            new[self.tail],
-            new[self.head],
-            self.capacity,
+        return self.with_changes(
+            tail=new[self.tail],
+            head=new[self.head],
             terminals=new[self.terminals],
             labels=tuple(self.labels[v] for v in back),
-            capacity_unit=self.capacity_unit,
         )
 
     def reversed(self) -> Topology:
         """Reverse every arc."""
-        return Topology(
-            self.n,
-            self.head,
-            self.tail,
-            self.capacity,
-            terminals=self.terminals,
-            labels=self.labels,
-            capacity_unit=self.capacity_unit,
-        )
+        return self.with_changes(tail=self.head, head=self.tail)
 
     def scaled(self, factor: float) -> Topology:
         """Multiply every capacity by ``factor``.
@@ -554,15 +525,7 @@ class Topology(Instance):
             If ``factor`` is not positive and finite.
         """
         factor = number(factor, "scaled: the factor", positive=True)
-        return Topology(
-            self.n,
-            self.tail,
-            self.head,
-            decimal_products(self.capacity, factor),
-            terminals=self.terminals,
-            labels=self.labels,
-            capacity_unit=self.capacity_unit,
-        )
+        return self.with_changes(capacity=decimal_products(self.capacity, factor))
 
 
 def decimal_products(values: F64, factor: float) -> F64:
@@ -595,25 +558,6 @@ def connecting_remedy(topology: Topology) -> str:
             how = "if the file lists every link once, read it both ways: file:PATH,directed=false"
         return f"all ranks would be connected if every arc ran both ways; {how}"
     return "use a connected topology" + (" or another failure seed" if "+fail" in topology.spec else "")
-
-
-def _hops_by_levels(topology: Topology) -> NDArray[np.float64]:
-    """Breadth-first search from all terminals at once; a level is a set of pairs (terminal, vertex)."""
-    n, ranks = topology.n, topology.num_ranks
-    first_out, out_degree = np.searchsorted(topology.tail, np.arange(n)), topology.out_degree
-    hops, mark = np.full(ranks * n, np.inf), np.empty(ranks * n, dtype=np.int64)
-    reached, level = np.arange(ranks) * n + topology.terminals, 0
-    while reached.size:
-        hops[reached] = level
-        level += 1
-        row, vertex = np.divmod(reached, n)
-        count = out_degree[vertex]
-        place = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
-        beyond = np.repeat(row * n, count) + topology.head[np.repeat(first_out[vertex], count) + place]
-        beyond = beyond[np.isinf(hops[beyond])]
-        mark[beyond] = np.arange(beyond.size)
-        reached = beyond[mark[beyond] == np.arange(beyond.size)]  # without duplicates
-    return hops.reshape(ranks, n)
 
 
 def both_ways(

@@ -91,16 +91,14 @@ def host(topology: Topology, bandwidth: float, relay: str = "host") -> Topology:
     parts = ("host", "in", "out") if relay == "host" else ("host", "nic")
     check_size(len(parts) * n, topology.arcs + 2 * n, "modifier 'host'")
     hosts, receiving, sending = np.arange(n), n, (len(parts) - 1) * n
-    return Topology(
-        len(parts) * n,
-        np.concatenate([topology.tail + sending, hosts + receiving, hosts]),
-        np.concatenate([topology.head + receiving, hosts, hosts + sending]),
-        np.concatenate([topology.capacity, np.full(2 * n, float(bandwidth))]),
+    return topology.with_changes(
+        n=len(parts) * n,
+        tail=np.concatenate([topology.tail + sending, hosts + receiving, hosts]),
+        head=np.concatenate([topology.head + receiving, hosts, hosts + sending]),
+        capacity=np.concatenate([topology.capacity, np.full(2 * n, float(bandwidth))]),
         spec=topology.spec,
-        terminals=hosts,
         labels=tuple(f"{part}[{name}]" for part in parts for name in topology.labels),
         parameters=topology.parameters,
-        capacity_unit=topology.capacity_unit,
     )
 
 

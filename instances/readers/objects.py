@@ -95,18 +95,13 @@ def _changed(
         raise BadInput(msg)
     same_ranks = ranks is None and switches is None
     texts = [(label, label) for label in instance.labels]
-    return Topology(
-        instance.n,
-        instance.tail,
-        instance.head,
-        instance.capacity,
-        spec=instance.spec if same_ranks else None,
+    named = {"spec": instance.spec, "parameters": instance.parameters} if same_ranks else {}
+    return instance.with_changes(
         terminals=instance.terminals if same_ranks else chosen(texts, ranks, switches, WHAT),
-        labels=instance.labels,
-        parameters=instance.parameters if same_ranks else (),
         capacity_unit=unit or instance.capacity_unit,
         places=instance.places,
         notes=instance.notes,
+        **named,
     )
 
 

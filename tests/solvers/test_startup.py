@@ -10,13 +10,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.sparse.csgraph import connected_components, dijkstra
 
 from opticoll.formulations.lumorph import collective_bounds
 from opticoll.formulations.lumorph.mesh_cuts import length_bound
 from opticoll.formulations.lumorph.min_overlap import Overlap
 from opticoll.formulations.rounds.collectives import collective
-from opticoll.instances import Topology, parse
+from opticoll.instances import parse
 from opticoll.solvers.adapters import adapters
 from opticoll.solvers.methods import method_named, methods
 from opticoll.solvers.methods.index import MODULES
@@ -97,36 +96,7 @@ def test_every_method_has_the_file_of_its_name() -> None:
     assert all(method.name == name for name, method in methods().items())
 
 
-# Hops ------------------------------------------------------------------------------------------------------------
-
-
-@st.composite
-def digraphs(draw: st.DrawFn) -> Topology:
-    """Any directed multigraph, parts of it cut off, some vertices relays."""
-    n = draw(st.integers(2, 9))
-    pair = st.tuples(st.integers(0, n - 1), st.integers(0, n - 1)).filter(lambda ends: ends[0] != ends[1])
-    arcs = np.array(draw(st.lists(pair, min_size=1, max_size=30)))
-    terminals = draw(st.lists(st.integers(0, n - 1), min_size=1, max_size=n, unique=True))
-    return Topology(n, arcs[:, 0], arcs[:, 1], np.ones(len(arcs)), terminals=sorted(terminals))
-
-
-@given(digraphs())
-@settings(max_examples=40, deadline=None)
-def test_hops_by_levels_are_those_of_dijkstra(topology: Topology) -> None:
-    graph = topology.length_matrix(np.ones(topology.arcs))
-    expected = dijkstra(graph, indices=topology.terminals, unweighted=True)
-    assert topology.hops.dtype == np.float64
-    assert not topology.hops.flags.writeable
-    np.testing.assert_array_equal(topology.hops, expected)
-    _, component = connected_components(graph, directed=True, connection="strong")
-    assert topology.connected == (np.unique(component[topology.terminals]).size == 1)
-
-
-@pytest.mark.parametrize("spec", ["path:1200", "complete:160"])
-def test_large_topologies_have_their_hops_from_scipy_and_agree(spec: str) -> None:
-    topology = parse(spec)
-    apart = np.abs(np.arange(topology.n)[:, None] - np.arange(topology.n))
-    np.testing.assert_array_equal(topology.hops, apart if spec.startswith("path") else np.minimum(apart, 1))
+# Counts ----------------------------------------------------------------------------------------------------------
 
 
 @given(st.integers(0, 50), st.floats(0.01, 100.0))
