@@ -1,6 +1,6 @@
 """MPS and LP files are the programs that they state, or are refused with the line.
 
-Random programs by five writers (:mod:`program_writers`) are read back; every construct that readers treat differently
+Random programs by four writers (:mod:`program_writers`) are read back; every construct that readers treat differently
 has a case here. What CPLEX 22.2, Gurobi 13, SCIP 10, HiGHS 1.15, Xpress 9.9 and COPT 8 read was measured.
 """
 
