@@ -3,10 +3,6 @@
 from functools import cache
 from pathlib import Path
 
-if __name__ != "opticoll.analysis":
-    msg = "analysis is part of opticoll now: import opticoll.analysis"
-    raise ImportError(msg)
-
 CHECKOUT = Path(__file__).resolve().parents[1]
 
 

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-if __name__ != "opticoll.formulations":
-    msg = "formulations is part of opticoll now: import opticoll.formulations"
-    raise ImportError(msg)
-
 from opticoll.formulations.model import Formulation
 from opticoll.formulations.plugin_bounds import check_bounds, plugin_bounds
 from opticoll.formulations.registry import bounds_of, formulation, formulations, is_registered, package_names

@@ -1,9 +1,5 @@
 """Instances to be solved: topologies, server pools and computation graphs, each a frozen value with a spec."""
 
-if __name__ != "opticoll.instances":
-    msg = "instances is part of opticoll now: import opticoll.instances"
-    raise ImportError(msg)
-
 from opticoll.instances.matrix_program import MatrixProgram
 from opticoll.instances.photonics import LightpathMesh, WdmLine, WdmRing
 from opticoll.instances.readers.files import read_topology, save_topology

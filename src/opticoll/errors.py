@@ -129,8 +129,6 @@ def import_remedy(missing: str, folder: Path | None) -> str:
         known = [one.name for one in iter_modules(getattr(import_module(package), "__path__", []))]
         close = get_close_matches(last, known, n=1)
         return f"{package} has no module {last!r}; " + (f"did you mean {close[0]!r}?" if close else "correct its name")
-    if top in ("instances", "formulations", "solvers", "analysis"):
-        return f"import opticoll.{top} instead"
     return "install the package, or correct its name"
 
 

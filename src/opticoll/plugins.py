@@ -223,8 +223,6 @@ def _failure(plugin: Plugin, error: BaseException) -> str:
     remedy, beside = "correct the file", None if plugin.source is None else Path(plugin.place).parent
     if isinstance(error, ModuleNotFoundError):
         remedy = import_remedy(error.name or "", beside)
-    elif isinstance(error, ImportError) and "part of opticoll now" in text:  # in the folder of a checkout
-        reason, remedy = text.partition(":")[0], import_remedy(text.partition(" ")[0], beside)
     there = " on that machine" if _in_worker and isinstance(error, ImportError) else ""
     return f"{at}: {reason}; {remedy}{there}"
 

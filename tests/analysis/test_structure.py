@@ -15,7 +15,6 @@ from functools import cache
 from pathlib import Path
 
 import networkx as nx
-import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 LAYERS = ("instances", "formulations", "solvers", "analysis")
@@ -353,16 +352,6 @@ def test_an_untyped_dictionary_is_detected():
     assert not untyped(
         "m", ast.parse("def f(x: dict[str, int]) -> Mapping[str, object]: ...\ndef _g(x: dict[str, Any]): ...")
     )
-
-
-@pytest.mark.parametrize("layer", LAYERS)
-def test_an_old_import_path_fails_in_one_clear_line(layer):
-    done = subprocess.run(
-        [sys.executable, "-c", f"import {layer}"], cwd=ROOT, capture_output=True, text=True, check=False
-    )
-    last = done.stderr.strip().splitlines()[-1]
-    assert done.returncode == 1
-    assert re.search(rf"ImportError: .*import opticoll\.{layer}", last)
 
 
 #: Files of the solvers that may name formulations: each serves those that it names.

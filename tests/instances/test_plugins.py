@@ -160,7 +160,6 @@ BAD = {
     "raises": ("raise ValueError('no\\nway')", "line 1: ValueError: no way; correct the file"),
     "exits": ("import sys; sys.exit(3)", "SystemExit"),
     "nothing": ("x = 1", "defines nothing for opticoll; define one of FORMULATION"),
-    "old path": ("from formulations.model import Formulation", "import opticoll.formulations instead"),
     "missing package": ("import no_such_package", "install the package"),
     "type": ("FORMULATION = 3", "FORMULATION is an object of int; it must be a subclass of Formulation"),
     "class": (
@@ -310,15 +309,13 @@ def test_a_bad_file_is_refused(case, tmp_path):
     assert not plugins.digests()
 
 
-@pytest.mark.parametrize("name", ["helpers", "analysis", "solvers"])
-def test_a_module_beside_a_plug_in_is_not_on_the_import_path(name, tmp_path):
-    path = write(tmp_path, "mine.py", f"import {name}")
-    with pytest.raises(BadInput) as missing:
+def test_a_module_beside_a_plug_in_is_not_on_the_import_path(tmp_path):
+    path = write(tmp_path, "mine.py", "import helpers")
+    with pytest.raises(BadInput, match="install the package"):
         oc.load_plugin(path)
-    (tmp_path / f"{name}.py").write_text("")
+    (tmp_path / "helpers.py").write_text("")
     with pytest.raises(BadInput, match="not on the import path; set PYTHONPATH, or install the module"):
         oc.load_plugin(path)
-    assert ("install the package" if name == "helpers" else f"import opticoll.{name} instead") in str(missing.value)
 
 
 FAULTS = {
