@@ -165,11 +165,11 @@ def _family(name: str) -> Description | None:
                     "largest out-degree": int(instance.out_degree.max(initial=0)),
                     **{name: fact for facts_of in parts("facts") for name, fact in facts_of(instance).items()},
                 }
-        return _of_function("family", head, family.build, family.summary, family.source, family.example, facts)
+        return _of_function("family", head, family.function, family.summary, family.source, family.example, facts)
     if (group := POPULATIONS.get(head)) is not None:
-        return _of_function("population", head, group.members, group.summary, group.source, group.example, {})
+        return _of_function("population", head, group.function, group.summary, group.source, group.example, {})
     if (change := MODIFIERS.get(name.removeprefix("+"))) is not None:
-        return _of_function("modifier", change.name, change.apply, change.summary, None, change.example, {})
+        return _of_function("modifier", change.name, change.function, change.summary, None, change.example, {})
     return None
 
 

@@ -168,8 +168,8 @@ def _families() -> list[str]:
     load_families()
     lines = ["## Arguments of the families", "", "| family | class | arguments |", "|---|---|---|"]
     for name, family in sorted(FAMILIES.items()):
-        if family.build.__module__.startswith("opticoll."):
-            signature = inspect.signature(family.build)
+        if family.function.__module__.startswith("opticoll."):
+            signature = inspect.signature(family.function)
             arguments = ", ".join(_argument(one) for one in signature.parameters.values())
             lines.append(f"| `{name}` | {signature.return_annotation} | {arguments} |")
     modified = "A modifier adds its own: `+fail=1,seed=2` adds `fail.links` and `fail.seed`, a second `fail#2.links`."

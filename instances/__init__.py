@@ -4,7 +4,7 @@ from opticoll.instances.matrix_program import MatrixProgram
 from opticoll.instances.photonics import LightpathMesh, WdmLine, WdmRing
 from opticoll.instances.readers.files import read_topology, save_topology
 from opticoll.instances.readers.graph_formats import to_networkx
-from opticoll.instances.readers.objects import as_instance, from_networkx, topology
+from opticoll.instances.readers.objects import as_instance, topology
 from opticoll.instances.servers import ServerPool
 from opticoll.instances.spec import describe, parse
 from opticoll.instances.topology import Instance, Topology
@@ -21,7 +21,6 @@ __all__ = [
     "WdmRing",
     "as_instance",
     "describe",
-    "from_networkx",
     "parse",
     "read_topology",
     "save_topology",

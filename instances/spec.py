@@ -82,43 +82,22 @@ class Dimensions(tuple[int, ...]):
 
 
 @dataclass(frozen=True)
-class Family:
-    """A named generator of instances, with their known properties (see :func:`family`)."""
+class SpecPart:
+    """What a name in a spec stands for: a family, a modifier or a population (see the functions that register them)."""
 
     name: str
-    build: Callable[..., Any]
+    function: Callable[..., Any]
     example: str
     summary: str
-    source: str
+    source: str = ""
     rest: bool = False
     automorphisms: Callable[..., Iterable[NDArray[np.int64]]] | None = None
     closed_form: Callable[..., Fraction | None] | None = None
 
 
-@dataclass(frozen=True)
-class Modifier:
-    """A named change of a topology, written ``+name=arguments`` after a family."""
-
-    name: str
-    apply: Callable[..., Any]
-    example: str
-    summary: str
-
-
-@dataclass(frozen=True)
-class Population:
-    """A named set of instances: a function that returns the specs of its members."""
-
-    name: str
-    members: Callable[..., list[str]]
-    example: str
-    summary: str
-    source: str
-
-
-FAMILIES: dict[str, Family] = {}
-POPULATIONS: dict[str, Population] = {}
-MODIFIERS: dict[str, Modifier] = {}
+FAMILIES: dict[str, SpecPart] = {}
+POPULATIONS: dict[str, SpecPart] = {}
+MODIFIERS: dict[str, SpecPart] = {}
 
 
 def family(
@@ -157,7 +136,7 @@ def family(
         for role, function in (("automorphisms", automorphisms), ("closed_form", closed_form)):
             if function is not None:
                 _check_takes(f"family {name!r}: {role}", function, inspect.signature(build).parameters)
-        FAMILIES[name] = Family(name, build, example, _first_line(build), source, rest, automorphisms, closed_form)
+        FAMILIES[name] = SpecPart(name, build, example, _first_line(build), source, rest, automorphisms, closed_form)
         return build
 
     return register
@@ -167,7 +146,7 @@ def population(name: str, *, example: str, source: str) -> Callable[[Members], M
     """Register a population under ``name``: a function of the spec's arguments that returns the members' specs."""
 
     def register(members: Members) -> Members:
-        POPULATIONS[name] = Population(name, members, example, _first_line(members), source)
+        POPULATIONS[name] = SpecPart(name, members, example, _first_line(members), source)
         return members
 
     return register
@@ -178,7 +157,7 @@ def modifier(name: str, *, example: str) -> Callable[[Apply], Apply]:
 
     def register(apply: Apply) -> Apply:
         _check_definition(f"modifier {name!r}", name, apply, MODIFIERS, skip=1)
-        MODIFIERS[name] = Modifier(name, apply, example, _first_line(apply))
+        MODIFIERS[name] = SpecPart(name, apply, example, _first_line(apply))
         return apply
 
     return register
@@ -195,15 +174,14 @@ _KINDS: dict[str, tuple[Any, str]] = {
 
 
 def _check_definition(
-    where: str, name: str, function: Callable[..., Any], known: Mapping[str, Family | Modifier], skip: int = 0
+    where: str, name: str, function: Callable[..., Any], known: Mapping[str, SpecPart], skip: int = 0
 ) -> None:
     """Refuse a name that is already in use, and arguments that a spec cannot express."""
     if not re.fullmatch(r"[a-z][a-z0-9-]*", name):
         msg = f"{where}: a name consists of lower-case letters, digits and '-', and begins with a letter"
         raise BadInput(msg)
     if name in known:
-        earlier = known[name]
-        other = earlier.build if isinstance(earlier, Family) else earlier.apply
+        other = known[name].function
         if other.__module__ != function.__module__ and _file(other) != _file(function):
             msg = f"{where}: the name is already used in {_file(other)}; choose another name"
             raise BadInput(msg)
@@ -227,10 +205,10 @@ def _file(function: Callable[..., Any]) -> str:
     return function.__code__.co_filename
 
 
-def registered_by(module: str) -> list[tuple[dict[str, Family] | dict[str, Modifier], str]]:
+def registered_by(module: str) -> list[tuple[dict[str, SpecPart], str]]:
     """Families and modifiers that a module has registered, each as its registry and name."""
-    families = [(FAMILIES, name) for name, one in FAMILIES.items() if one.build.__module__ == module]
-    return [*families, *((MODIFIERS, name) for name, one in MODIFIERS.items() if one.apply.__module__ == module)]
+    registries = (FAMILIES, MODIFIERS)
+    return [(known, name) for known in registries for name, one in known.items() if one.function.__module__ == module]
 
 
 def forget(module: str) -> None:
@@ -244,8 +222,8 @@ def modules_behind(spec: str) -> set[str]:
     name, _, rest = spec.partition(":")
     name, *early = name.split("+")
     changes = [*early, *(key for key, _ in _split_modifiers(rest)[1])]
-    families = {FAMILIES[name].build.__module__} if name in FAMILIES else set()
-    return families | {MODIFIERS[key].apply.__module__ for key in changes if key in MODIFIERS}
+    families = {FAMILIES[name].function.__module__} if name in FAMILIES else set()
+    return families | {MODIFIERS[key].function.__module__ for key in changes if key in MODIFIERS}
 
 
 def _first_line(function: Callable[..., Any]) -> str:
@@ -362,7 +340,7 @@ def family_name(spec: str) -> str:
     return re.split("[:+]", spec, maxsplit=1)[0]
 
 
-def family_of(instance: Instance) -> tuple[Family, dict[str, Json]] | None:
+def family_of(instance: Instance) -> tuple[SpecPart, dict[str, Json]] | None:
     """Family named by the spec of ``instance``, and its recorded arguments.
 
     Modifiers are ignored: the caller must check whether the instance is still the one that the family generates.
@@ -375,7 +353,7 @@ def family_of(instance: Instance) -> tuple[Family, dict[str, Json]] | None:
     load_families()
     known = _named_in(FAMILIES, family_name(instance.spec))
     recorded = dict(instance.parameters)
-    names = inspect.signature(known.build).parameters if known else {}
+    names = inspect.signature(known.function).parameters if known else {}
     if known is None or not recorded.keys() >= names.keys():
         return None
     return known, {name: recorded[name] for name in names}
@@ -388,18 +366,16 @@ def describe() -> list[dict[str, str]]:
     """
     load_families()
     plugins.load_installed()
+    kinds = {"family": FAMILIES, "population": POPULATIONS, "modifier": MODIFIERS}
     rows = [
-        {"kind": kind, "name": f.name, "example": f.example, "summary": f.summary, "source": f.source}
-        for kind, known in (("family", FAMILIES), ("population", POPULATIONS))
-        for f in known.values()
-    ] + [
-        {"kind": "modifier", "name": m.name, "example": m.example, "summary": m.summary, "source": ""}
-        for m in MODIFIERS.values()
+        {"kind": kind, "name": one.name, "example": one.example, "summary": one.summary, "source": one.source}
+        for kind, known in kinds.items()
+        for one in known.values()
     ]
     return sorted(rows, key=lambda row: (row["kind"], row["name"]))
 
 
-def _named_in(registry: dict[str, Any], name: str) -> Any:
+def _named_in(registry: dict[str, SpecPart], name: str) -> SpecPart | None:
     """Look up an entry of a registry, loading plug-ins if necessary; None if there is none."""
     if name not in registry:
         plugins.load_installed()
@@ -442,7 +418,7 @@ def parse(spec: str) -> Any:
         rest, name = f"+{tail}{colon}{rest}", name.strip()
     known = _family_of(spec, name, rest)
     base, changes = _split_modifiers(rest)
-    parameters = inspect.signature(known.build, eval_str=False).parameters
+    parameters = inspect.signature(known.function, eval_str=False).parameters
     if known.rest:
         values = {next(iter(parameters)): base}
         canonical = f"{name}:{base}"
@@ -450,7 +426,7 @@ def parse(spec: str) -> Any:
         values = _arguments(parameters, base, f"instance {spec!r}")
         text = _printed(parameters, values)
         canonical = f"{name}:{text}" if text else name
-    instance = _named(_built(known.build, Instance, **values), canonical, _complete(parameters, values))
+    instance = _named(_built(known.function, Instance, **values), canonical, _complete(parameters, values))
     for key, text in changes:
         change = _named_in(MODIFIERS, key)
         if change is None:
@@ -459,7 +435,7 @@ def parse(spec: str) -> Any:
         if not isinstance(instance, Topology):
             msg = f"instance {spec!r}: modifier {key!r} needs arcs, and {name!r} has no arcs; omit it"
             raise BadInput(msg)
-        wanted = dict(list(inspect.signature(change.apply).parameters.items())[1:])
+        wanted = dict(list(inspect.signature(change.function).parameters.items())[1:])
         settings = _arguments(wanted, text, f"instance {spec!r}, modifier {key!r}")
         printed = _printed(wanted, settings)
         canonical = f"{canonical}+{key}={printed}" if printed else f"{canonical}+{key}"
@@ -468,13 +444,13 @@ def parse(spec: str) -> Any:
         times = sum(k.partition(".")[0].partition("#")[0] == key for k in earlier) // max(len(complete), 1)
         prefix = key if not times else f"{key}#{times + 1}"  # +fail=1+fail=2: record both
         merged = {**earlier, **{f"{prefix}.{k}": v for k, v in complete.items()}}
-        instance = _named(_built(change.apply, Topology, instance, **settings), canonical, merged)
+        instance = _named(_built(change.function, Topology, instance, **settings), canonical, merged)
     return instance
 
 
-def _family_of(spec: str, name: str, rest: str) -> Family:
+def _family_of(spec: str, name: str, rest: str) -> SpecPart:
     """The family that a spec names; refuse a spec of several instances, and one that names none."""
-    known: Family | None = _named_in(FAMILIES, name)
+    known: SpecPart | None = _named_in(FAMILIES, name)
     if known is None and name == "custom":
         msg = (
             f"instance {spec!r}: names a topology made in Python, which a spec cannot rebuild; write it with "
@@ -587,10 +563,10 @@ def _members(spec: str) -> list[str]:
     if known is None:
         return [spec]
     base, changes = _split_modifiers(rest)
-    values = _arguments(inspect.signature(known.members).parameters, base, f"instance {spec!r}")
+    values = _arguments(inspect.signature(known.function).parameters, base, f"instance {spec!r}")
     return [
         member + "".join(f"+{key}={text}" if text else f"+{key}" for key, text in changes)
-        for member in known.members(**values)
+        for member in known.function(**values)
     ]
 
 

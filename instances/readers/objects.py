@@ -25,7 +25,6 @@ from opticoll.instances.readers.topology_builder import ReadOptions, TopologyBui
 from opticoll.instances.topology import Instance, Topology
 
 if TYPE_CHECKING:
-    import networkx as nx
     from numpy.typing import NDArray
 
     from opticoll.types import Rate
@@ -245,11 +244,6 @@ def _edges(
         msg = f"{WHAT}: the graph or matrix is {kind}; omit directed=, or convert it"
         raise BadInput(msg)
     return edges, (own if directed is None else directed) in (None, True)
-
-
-def from_networkx(graph: nx.Graph[Any], *, capacity: str | float | None = None, loops: str = "refuse") -> Topology:
-    """Read a topology from any networkx graph, see :func:`topology`."""
-    return topology(graph, capacity=capacity, loops=loops)
 
 
 Edge = tuple[Hashable, Hashable, Mapping[str, object]]

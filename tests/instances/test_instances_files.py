@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import opticoll as oc
 from opticoll.errors import BadFile, BadInput
-from opticoll.instances import Topology, from_networkx, parse, read_topology, save_topology, to_networkx
+from opticoll.instances import Topology, parse, read_topology, save_topology, to_networkx
 from opticoll.instances.readers import files
 
 SUFFIXES = ["csv", "txt", "graphml", "json"]
@@ -320,7 +321,7 @@ def test_traffic_files_with_bad_bytes(tmp_path, cell):
 @given(topology=topologies())
 def test_networkx_round_trip(topology):
     graph = to_networkx(topology)
-    again = from_networkx(graph, loops="keep")
+    again = oc.topology(graph, loops="keep")
     assert again == topology
     assert again.labels == topology.labels
     for u, v, data in graph.edges(data=True):
@@ -328,12 +329,12 @@ def test_networkx_round_trip(topology):
         assert (topology.tail[a], topology.head[a], topology.capacity[a]) == (u, v, data["capacity"])
 
 
-def test_from_networkx():
+def test_networkx_graphs():
     graph = nx.Graph([("a", "b", {"bw": 2}), ("b", "c", {"bw": np.float32(0.5)})])
-    topology = from_networkx(graph, capacity="bw")
+    topology = oc.topology(graph, capacity="bw")
     assert topology.labels == ("a", "b", "c")
     assert topology.capacity.tolist() == [2.0, 2.0, 0.5, 0.5]
-    assert from_networkx(nx.cycle_graph(8)) == parse("ring:8")
+    assert oc.topology(nx.cycle_graph(8)) == parse("ring:8")
     looped = nx.DiGraph([(0, 0), (0, 1)])
-    assert from_networkx(looped, loops="drop").arcs == 1
-    assert from_networkx(looped, loops="keep").arcs == 2
+    assert oc.topology(looped, loops="drop").arcs == 1
+    assert oc.topology(looped, loops="keep").arcs == 2

@@ -394,4 +394,4 @@ def test_every_family_records_its_arguments(name):
         return
     instance = parse(FAMILIES[name].example)
     assert instance.family == name
-    assert set(inspect.signature(FAMILIES[name].build).parameters) == set(instance.arguments)
+    assert set(inspect.signature(FAMILIES[name].function).parameters) == set(instance.arguments)

@@ -17,7 +17,7 @@ from strategies import topologies
 import opticoll as oc
 from opticoll.analysis.cli.main import cli
 from opticoll.errors import BadInput
-from opticoll.instances import as_instance, from_networkx, parse, to_networkx
+from opticoll.instances import as_instance, parse, to_networkx
 from opticoll.solvers import solve
 from opticoll.solvers.procedure import rebuild, send
 from opticoll.solvers.resume_key import resume_key
@@ -135,7 +135,7 @@ def test_flows_at_vertices_are_those_of_the_incidence_matrix(topology):
 @settings(max_examples=40)
 @given(topologies())
 def test_graphs_that_networkx_gets_come_back(topology):
-    assert from_networkx(to_networkx(topology)) == topology
+    assert oc.topology(to_networkx(topology)) == topology
     assert oc.topology(to_networkx(topology), ranks=range(topology.n)) == topology
 
 
