@@ -145,7 +145,7 @@ def from_file(path: str) -> Topology:
         File; its suffix and contents select the format (:mod:`opticoll.instances.readers.files`). Options follow:
         ``PATH,capacity=NAME`` (attribute or column) or ``capacity=1``, ``directed=true|false``, ``first=1`` for
         vertices numbered from 1, ``ranks=PATTERN``, ``format=NAME`` and ``wiring=NAME``
-        (:class:`opticoll.instances.readers.topology_builder.ReadOptions`).
+        (:class:`opticoll.instances.readers.read_options.ReadOptions`).
 
     Raises
     ------

@@ -25,8 +25,7 @@ from opticoll.arguments import refuse_masked
 from opticoll.errors import BadFile, BadInput
 from opticoll.instances.readers.graph_formats import SNDLIB, dimacs_links, sndlib_links, sndlib_xml_links
 from opticoll.instances.readers.reading import as_struct, parse_json, parse_xml, parses_as_float, refuse
-from opticoll.instances.readers.tables import Row, check_labels, has_labels, rows_of, square
-from opticoll.instances.readers.topology_builder import end_columns
+from opticoll.instances.readers.tables import Row, check_labels, end_columns, has_labels, rows_of, square
 from opticoll.instances.topology import parse_size
 
 if TYPE_CHECKING:
@@ -270,7 +269,7 @@ def table_of_text(text: str, is_json: bool, what: str) -> DemandTable:
         )
         raise BadFile(msg)
     matrix = square(rows, what)
-    cells, sized = _amounts(matrix.cells(), matrix.place)
+    cells, sized = _amounts(matrix.cells(), matrix.where)
     amounts = cells.reshape(len(matrix.rows), -1)
     if matrix.labels is None:
         return DemandTable(amounts, in_bytes=sized)

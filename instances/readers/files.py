@@ -36,9 +36,9 @@ from opticoll.instances.readers.graph_formats import (
     write_graphml,
 )
 from opticoll.instances.readers.machine_topologies import WIRINGS, read_nccl, read_nvidia_smi
+from opticoll.instances.readers.read_options import ReadOptions
 from opticoll.instances.readers.reading import NUMPY, as_path, decode, numpy_matrix, parse_xml, parses_as_float, refuse
-from opticoll.instances.readers.tables import has_labels, rows_of, split, square
-from opticoll.instances.readers.topology_builder import ReadOptions, end_columns
+from opticoll.instances.readers.tables import end_columns, has_labels, rows_of, split, square
 from opticoll.instances.readers.topology_json import read_json, write_json
 from opticoll.instances.readers.unsupported import refuse_text
 
@@ -142,7 +142,7 @@ def read_topology(
     path
         File; its suffix and contents select the format.
     capacity, directed, format, first, ranks, wiring, switches
-        How to read it, see :class:`opticoll.instances.readers.topology_builder.ReadOptions`.
+        How to read it, see :class:`opticoll.instances.readers.read_options.ReadOptions`.
 
     Returns
     -------

@@ -25,9 +25,9 @@ import numpy as np
 
 from opticoll.errors import BadFile
 from opticoll.instances.readers.listed_graph import ListedGraph
+from opticoll.instances.readers.read_options import ReadOptions
 from opticoll.instances.readers.reading import XmlElement, parse_xml, parses_as_float, refuse
-from opticoll.instances.readers.tables import rows_of, square
-from opticoll.instances.readers.topology_builder import ReadOptions, TopologyBuilder, is_number
+from opticoll.instances.readers.tables import is_number, rows_of, square
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -509,12 +509,11 @@ def read_matrix_topology(text: str, what: str, options: ReadOptions) -> Topology
     BadFile
         If it is not square, contains anything but nonnegative numbers or rates, or has a nonzero diagonal.
     """
-    options.refuse(what, "the entries of a matrix are its capacities", "first", "wiring", "capacity")
     matrix = square(rows_of(text, what), what)
-    n, cells = len(matrix.rows), matrix.cells()
+    n = len(matrix.rows)
     entries = [
         (*divmod(k, n), cell, matrix.place(k))
-        for k, cell in enumerate(cells)
+        for k, cell in enumerate(matrix.cells())
         if not (parses_as_float(cell) and float(cell) == 0)
     ]
     return _of_entries(matrix.labels or range(n), entries, what, options)
@@ -522,9 +521,8 @@ def read_matrix_topology(text: str, what: str, options: ReadOptions) -> Topology
 
 def read_numpy_topology(matrix: NDArray[np.float64], what: str, options: ReadOptions) -> Topology:
     """Read capacities from an array ``(n, n)``, otherwise as :func:`read_matrix_topology`."""
-    options.refuse(what, "the entries of a matrix are its capacities", "first", "wiring", "capacity")
     ends = zip(*(side.tolist() for side in np.nonzero(matrix)), strict=True)
-    entries = [(i, j, float(matrix[i, j]), f"{what}, row {i + 1}, column {j + 1}") for i, j in ends]
+    entries = [(i, j, float(matrix[i, j]), f"row {i + 1}, column {j + 1}") for i, j in ends]
     return _of_entries(range(len(matrix)), entries, what, options)
 
 
@@ -532,11 +530,11 @@ def _of_entries(
     vertices: Sequence[Hashable], entries: Sequence[tuple[int, int, object, str]], what: str, options: ReadOptions
 ) -> Topology:
     """Build the topology of the entries of a matrix that are not 0, each with its row, column and place."""
-    builder = TopologyBuilder(what, "entry", options)
-    builder.check_vertices(len(vertices))
+    options.refuse(what, "the entries of a matrix are its capacities", "first", "wiring", "capacity")
+    graph = ListedGraph(what, "entry", options)
+    graph.check_vertices(len(vertices))
     for name in vertices:
-        builder.add_vertex(name)
+        graph.add_vertex(name)
     for i, j, value, place in entries:
-        capacity = builder.capacity(value, place)
-        builder.add_link(vertices[i], vertices[j], capacity, i * len(vertices) + j + 1, directed=True)
-    return builder.build()
+        graph.list_link(vertices[i], vertices[j], value, place)
+    return graph.build()

@@ -1,23 +1,40 @@
 """Graphs as files and objects list them: nodes and links with attributes, of which one is the capacity.
 
-All readers of graphs fill a :class:`ListedGraph`, so that names, capacities, directions and ranks follow the same rules
-whether a graph comes from GraphML, GML, JSON, SNDlib, DIMACS, networkx or a table.
+All readers of topologies fill a :class:`ListedGraph`, so that names, capacities, directions and ranks follow the same
+rules whether a graph comes from GraphML, GML, JSON, SNDlib, DIMACS, a dump of NCCL, networkx, a matrix or a table.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Hashable, Mapping, Sequence
+from math import isfinite
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
-from opticoll.errors import BadFile
+import numpy as np
+
+from opticoll.errors import BadFile, BadInput
+from opticoll.instances.readers.ranks import chosen, marked_switches, plain, seeming_switches
+from opticoll.instances.readers.read_options import ReadOptions
 from opticoll.instances.readers.reading import refuse
-from opticoll.instances.readers.topology_builder import ReadOptions, TopologyBuilder, short
-from opticoll.instances.topology import rate_in, resembles_rate, split_rate
+from opticoll.instances.topology import (
+    MAX_ARCS,
+    MAX_VERTICES,
+    Topology,
+    is_size,
+    parse_rate,
+    rate_in,
+    resembles_rate,
+    split_rate,
+)
 
 if TYPE_CHECKING:
-    from opticoll.instances.topology import Topology
+    from numpy.typing import NDArray
 
+#: Node attributes that may give the kind of a node, with names as of :func:`plain`, and its name; of the latter the
+#: first that is given counts.
+KINDS = ("type", "kind", "role", "nodetype", "device", "devicetype")
+NAMES = ("label", "name")
 #: Names under which capacities are expected, in lower case; fallback names, with the
 #: unit that they imply (Topology Zoo, SNDlib); and numeric attributes that are not capacities.
 CAPACITY_NAMES = ("capacity", "cap", "bandwidth", "bw", "link_capacity", "linkcapacity")
@@ -55,58 +72,229 @@ def _numeric(value: object) -> bool:
     return True
 
 
+def short(value: object) -> str:
+    """A value as messages show it."""
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _place(attributes: Mapping[str, object]) -> tuple[float, float] | None:
+    """The place that the attributes of a node give it in a drawing; None if they give none."""
+    pair = attributes.get("pos")
+    x, y = (
+        pair
+        if isinstance(pair, tuple | list | np.ndarray) and len(pair) == 2
+        else (attributes.get("x"), attributes.get("y"))
+    )
+    try:
+        place = float(x), float(y)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return place if isfinite(place[0]) and isfinite(place[1]) else None
+
+
 class Link(NamedTuple):
-    """A link with its ends, attributes and place; ``directed`` if the format itself states it."""
+    """A link with its ends, attributes and place in the file; ``directed`` if the format itself states it."""
 
     tail: Hashable | None
     head: Hashable | None
     attributes: Mapping[str, object]
-    number: int
+    place: int | str
     directed: bool | None
 
 
-class ListedGraph(TopologyBuilder):
-    """A builder whose links have attributes: its capacities are found once all links are known.
+class Arc(NamedTuple):
+    """An arc with its ends, capacity and place in the file; ``back`` if it is the second of an undirected link."""
 
-    The option ``capacity`` names their attribute, or is the capacity of every link. Otherwise it is the one attribute
-    of :data:`CAPACITY_NAMES`, else of :data:`OTHER_NAMES`, else a text that states one rate for every link; a link
-    without it is refused if another has it, and so are numbers and rates under other names. If there are none, all
-    are 1.
+    tail: Hashable
+    head: Hashable
+    capacity: float
+    place: int | str
+    back: bool
+
+
+class ListedGraph:
+    """Vertices and links of one file or object, in reading order.
+
+    Capacities are found once all links are known. The option ``capacity`` names their attribute, or is the capacity of
+    every link. Otherwise it is the one attribute of :data:`CAPACITY_NAMES`, else of :data:`OTHER_NAMES`, else a text
+    that states one rate for every link; a link without it is refused if another has it, and so are numbers and rates
+    under other names. If there are none, all are 1.
+
+    Parameters
+    ----------
+    what
+        Name of the file in messages.
+    place
+        Unit of position in messages: ``line``, ``arc`` or ``edge``; positions that are strings have none.
+    options
+        How to read it.
+    directed
+        Whether links that do not state it are arcs.
 
     Attributes
     ----------
-    directed
-        Whether links that do not state it are arcs.
+    spec
+        Spec of the topology; None for one that is named after its contents.
+    keep_loops
+        Whether self-loops are accepted.
+    multigraph
+        False if the file says that it has no parallel links, so that a link listed again is the same one; True if it
+        may have some, listed in any direction; None if it does not say.
+    terminals
+        Names of the terminals, or None for all vertices except ``relays``.
+    relays
+        Names of vertices that are not terminals.
+    labels
+        A label for some names; the names themselves for others.
+    kinds
+        Kind that the file gives a vertex, such as ``switch``.
+    stated
+        Whether the file specifies the terminals, so that names like those of switches are not ambiguous.
+    unit
+        Unit of the capacities, see :attr:`opticoll.instances.Topology.capacity_unit`.
     demands
         Amounts by pair that the file states beside the network.
     links
         All links, in reading order.
-    ask_capacity
-        How to choose the attribute, with ``{name}`` for it, for messages.
+    ask_ranks, ask_arcs, ask_direction, ask_capacity
+        How to choose the terminals, to state arcs and their direction, and to choose the attribute of capacities, with
+        ``{name}`` for it, for messages.
+    notes
+        What the user must be told, each once (:attr:`opticoll.instances.Topology.notes`).
     """
 
     def __init__(self, what: str, place: str, options: ReadOptions | None = None, *, directed: bool = True) -> None:
-        super().__init__(what, place, options)
-        self.directed = directed
-        self.ask_capacity = "write file:PATH,capacity={name}, or file:PATH,capacity=1 for equal links"
+        self.what, self.place, self.directed = what, place, directed
+        self.spec: str | None = what
+        self.options = options or ReadOptions()
+        self.keep_loops, self.stated = False, False
+        self.multigraph: bool | None = None
+        self.terminals: list[Hashable] | None = None
+        self.relays: set[Hashable] = set()
+        self.labels: dict[Hashable, str] = {}
+        self.kinds: dict[Hashable, str] = {}
+        self.unit: str | None = None
         self.demands: dict[tuple[str, str], float] = defaultdict(float)
         self.links: list[Link] = []
+        self.notes: list[str] = []
+        self.ask_ranks = (
+            "write file:PATH,ranks=PATTERN for the vertices that send and receive (ranks=* for all), or "
+            "file:PATH,switches=PATTERN for the others"
+        )
+        self.ask_arcs = "write one arc per line: tail head capacity"
+        self.ask_direction = "write file:PATH,directed=true or file:PATH,directed=false"
+        self.ask_capacity = "write file:PATH,capacity={name}, or file:PATH,capacity=1 for equal links"
+        self._rated: bool | None = None  # whether capacities have units
+        self._attributes: dict[Hashable, Mapping[str, object]] = {}
+        self._drawn_at: dict[Hashable, tuple[float, float]] = {}
+        self._vertices: dict[Hashable, None] = {}
+
+    def add_vertex(self, name: Hashable) -> None:
+        """Add a vertex, unless it has been added before.
+
+        Raises
+        ------
+        BadFile
+            If there are more vertices than a topology may have.
+        """
+        self._vertices[name] = None
+        self.check_vertices(len(self._vertices))
+
+    def add_node(self, name: Hashable | None, attributes: Mapping[str, object]) -> None:
+        """Add a node of a graph with its attributes ``label`` or ``name`` and ``terminal``, and its place in a drawing.
+
+        The place is ``x`` and ``y``, or ``pos`` as networkx has it; other words there are no place. A traffic among the
+        attributes is noted.
+
+        Raises
+        ------
+        BadFile
+            If it has no name or was already added, or ``terminal`` is not true or false.
+        """
+        if name is None or self.has_vertex(name):
+            refuse(self.what, f"a node has no id, or id {short(name)} is used twice; give every node a unique id")
+        self.add_vertex(name)
+        called = [str(attributes[key]) for word in NAMES for key in attributes if key.lower() == word]
+        if called:  # networkx writes the numbers of vertices as labels of GML
+            spoken = [text for text in called if text.strip()] or called
+            self.labels[name] = next((text for text in spoken if not text.strip().isdigit()), spoken[0])
+        self._attributes[name] = attributes
+        kind = next((attributes[key] for key in attributes if plain(key) in KINDS), None)
+        if isinstance(kind, str):
+            self.kinds[name] = kind
+        marks = [attributes[key] for key in attributes if plain(key) == "terminal"]
+        self.stated = self.stated or bool(marks)
+        terminal = str(marks[0] if marks else True).strip().lower()
+        if terminal not in {"true", "false", "1", "0"}:
+            refuse(self.what, f"node {short(name)} has terminal {short(terminal)}; write true or false")
+        if terminal in {"false", "0"}:
+            self.relays.add(name)
+        place = _place(attributes)
+        if place is not None:
+            self._drawn_at[name] = place
+        self.note_traffic(attributes, "nodes have")
+
+    def checked_unit(self, unit: object) -> str | None:
+        """Check a unit of capacities; None if there is none.
+
+        Raises
+        ------
+        BadFile
+            If it is not a rate such as ``100Gb/s``.
+        """
+        if unit is None:
+            return None
+        try:
+            parse_rate(str(unit), f"{self.what}: unit")
+        except BadInput as error:
+            raise BadFile(str(error)) from None
+        return str(unit)
+
+    def check_vertices(self, n: int) -> None:
+        """Refuse too many vertices before allocating anything of that size.
+
+        Raises
+        ------
+        BadFile
+            If ``n`` is above the largest topology.
+        """
+        if n > MAX_VERTICES:
+            refuse(self.what, f"{short(n)} vertices are more than the {MAX_VERTICES} allowed; split the file")
+
+    @property
+    def order(self) -> int:
+        """Number of vertices read so far."""
+        return len(self._vertices)
+
+    def vertices(self) -> list[Hashable]:
+        """Names of the vertices in reading order."""
+        return list(self._vertices)
+
+    def has_vertex(self, name: Hashable) -> bool:
+        """Whether the vertex has been read."""
+        return name in self._vertices
+
+    def where(self, place: int | str) -> str:
+        """Position of a link in the file, for messages."""
+        return f"{self.what}, {place}" if isinstance(place, str) else f"{self.what}, {self.place} {place}"
 
     def list_link(
         self,
         tail: Hashable | None,
         head: Hashable | None,
-        attributes: Mapping[str, object],
-        number: int,
+        given: object,
+        place: int | str,
         directed: bool | None = None,
     ) -> None:
-        """List a link; ``directed`` if the format itself states it."""
-        self.links.append(Link(tail, head, attributes, number, directed))
+        """List a link with its attributes or its capacity; ``directed`` if the format itself states it."""
+        attributes = given if isinstance(given, Mapping) else {"capacity": given}
+        self.links.append(Link(tail, head, attributes, place, directed))
 
-    def add_node(self, name: Hashable | None, attributes: Mapping[str, object]) -> None:
-        """Add a node, see :meth:`TopologyBuilder.add_node`; a traffic among its attributes is noted."""
-        super().add_node(name, attributes)
-        self.note_traffic(attributes, "nodes have")
+    def note(self, text: str) -> None:
+        """Add a note, once."""
+        if text not in self.notes:
+            self.notes.append(text)
 
     def note_traffic(self, attributes: Mapping[str, object], where: str) -> None:
         """Note attributes that may be a traffic, unless they are empty."""
@@ -121,40 +309,155 @@ class ListedGraph(TopologyBuilder):
                 )
 
     def build(self) -> Topology:
-        """Build the topology, with capacities taken from the attributes of the links.
+        """Build the topology of the vertices and links read.
 
         Raises
         ------
         BadFile
-            As :meth:`TopologyBuilder.build`, and for numbers or rates under an unknown name, several known names, or
+            If there are no vertices or terminals, for unknown vertices or refused loops, or if two names of vertices
+            are the same text, such as 1 and "1"; for numbers or rates under an unknown name, several known names, or
             links without a capacity when others have one.
         """
-        chosen = self.options.capacity
-        name: str | None = None
-        if chosen is None:
-            name = self._capacity_name([link.attributes for link in self.links])
-            chosen = 1.0
-        elif isinstance(chosen, str) and split_rate(chosen) is None:
-            name = chosen
-        for link in self.links:
-            tail, head, attributes, number, directed = link
-            value = chosen if name is None else attributes.get(name)
-            if value is None:
-                self._refuse_missing(link, str(name))
-            self.add_edge(tail, head, value, number, directed=self.direction(attributes, number, directed))
-        if name is None and self.options.capacity is None:
-            self.note_equal()
+        arcs = self._arcs()
         if self.demands:
             self.note(f"the file also states demands ({len(self.demands)} amounts); demand=file:PATH takes them")
-        self.links = []
-        return super().build()
+        if not self._vertices:
+            refuse(self.what, f"it contains no vertices and no arcs; {self.ask_arcs}")
+        self._refuse_both_ways(arcs)
+        order = self._numbered()
+        names = tuple(map(str, order))
+        alike = next((name for name, count in Counter(names).items() if count > 1), None)
+        if alike is not None:
+            refuse(self.what, f"several vertices are called {short(alike)} as text; give them different names")
+        numbers = {name: v for v, name in enumerate(order)}
+        tail, head = self._arc_ends(arcs, numbers)
+        labels = [self.labels.get(name, text) for name, text in zip(order, names, strict=True)]
+        self._choose_ranks(order, labels, tail, head)
+        terminals = self._terminal_numbers(numbers)
+        try:
+            return Topology(
+                len(order),
+                tail,
+                head,
+                np.array([arc.capacity for arc in arcs]),
+                spec=self.spec,
+                terminals=terminals,
+                labels=tuple(labels),
+                capacity_unit=self.unit,
+                places=[self._drawn_at[name] for name in order] if len(self._drawn_at) == len(order) else None,
+                notes=tuple(self.notes),
+            )
+        except BadInput as error:
+            raise BadFile(str(error)) from error
+
+    def _numbered(self) -> list[Hashable]:
+        """Vertices by number: names that are 0 .. n-1 (integers or their digits) keep these, others are as read."""
+        names = list(self._vertices)
+        if self.options.first or set(map(str, names)) == set(map(str, range(len(names)))):
+            names.sort(key=lambda name: int(str(name)))
+        return names
+
+    def _arcs(self) -> list[Arc]:
+        """Arcs of all links, with their capacities; a link of a graph without parallel ones counts once."""
+        given, name = self.options.capacity, None
+        if given is None:
+            name = self._capacity_name([link.attributes for link in self.links])
+        elif isinstance(given, str) and split_rate(given) is None:
+            name = given
+        equal = 1.0 if given is None else given
+        arcs: list[Arc] = []
+        once: dict[object, float] = {}
+        listed = 0
+        for link in self.links:
+            tail, head, attributes, place, _ = link
+            value = equal if name is None else attributes.get(name)
+            if value is None:
+                self._refuse_missing(link, str(name))
+            if tail is None or head is None:
+                refuse(self.where(place), "source or target is missing; name both nodes")
+            try:
+                capacity = self._capacity(value)
+            except ValueError as error:
+                refuse(f"{self.where(place)} ({short(tail)}->{short(head)})", f"capacity {short(value)} {error}")
+            directed = self._is_directed(link) if self.options.directed is None else self.options.directed
+            if self.multigraph is False:
+                ends = (tail, head) if directed or self.options.directed is not None else frozenset((tail, head))
+                if once.setdefault(ends, capacity) != capacity:
+                    what = f"the link {short(tail)}->{short(head)} of a graph without parallel links is listed with"
+                    reason = f"{what} capacity {once[ends]:g} and {capacity:g}; list it once, or with one capacity"
+                    refuse(self.where(place), reason)
+                if len(once) == listed:
+                    continue
+                listed = len(once)
+            arcs.append(Arc(tail, head, capacity, place, False))
+            if not directed and tail != head:
+                arcs.append(Arc(head, tail, capacity, place, True))
+            if len(arcs) > MAX_ARCS:
+                refuse(self.what, f"more than the {MAX_ARCS} arcs allowed; split the file")
+        if name is None and given is None and arcs:
+            links = sum(not arc.back for arc in arcs)
+            self.note(f"no link states a capacity; each of the {links} has capacity 1")
+        return arcs
+
+    def _capacity(self, value: object) -> float:
+        """Read a capacity, with a unit if the others have one; rates are converted to the first unit.
+
+        Raises
+        ------
+        ValueError
+            With the reason why it is none.
+        """
+        rate = rate_in(value)
+        reason = None
+        if rate is None and is_size(value):
+            reason = "is a size, not a rate; write it per second, such as 400Gb/s"
+        elif self._rated not in (None, rate is not None):
+            reason = f"has {'a' if rate else 'no'} unit, unlike the previous ones; give all capacities a unit, or none"
+        if reason is not None:
+            raise ValueError(reason)
+        self._rated = rate is not None
+        if rate is not None:
+            self.unit = self.unit or rate[1]
+            value = rate[0] if rate[1] == self.unit else rate[0] * (parse_rate(rate[1]) / parse_rate(self.unit))
+        try:
+            if isinstance(value, bool) or (isinstance(value, str) and "_" in value):
+                raise TypeError
+            number = float(value)  # type: ignore[arg-type]
+        except (ValueError, TypeError, OverflowError):
+            reason = "is not a number; write a positive number, such as 1.0 or 400Gb/s"
+            raise ValueError(reason) from None
+        if not isfinite(number) or number <= 0:
+            remedy = "write a number that it cannot exceed" if number > 0 else "omit arcs without capacity"
+            reason = f"must be positive and finite ({remedy})"
+            raise ValueError(reason)
+        return number
+
+    def _is_directed(self, link: Link) -> bool:
+        """Whether a link is an arc: as the format, its attributes, or the graph says.
+
+        Raises
+        ------
+        BadFile
+            For an attribute that calls a link of an undirected graph directed.
+        """
+        if link.directed is not None:
+            return link.directed
+        for key, value in link.attributes.items():
+            word = str(value).strip().lower() if key.lower() in DIRECTIONS else ""
+            said = _DIRECTED.get(word, _YES_NO.get(word) if key.lower() == "directed" else None)
+            if said is None:
+                continue
+            if said and not self.directed:
+                refuse(self.where(link.place), f"{key} {short(value)} in an undirected graph; {self.ask_direction}")
+            return said
+        return self.directed
 
     def _refuse_missing(self, link: Link, name: str) -> NoReturn:
         missing = sum(one.attributes.get(name) is None for one in self.links)
         present = dict.fromkeys(key for one in self.links for key in one.attributes)
         others = "" if name in present else f" (attributes: {', '.join(list(present)[:8]) or 'none'})"
         msg = (
-            f"{self.where(link.number)}: the edge {short(link.tail)}->{short(link.head)} has no attribute "
+            f"{self.where(link.place)}: the edge {short(link.tail)}->{short(link.head)} has no attribute "
             f"{name!r}{others}; give every edge a capacity (missing at {missing} of {len(self.links)}), or take "
             "capacity=1 for equal links"
         )
@@ -167,7 +470,9 @@ class ListedGraph(TopologyBuilder):
         if len(known) == 1:
             return known[0]
         if known:
-            refuse(self.what, f"edges have {' and '.join(map(repr, known[:4]))}; {self._ask(known[0])}")
+            refuse(
+                self.what, f"edges have {' and '.join(map(repr, known[:4]))}; {self.ask_capacity.format(name=known[0])}"
+            )
         other = [key for key in present if key.lower() in OTHER_NAMES]
         if len(other) == 1:
             self.unit = self.unit or OTHER_NAMES[other[0].lower()]
@@ -176,7 +481,7 @@ class ListedGraph(TopologyBuilder):
         numbers = [key for key in asked if all(_numeric(one[key]) for one in edges if one.get(key) is not None)]
         if numbers:
             msg = f"{self.what}: edges have numbers under {', '.join(map(repr, numbers[:4]))}, but no capacity; "
-            raise BadFile(msg + self._ask(numbers[0]))
+            raise BadFile(msg + self.ask_capacity.format(name=numbers[0]))
         return self._rate_name(edges, [key for key in asked if any(resembles_rate(one.get(key)) for one in edges)])
 
     def _rate_name(self, edges: Sequence[Mapping[str, object]], names: Sequence[str]) -> str | None:
@@ -190,7 +495,7 @@ class ListedGraph(TopologyBuilder):
         complete = next((name for name in names if None not in rates[name]), None)
         if complete is not None:
             msg = f"{self.what}: edges have rates under {', '.join(map(repr, names[:4]))}, but no capacity; "
-            raise BadFile(msg + self._ask(complete))
+            raise BadFile(msg + self.ask_capacity.format(name=complete))
         odd = next((one[first] for one in edges if resembles_rate(one.get(first)) and not rate_in(one[first])), None)
         example = "" if odd is None else f" (not {short(odd)})"
         equal = self.ask_capacity.rpartition(", or ")[2]
@@ -200,26 +505,85 @@ class ListedGraph(TopologyBuilder):
         )
         raise BadFile(msg)
 
-    def _ask(self, name: str) -> str:
-        return self.ask_capacity.format(name=name)
+    def _arc_ends(
+        self, arcs: Sequence[Arc], numbers: Mapping[Hashable, int]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Tail and head of every arc, given the numbers of the vertices; refuse unknown ends and loops."""
+        for tail, head, _, place, _ in arcs:
+            for end in (tail, head):
+                if end not in numbers:
+                    refuse(self.where(place), f"vertex {short(end)} is not declared; add it to the vertices")
+            if tail == head and not self.keep_loops:
+                msg = f"arc {short(tail)}->{short(head)} is a loop and carries no flow; "
+                refuse(self.where(place), msg + "remove it, or declare loops=keep")
+        tails, heads = ([numbers[end] for end in side] for side in ((a.tail for a in arcs), (a.head for a in arcs)))
+        return np.array(tails, dtype=np.int64), np.array(heads, dtype=np.int64)
 
-    def direction(self, attributes: Mapping[str, object], number: int, own: bool | None = None) -> bool:
-        """Whether a link is an arc: as the format (``own``), its attributes, or the graph says.
+    def _terminal_numbers(self, numbers: Mapping[Hashable, int]) -> list[int]:
+        """Numbers of the terminals; refuse none, and ones that are not vertices."""
+        terminals = [v for v in self._vertices if v not in self.relays] if self.terminals is None else self.terminals
+        unknown = [name for name in terminals if name not in numbers]
+        if unknown:
+            refuse(self.what, f"terminal {short(unknown[0])} is not a vertex; name vertices of the file")
+        if not terminals:
+            refuse(self.what, "no vertex is a terminal; mark the vertices that send and receive")
+        return [numbers[name] for name in terminals]
+
+    def _refuse_both_ways(self, arcs: Sequence[Arc]) -> None:
+        """Refuse undirected links that are listed in both directions, which would double them.
+
+        Where the file says that it has parallel links, these may be some; so all links must be listed twice, between
+        more than two vertices.
 
         Raises
         ------
         BadFile
-            For an attribute that calls a link of an undirected graph directed.
+            If there is such a link.
         """
-        if own is not None:
-            return own
-        for key in attributes:
-            word = str(attributes[key]).strip().lower() if key.lower() in DIRECTIONS else ""
-            said = _DIRECTED.get(word, _YES_NO.get(word) if key.lower() == "directed" else None)
-            if said is None:
-                continue
-            if said and not self.directed and self.options.directed is None:
-                msg = f"{self.where(number)}: {key} {short(attributes[key])} in an undirected graph; "
-                raise BadFile(msg + self.ask_direction)
-            return said
-        return self.directed
+        listed = [(arc.head, arc.tail, arc.place) for arc in arcs if arc.back]
+        forth = {(u, v) for u, v, _ in listed}
+        back = [(v, u) in forth for u, v, _ in listed]
+        stated = self.options.directed is None
+        if not any(back) or (stated and self.multigraph and not (all(back) and len(forth) > 2)):
+            return
+        u, v, place = listed[back.index(True)]
+        link = f"between {short(u)} and {short(v)} is listed in both directions"
+        if stated:
+            remedy = "list every link once, parallel ones in the same direction, or state that they are directed"
+            refuse(self.where(place), f"the undirected link {link}; {remedy} (directed=true)")
+        refuse(self.where(place), f"the link {link}; omit directed=false, or list every link once")
+
+    def _choose_ranks(
+        self, order: list[Hashable], labels: list[str], tail: NDArray[np.int64], head: NDArray[np.int64]
+    ) -> None:
+        """Apply ``ranks=`` or ``switches=``; ask if some vertices seem to be switches and nothing states the ranks.
+
+        Raises
+        ------
+        BadFile
+            If no vertex matches, or the ranks are open.
+        """
+        marked = marked_switches([self._attributes.get(v, {}) for v in order])
+        texts = [
+            (str(v), str(self.labels.get(v, "")), self.kinds.get(v, ""), marked[1].get(k, ""))
+            for k, v in enumerate(order)
+        ]
+        found = chosen(texts, self.options.ranks, self.options.switches, self.what)
+        if found is not None:
+            self.terminals = [order[k] for k in found]
+            return
+        if self.terminals is not None or self.relays or self.stated:
+            return
+        switches, how = seeming_switches([words[:3] for words in texts], labels, marked, tail, head)
+        if switches:
+            example = " ".join(dict.fromkeys(text for text in texts[switches[0]] if text))[:60]
+            msg = (
+                f"{self.what}: {len(switches)} of {len(order)} vertices {how} ({example}), but nothing tells which "
+                f"vertices are ranks; {self.ask_ranks}, or mark nodes terminal true or false"
+            )
+            raise BadFile(msg)
+
+
+def default_labels(topology: Topology) -> bool:
+    """Whether the labels are the vertex numbers, so that a file need not contain them."""
+    return all(label == str(v) for v, label in enumerate(topology.labels))

@@ -28,8 +28,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.errors import BadFile
+from opticoll.instances.readers.listed_graph import ListedGraph
+from opticoll.instances.readers.read_options import ReadOptions
 from opticoll.instances.readers.reading import XmlElement, parse_xml, refuse
-from opticoll.instances.readers.topology_builder import ReadOptions, TopologyBuilder, is_number
+from opticoll.instances.readers.tables import is_number
 from opticoll.instances.topology import split_rate
 
 if TYPE_CHECKING:
@@ -242,7 +244,7 @@ def _chosen_links(machine: _Machine, options: ReadOptions) -> Topology:
     wiring = options.wiring or ("nvlink" if _connected(ranks, machine.nvlink) else "all")
     links = [*(machine.nvlink if wiring != "pci" else []), *(machine.other if wiring != "nvlink" else [])]
     links = _without_dead_ends(links, set(ranks))
-    builder = TopologyBuilder(machine.what, "line", ReadOptions(ranks=options.ranks, switches=options.switches))
+    builder = ListedGraph(machine.what, "line", ReadOptions(ranks=options.ranks, switches=options.switches))
     builder.unit = "GB/s"
     for name in dict.fromkeys([*ranks, *(end for link in links for end in link[:2])]):
         builder.add_vertex(name)
@@ -253,34 +255,26 @@ def _chosen_links(machine: _Machine, options: ReadOptions) -> Topology:
         before = total.get((u, v), (0.0, line))
         total[u, v] = before[0] + gbs, before[1]
     for (u, v), (gbs, line) in total.items():
-        builder.add_edge(u, v, round(gbs, 6), line, directed=True)
+        builder.list_link(u, v, round(gbs, 6), line)
     return builder.build()
 
 
 def _connected(ranks: list[str], links: list[tuple[str, str, float, int]]) -> bool:
     """Whether every GPU reaches every other one."""
-    import scipy.sparse as sp
-    from scipy.sparse.csgraph import connected_components
+    import networkx as nx
 
-    tails, heads = [u for u, _, _, _ in links], [v for _, v, _, _ in links]
-    number = {name: i for i, name in enumerate(dict.fromkeys([*ranks, *tails, *heads]))}
-    ends = [[number[name] for name in side] for side in (tails, heads)]
-    graph = sp.coo_array((np.ones(len(links)), ends), shape=(len(number), len(number)))
-    group = connected_components(graph, connection="strong")[1]
-    return np.unique(group[: len(ranks)]).size == 1
+    graph = nx.DiGraph((u, v) for u, v, *_ in links)
+    return any(component.issuperset(ranks) for component in nx.strongly_connected_components(graph))
 
 
 def _without_dead_ends(links: list[tuple[str, str, float, int]], ranks: set[str]) -> list[tuple[str, str, float, int]]:
     """Drop relays with one neighbour, such as PCIe bridges without a GPU below, which carry no flow."""
-    while True:
-        neighbours: dict[str, set[str]] = {}
-        for u, v, *_ in links:
-            neighbours.setdefault(u, set()).add(v)
-            neighbours.setdefault(v, set()).add(u)
-        dead = {name for name, others in neighbours.items() if len(others) < 2 and name not in ranks}
-        if not dead:
-            return links
-        links = [link for link in links if not dead.intersection(link[:2])]
+    import networkx as nx
+
+    graph = nx.Graph((u, v) for u, v, *_ in links)
+    while dead := [name for name, neighbours in graph.degree() if neighbours < 2 and name not in ranks]:
+        graph.remove_nodes_from(dead)
+    return [link for link in links if graph.has_edge(*link[:2])]
 
 
 def read_nvidia_smi(text: str, what: str, options: ReadOptions) -> Topology:
@@ -309,7 +303,7 @@ def read_nvidia_smi(text: str, what: str, options: ReadOptions) -> Topology:
         )
     own = links.max(axis=1)  # behind NVSwitches
     switched = _are_switched(links, own, what, options.wiring)
-    builder = TopologyBuilder(what, "row", ReadOptions(ranks=options.ranks, switches=options.switches))
+    builder = ListedGraph(what, "row", ReadOptions(ranks=options.ranks, switches=options.switches))
     names = [f"gpu{i}" for i in range(n)]
     for name in names:
         builder.add_vertex(name)
@@ -321,14 +315,14 @@ def read_nvidia_smi(text: str, what: str, options: ReadOptions) -> Topology:
         builder.add_vertex("nvswitch")
         builder.relays.add("nvswitch")
         for i, name in enumerate(names):
-            builder.add_edge(name, "nvswitch", int(own[i]), i + 1, directed=False)
+            builder.list_link(name, "nvswitch", int(own[i]), i + 1, directed=False)
         if (own != own[0]).any():
             most = int(own.max())
             fewer = ", ".join(f"gpu{i} {own[i]}" for i in np.flatnonzero(own < most).tolist())
             builder.note(f"read as a switch with {most} NVLinks of each GPU, but of {fewer}")
     else:
         for u, v, count, row in pairs:
-            builder.add_edge(u, v, count, row, directed=True)
+            builder.list_link(u, v, count, row)
     builder.unit = None if rate is None else builder.checked_unit(rate)
     return builder.build()
 

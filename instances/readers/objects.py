@@ -21,7 +21,8 @@ from opticoll.arguments import refuse_masked
 from opticoll.errors import BadInput
 from opticoll.instances.readers.listed_graph import ListedGraph
 from opticoll.instances.readers.ranks import Vertices, chosen
-from opticoll.instances.readers.topology_builder import ReadOptions, TopologyBuilder, end_columns
+from opticoll.instances.readers.read_options import ReadOptions
+from opticoll.instances.readers.tables import end_columns
 from opticoll.instances.topology import Instance, Topology
 
 if TYPE_CHECKING:
@@ -230,7 +231,7 @@ def _check_options(unit: object, loops: object) -> None:
 
 
 def _edges(
-    obj: object, builder: TopologyBuilder, capacity: str | float | None, directed: bool | None
+    obj: object, builder: ListedGraph, capacity: str | float | None, directed: bool | None
 ) -> tuple[list[Edge], bool]:
     """The edges of a graph, a matrix or a table, and whether they are arcs, as they are by default."""
     if hasattr(obj, "nodes") and hasattr(obj, "edges"):
@@ -249,7 +250,7 @@ def _edges(
 Edge = tuple[Hashable, Hashable, Mapping[str, object]]
 
 
-def _graph(graph: Any, builder: TopologyBuilder) -> tuple[list[Edge], bool | None]:
+def _graph(graph: Any, builder: ListedGraph) -> tuple[list[Edge], bool | None]:
     try:
         nodes, links = list(graph.nodes(data=True)), list(graph.edges(data=True))
         edges: list[Edge] = [(u, v, {str(key): value for key, value in data.items()}) for u, v, data in links]
@@ -300,7 +301,7 @@ def _matrix_of(obj: object) -> tuple[Any, list[str] | None] | None:
     return coo, labels
 
 
-def _matrix(result: tuple[Any, list[str] | None], builder: TopologyBuilder, capacity: str | float | None) -> list[Edge]:
+def _matrix(result: tuple[Any, list[str] | None], builder: ListedGraph, capacity: str | float | None) -> list[Edge]:
     coo, labels = result
     if capacity is not None:
         msg = f"{WHAT}: the entries of a matrix are its capacities; omit capacity="

@@ -10,6 +10,7 @@ from __future__ import annotations
 import csv
 import io
 import re
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
 
 #: Words separated by blanks of which the last is a number with a decimal comma.
 _DECIMAL_COMMA = re.compile(r"^[^\S\n]*[^\s,]+[^\S\n]+[^\s,]+[^\S\n]+[0-9]+,[0-9]+[^\S\n]*$", re.MULTILINE)
+#: Headings of the source and target columns, in lower case.
+_SOURCES = ("src", "source", "from", "u", "tail", "origin", "sender")
+_TARGETS = ("dst", "target", "to", "v", "head", "destination", "dest", "receiver")
 #: Number of a line, and its cells.
 Row = tuple[int, list[str]]
 
@@ -64,6 +68,33 @@ def rows_of(text: str, what: str) -> list[Row]:
     return [(number, cells_of(line, f"{what}, line {number}")) for number, line in words if line]
 
 
+def end_columns(headings: Sequence[str], what: str) -> tuple[int, int] | None:
+    """Positions of the columns with the source and the target of an edge; None if a heading is missing.
+
+    Raises
+    ------
+    BadFile
+        If several columns may be one of them, or a heading is repeated.
+    """
+    words = [heading.strip().lower() for heading in headings]
+    ends = [[i for i, word in enumerate(words) if word in known] for known in (_SOURCES, _TARGETS)]
+    if not all(ends):
+        return None
+    for end, found in zip(("source", "target"), ends, strict=True):
+        if len(found) > 1:
+            names = " and ".join(repr(headings[i].strip()[:40]) for i in found[:3])
+            refuse(what, f"the columns {names} may all name the {end} of an edge; keep one of them")
+    twice = next((name for name, count in Counter(map(str.strip, headings)).items() if name and count > 1), None)
+    if twice is not None:
+        refuse(what, f"{twice[:40]!r} heads several columns; keep one of them, or rename the others")
+    return ends[0][0], ends[1][0]
+
+
+def is_number(text: str) -> bool:
+    """Whether a vertex name is a canonical natural number (no sign, no leading zero)."""
+    return re.fullmatch(r"0|[1-9][0-9]*", text) is not None
+
+
 @dataclass(frozen=True)
 class Square:
     """A square matrix of cells: its labels, if it has any, and its rows in their order."""
@@ -73,8 +104,12 @@ class Square:
     rows: list[Row]
 
     def place(self, i: int) -> str:
-        """Where the i-th cell stands, row by row."""
-        return f"{self.what}, line {self.rows[i // len(self.rows)][0]}, column {i % len(self.rows) + 1}"
+        """Where the i-th cell stands in the file, row by row."""
+        return f"line {self.rows[i // len(self.rows)][0]}, column {i % len(self.rows) + 1}"
+
+    def where(self, i: int) -> str:
+        """The place of a cell, for messages."""
+        return f"{self.what}, {self.place(i)}"
 
     def cells(self) -> list[str]:
         """All cells, row by row."""
@@ -90,7 +125,7 @@ class Square:
         """
         for i, cell in enumerate(self.cells()):
             if not parses_as_float(cell):
-                refuse(self.place(i), f"{cell[:40]!r} is not a number; write numbers")
+                refuse(self.where(i), f"{cell[:40]!r} is not a number; write numbers")
         return np.array(self.cells(), dtype=float).reshape(len(self.rows), len(self.rows))
 
 

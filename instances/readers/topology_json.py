@@ -30,9 +30,9 @@ import msgspec
 from msgspec import Meta
 
 from opticoll.errors import BadFile
-from opticoll.instances.readers.listed_graph import ListedGraph
+from opticoll.instances.readers.listed_graph import ListedGraph, default_labels
+from opticoll.instances.readers.read_options import ReadOptions
 from opticoll.instances.readers.reading import as_struct, parse_json, refuse
-from opticoll.instances.readers.topology_builder import ReadOptions, TopologyBuilder, default_labels, read_capacity
 from opticoll.instances.readers.unsupported import refuse_keys
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ def _kind(data: Any) -> str:
 
 def _ours(data: dict[str, Any], what: str, options: ReadOptions) -> Topology:
     read = as_struct(data, _Ours, what)
-    builder = TopologyBuilder(what, "arc", options)
+    builder = ListedGraph(what, "arc", options)
     builder.stated = True
     builder.check_vertices(read.n)
     for v in range(read.n):
@@ -133,7 +133,9 @@ def _ours(data: dict[str, Any], what: str, options: ReadOptions) -> Topology:
         where = builder.where(k)
         if not all(type(v) is int for v in arc[:2]):
             refuse(where, "must be [tail, head] or [tail, head, capacity] with whole numbers as ends")
-        builder.add_link(arc[0], arc[1], _capacity(arc[2], where) if len(arc) == 3 else 1.0, k, directed=True)
+        if any(capacity is None or isinstance(capacity, str) for capacity in arc[2:]):
+            refuse(where, f"capacity {str(arc[2])[:60]!r} is not a number; write one, such as 2.5")
+        builder.list_link(arc[0], arc[1], arc[2] if len(arc) == 3 else 1.0, k)
     builder.terminals = None if read.terminals is None else list(read.terminals)
     if read.labels is not None:
         if len(read.labels) != read.n:
@@ -141,12 +143,6 @@ def _ours(data: dict[str, Any], what: str, options: ReadOptions) -> Topology:
         builder.labels = dict(enumerate(read.labels))
     builder.unit = builder.checked_unit(read.unit)
     return builder.build()
-
-
-def _capacity(value: Any, where: str) -> float:
-    if isinstance(value, str):
-        refuse(where, f"capacity {value[:60]!r} is a string; write a number")
-    return read_capacity(value, where)
 
 
 def _name(value: Any, where: str) -> Hashable:
@@ -211,7 +207,7 @@ def _msccl(data: Any, what: str, options: ReadOptions) -> Topology:
     read = as_struct(data, _Msccl, what)
     links, n = read.links, len(read.links)
     _check_square(links, "links", what, n)
-    builder = TopologyBuilder(what, "link", options)
+    builder = ListedGraph(what, "link", options)
     for v in range(n):
         builder.add_vertex(v)
     behind: dict[tuple[int, int], str] = {}
@@ -229,22 +225,21 @@ def _msccl(data: Any, what: str, options: ReadOptions) -> Topology:
         if any(pair in side for pair in pairs):
             refuse(where, "a link belongs to two switches on one side, which capacities cannot express")
         side.update(dict.fromkeys(pairs, relay))
-        capacity = read_capacity(bandwidth, where)
         if pairs:
             builder.add_vertex(relay)
             builder.relays.add(relay)
             tail, head = (sources[0], relay) if side is behind else (relay, targets[0])
-            builder.add_edge(tail, head, capacity, k, directed=True)
+            builder.list_link(tail, head, bandwidth, f"switch {k}")
     for v, row in enumerate(links):
         for u, capacity in enumerate(row):
             if capacity:
-                builder.add_edge(behind.get((u, v), u), before.get((u, v), v), capacity, v, directed=True)
+                builder.list_link(behind.get((u, v), u), before.get((u, v), v), capacity, v)
     return builder.build()
 
 
 def _taccl(data: dict[str, Any], what: str, options: ReadOptions) -> Topology:
     read = as_struct(data, _Taccl, what)
-    builder = TopologyBuilder(what, "link", options)
+    builder = ListedGraph(what, "link", options)
     builder.unit = "GB/s"
     for v in range(read.gpus_per_node):
         builder.add_vertex(v)
@@ -256,7 +251,7 @@ def _taccl(data: dict[str, Any], what: str, options: ReadOptions) -> Topology:
     return builder.build()
 
 
-def _taccl_links(builder: TopologyBuilder, links: list[list[float]], slowness: list[list[float]], n: int) -> None:
+def _taccl_links(builder: ListedGraph, links: list[list[float]], slowness: list[list[float]], n: int) -> None:
     """Add the links that a file of TACCL lists, with their inverse bandwidths [us/MB]; both ``[dst][src]``."""
     _check_square(links, "links", builder.what, n)
     _check_square(slowness, "invbws", builder.what, n)
@@ -265,10 +260,10 @@ def _taccl_links(builder: TopologyBuilder, links: list[list[float]], slowness: l
             if bool(count) != bool(slowness[v][u]):
                 refuse(builder.what, f"links and invbws must be 0 for the same pairs, not only for {u}->{v}")
             if count:
-                builder.add_edge(u, v, count * 1000.0 / slowness[v][u], v, directed=True)
+                builder.list_link(u, v, count * 1000.0 / slowness[v][u], v)
 
 
-def _taccl_wiring(builder: TopologyBuilder, read: _Taccl, wiring: str | None) -> None:
+def _taccl_wiring(builder: ListedGraph, read: _Taccl, wiring: str | None) -> None:
     """Add the links of GPUs that are wired as in TACCL's code."""
     what, n, values = builder.what, read.gpus_per_node, read.node_invbws_list
     if wiring not in {"ndv2", "dgx2", "hub_and_spoke"}:
@@ -279,12 +274,12 @@ def _taccl_wiring(builder: TopologyBuilder, read: _Taccl, wiring: str | None) ->
     if wiring == "ndv2":
         for pairs, slow in zip((_NDV2_DOUBLE, _NDV2_SINGLE), values, strict=True):
             for u, v in pairs:
-                builder.add_edge(u, v, 1000.0 / slow, u, directed=False)
+                builder.list_link(u, v, 1000.0 / slow, u, directed=False)
         return
     builder.add_vertex("switch")
     builder.relays.add("switch")
     for v in range(n):
-        builder.add_edge(v, "switch", 1000.0 / values[0], v, directed=False)
+        builder.list_link(v, "switch", 1000.0 / values[0], v, directed=False)
 
 
 def write_json(topology: Topology) -> Iterator[str]:
