@@ -42,8 +42,6 @@ class ColourSearch:
         Budget: refinements times vertices and arcs.
     depth
         Maximum number of pairs individualised in one candidate.
-    nearest
-        Whether to prefer candidates that leave vertices where they are.
     """
 
     def __init__(
@@ -53,7 +51,6 @@ class ColourSearch:
         *,
         work: int,
         depth: int,
-        nearest: bool = False,
     ) -> None:
         other = first if second is None else second
         n = self.n = first.colour.size
@@ -65,7 +62,7 @@ class ColourSearch:
         self.salt = random.integers(1, 1 << 62, size=2) | 1
         self.first = np.concatenate([first.colour, other.colour])
         self.left = work // (2 * max(n + first.tail.size, LEAST_WORK))
-        self.depth, self.nearest = depth, nearest
+        self.depth = depth
 
     @property
     def spent(self) -> bool:
@@ -117,8 +114,6 @@ class ColourSearch:
         cell = int(np.argmax(size > 1))
         w = int(np.flatnonzero(source == cell)[0])
         others = np.flatnonzero(target == cell)
-        if self.nearest and target[w] == cell:
-            others = np.concatenate([[w], others[others != w]])
         for x in others.tolist():
             if self.spent:
                 return None
