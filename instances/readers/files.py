@@ -124,25 +124,8 @@ _STARTS = (
 )
 
 
-def read_topology(
-    path: str | Path,
-    capacity: str | float | None = None,
-    *,
-    directed: bool | None = None,
-    format: str | None = None,
-    first: int | None = None,
-    ranks: str | None = None,
-    wiring: str | None = None,
-    switches: str | None = None,
-) -> Topology:
-    """Read a topology from a file of any format in :data:`FORMATS`.
-
-    Parameters
-    ----------
-    path
-        File; its suffix and contents select the format.
-    capacity, directed, format, first, ranks, wiring, switches
-        How to read it, see :class:`opticoll.instances.readers.read_options.ReadOptions`.
+def read_topology(path: str | Path, options: ReadOptions | None = None) -> Topology:
+    """Read a topology from a file of any format in :data:`FORMATS`, which its suffix and contents select.
 
     Returns
     -------
@@ -154,12 +137,7 @@ def read_topology(
     BadFile
         If the file cannot be read, is too large, or does not describe a topology; the message names the line or arc.
     """
-    return _topology_in(path, ReadOptions(capacity, directed, format, first, ranks, wiring, switches))
-
-
-def _topology_in(path: str | Path, options: ReadOptions) -> Topology:
-    what = f"file {str(path)!r}"
-    check_options(options, what)
+    what, options = f"file {str(path)!r}", options or ReadOptions()
     data = _read(path)
     topology = _READERS[options.format or _recognised(path, data, what)](data, what, options)
     chosen = "".join(
@@ -188,28 +166,15 @@ def read_specified(text: str) -> Topology:
             if given[name] not in known:
                 refuse(where, "write directed=true or directed=false, and first=0 or first=1")
             given[name] = known[given[name]]
+    for name, choices in (("format", FORMATS), ("wiring", WIRINGS)):
+        if name in given and given[name] not in choices:
+            refuse(where, f"{name}={given[name][:40]} is unknown; write one of {', '.join(choices)}")
     rate = given.get("capacity")
     if rate is not None and not rate.strip():
         refuse(where, "capacity= is empty; give a column, a number or a rate, or omit it")
     if rate is not None and parses_as_float(rate):
         given["capacity"] = float(rate)
-    return _topology_in(path, ReadOptions(**given))
-
-
-def check_options(options: ReadOptions, what: str) -> None:
-    """Refuse unknown values of options.
-
-    Raises
-    ------
-    BadFile
-        With the list of known values.
-    """
-    for name, known in (("format", FORMATS), ("wiring", WIRINGS)):
-        value = getattr(options, name)
-        if value is not None and value not in known:
-            refuse(what, f"{name}={str(value)[:40]} is unknown; write one of {', '.join(known)}")
-    if options.first not in (None, 0, 1):
-        refuse(what, f"first={options.first} must be 0 or 1")
+    return read_topology(path, ReadOptions(**given))
 
 
 def _recognised(path: str | Path, data: bytes, what: str) -> str:

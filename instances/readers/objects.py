@@ -181,7 +181,8 @@ def _topology(
     if isinstance(obj, Path):
         from opticoll.instances.readers.files import read_topology
 
-        obj = read_topology(obj, capacity, directed=directed, ranks=None if ranks is switches is None else "*")
+        everything = None if ranks is switches is None else "*"
+        obj = read_topology(obj, ReadOptions(capacity, directed, ranks=everything))
         capacity = directed = None
     if isinstance(obj, Topology):
         if directed is not None:

@@ -17,6 +17,7 @@ from opticoll.errors import BadFile, BadInput
 from opticoll.formulations.model import NotApplicable
 from opticoll.instances import parse, read_topology
 from opticoll.instances.demands import read_demand
+from opticoll.instances.readers.read_options import ReadOptions
 from opticoll.instances.topology import rate_in, resembles_rate
 
 #: Files that other projects publish.
@@ -976,17 +977,19 @@ def test_one_way_listings_get_a_note_on_direction(tmp_path):
         oc.solve("alltoall.master", oc.topology([(0, 1, 1), (2, 3, 1)]))
 
 
-def test_options_of_read_topology(tmp_path):
+def test_options_in_specs_and_in_python(tmp_path):
     path = saved(tmp_path, "1 2 5\n2 3 5\n", "txt")
-    topology = read_topology(path, 2.0, directed=False, first=1, ranks="[12]", format="edges")
-    assert topology.spec == f"file:{path},capacity=2.0,directed=false,format=edges,first=1,ranks=[12]"
+    topology = parse(f"file:{path},ranks=[12],first=1,format=edges,directed=false,capacity=2")
     assert (topology.num_ranks, topology.arcs, parse(topology.spec)) == (2, 4, topology)
     path.write_text("gpu0 sw0 7\ngpu1 sw0 7\n")
+    assert read_topology(path, ReadOptions(2.0, directed=False, ranks="g*")).spec == (
+        f"file:{path},capacity=2.0,directed=false,ranks=g*"
+    )
     topology = oc.topology(path, directed=False, capacity=3, ranks=["gpu1", "gpu0"])
     assert (topology.num_ranks, topology.capacity.tolist()) == (2, [3.0] * 4)
     assert oc.topology(saved(tmp_path, "a b 1\nb a 1\n", "txt")).spec == f"file:{path}"
-    with pytest.raises(BadFile, match="first=2"):
-        read_topology(path, first=2)
+    with pytest.raises(BadFile, match="first=0 or first=1"):
+        parse(f"file:{path},first=2")
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -1054,7 +1057,7 @@ def test_published_machines_are_read_as_rccl_and_nccl_read_them():
 def test_files_that_nccl_completes_are_read_for_their_pcie(name, ranks, first):
     with pytest.raises(BadFile, match="write wiring=pci for its PCIe links only"):
         read_topology(PUBLISHED / name)
-    topology = read_topology(PUBLISHED / name, wiring="pci")
+    topology = parse(f"file:{PUBLISHED / name},wiring=pci")
     assert topology.num_ranks == ranks
     switch = {u: v for u, v in arcs_of(topology) if u.startswith("gpu")}
     assert (switch["gpu0"], first) in arcs_of(topology)  # in the order of bus ids: on Azure not that of the file
