@@ -63,10 +63,9 @@ MODULES = {
     "topology-finder": "topoopt.topology_finder",
     "transportation": "topoopt.utility_circuits",
     "tree": "lumorph.round_algorithms",
-    "tree-packing": "alltoall.worst_cuts",
+    "tree-packing": "alltoall.packed_trees",
     "tree-search": "optree.trees",
     "uniform-tree": "optree.trees",
-    "worst-cut": "alltoall.worst_cuts",
     "xy-routes": "lumorph.shortest_routes",
 }
 

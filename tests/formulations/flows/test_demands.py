@@ -249,7 +249,7 @@ def test_auto_counts_only_the_symmetry_that_is_left():
 @pytest.mark.parametrize(
     ("name", "method"),
     [
-        ("alltoall.all-gather", "worst-cut"),
+        ("alltoall.all-gather", "tree-packing"),
         ("alltoall.virtual-channels", "layer-assignment"),
         ("lumorph.min-overlap", "exact-routing"),
         ("alltoall.all-gather", "highs"),

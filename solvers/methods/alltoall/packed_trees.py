@@ -1,14 +1,11 @@
-"""Methods ``worst-cut`` and ``tree-packing``: collectives by their worst cut and by trees that attain it."""
+"""Method ``tree-packing``: collectives by trees that attain their worst cut."""
 
 from __future__ import annotations
 
-from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.formulations import rounding
-from opticoll.formulations.flows.worst_cuts import least_time
 from opticoll.formulations.model import Parameter
 from opticoll.solvers.methods.method import Answer, Method
 from opticoll.solvers.task import Termination
@@ -17,66 +14,6 @@ if TYPE_CHECKING:
     from opticoll.instances.topology import F64, I64, Topology
     from opticoll.solvers.methods.method import Context
     from opticoll.solvers.schedules.tree_packing import TreePacking
-
-
-def run_worst_cut(context: Context) -> Answer:
-    """The all-gather optimum without an LP, from the worst cut.
-
-    Newton's method on max-flows finds the cut, which bounds T from below; max-flows to each receiver attain it.
-    """
-    context.remaining()
-    topology = context.instance
-    exact, inside, flows = optimal_flows(topology)
-    time, held = rounding.fraction_down(exact), int(np.isin(topology.terminals, list(inside)).sum())
-    return Answer(
-        Termination.OPTIMAL,
-        values={"h": flows, "T": np.asarray(time)},
-        bound=time,
-        bound_source="worst-cut",
-        solver={"algorithm": "Newton's method on cut ratios, max-flows in integers (NetworkX)"},
-        metrics={"cut_ranks": held, "cut_capacity": float(held / exact)},
-    )
-
-
-def optimal_flows(topology: Topology) -> tuple[Fraction, frozenset[int], F64]:
-    """T* of an all-gather, a set that attains it, and for every rank a flow of one unit from each other, ``(m, N)``.
-
-    Raises
-    ------
-    BadInput
-        If some rank cannot be reached from another.
-    """
-    import networkx as nx
-
-    time, inside = least_time(topology, [1] * topology.num_ranks)
-    room = [Fraction(c) * time for c in topology.capacity.tolist()]
-    scale = int(np.lcm.reduce([c.denominator for c in set(room)], dtype=object))
-    whole = [int(c * scale) for c in room]
-    ends = list(zip(topology.tail.tolist(), topology.head.tolist(), strict=True))
-    joint: dict[tuple[int, int], int] = {}
-    for arc, c in zip(ends, whole, strict=True):
-        joint[arc] = joint.get(arc, 0) + c
-    flows = np.zeros((topology.arcs, topology.num_ranks))
-    source = topology.n
-    for j, v in enumerate(topology.terminals.tolist()):
-        graph: Any = nx.DiGraph()
-        graph.add_nodes_from(range(topology.n))
-        graph.add_edges_from((u, w, {"capacity": c}) for (u, w), c in joint.items() if u != w)
-        graph.add_edges_from((source, s, {"capacity": scale}) for s in topology.terminals.tolist() if s != v)
-        _, sent = nx.maximum_flow(graph, source, v)
-        for a, (u, w) in enumerate(ends):
-            if u not in (v, w):  # parallel arcs in proportion; v keeps what it would send on
-                flows[a, j] = float(Fraction(sent[u][w] * whole[a], joint[u, w] * scale))
-    return time, inside, flows
-
-
-WORST_CUT = Method(
-    name="worst-cut",
-    title="Worst cut by max-flow",
-    summary="the all-gather optimum and a cut that proves it, by max-flows in integers; no LP",
-    serves=("alltoall.all-gather",),
-    run=run_worst_cut,
-)
 
 
 #: Relative distance from a bound that counts as round-off.
@@ -176,7 +113,7 @@ def run_tree_packing(context: Context) -> Answer:
     )
 
 
-TREE_PACKING = Method(
+METHOD = Method(
     name="tree-packing",
     title="Packed spanning trees",
     summary="trees from every root that attain the worst cut, in integers; switches only forward",
@@ -184,6 +121,3 @@ TREE_PACKING = Method(
     parameters=(Parameter("trees", int, default=0, help="limit on trees per shard; 0 for no limit", least=0),),
     run=run_tree_packing,
 )
-
-
-METHODS = (WORST_CUT, TREE_PACKING)
