@@ -276,7 +276,7 @@ def _model(record: Record) -> str:
     if model.built is None:
         return "–"
     if not model.built:
-        return "not built" + (f" ({known})" if known else "") + f": {model.reason}"
+        return "not built" + (f" (about {known})" if known else "") + f": {model.reason}"
     parts = [part for part in (known, "" if rows is None else f"{rows:,} rows", model.reason) if part]
     return f"stated in {model.form}: {', '.join(parts)}"
 

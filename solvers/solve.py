@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from opticoll.solvers.methods.method import Answer
     from opticoll.solvers.process.budget import OnProgress
     from opticoll.solvers.process.messages import Report
+    from opticoll.solvers.task import Progress
 
     Arrays = dict[str, NDArray[np.float64]]
 
@@ -223,8 +224,12 @@ def solve_needed(task: Task, instance: Instance, plan: Plan, caller: Budget) -> 
     if plan.problem.needs is None:
         return None
     basis, show = needed_task(task, plan), caller.on_progress
-    told = None if show is None else lambda progress: show({**progress, "of": progress.get("of", basis.formulation)})
-    budget = Budget(basis, caller.stop, told)
+
+    def told(progress: Progress) -> None:
+        if show is not None:
+            show({**progress, "of": progress.get("of", basis.formulation)})
+
+    budget = Budget(basis, caller.stop, None if show is None else told)
     default = next((p.default for p in plan.problem.parameters if p.name == plan.problem.needs.method), None)
     proving = task.method == "auto" and basis.method == default
     first = _exactly(_solve(basis, instance, budget, proving=proving), budget)
