@@ -74,10 +74,6 @@ MODELS: tuple[tuple[str, str, dict[str, str]], ...] = (
 SOLVED = (0, 1, 2, 4, 6, 8, 10, 11)
 #: Pyomo creates an object per entry: with more entries, a build takes minutes.
 MOST_OBJECTS = 3_000_000
-SOLVERS = ("highs-simplex", "glop", "highs-ipx", "clarabel", "highs-pdlp", "pdlp", "scip")
-INTEGER_SOLVERS = ("highs", "scip", "cp-sat")
-#: Time limit of a solve [s]: the peak comes early, in presolve, scaling or the first factorisation.
-SOLVE_LIMIT_S = 12.0
 
 
 def build_in_worker(
@@ -143,45 +139,6 @@ def building() -> list[Row]:
                     "peak MB": answer.values["peak"],
                     "peak [B/entry]": answer.values["peak"] * 1e6 / entries(size),
                     "kept [B/entry]": answer.values["kept"] * 1e6 / entries(size),
-                }
-            )
-    return rows
-
-
-def solving() -> list[Row]:
-    """Peak memory of a solver's worker in the first seconds, above that for a trivial problem [MB]."""
-    from opticoll.formulations.registry import formulation
-    from opticoll.solvers.compile.compilation import compile_model
-    from opticoll.solvers.plan import make_plan
-    from opticoll.solvers.process.isolation import solve_isolated
-    from opticoll.solvers.task import SolveRequest, Task
-
-    rows: list[Row] = []
-    empty: dict[str, float] = {}
-    for name, instance, settings in (MODELS[number] for number in SOLVED):
-        model = formulation(name)
-        layer = "matrix" if "matrix" in forms_of(model) else "cvxpy"
-
-        def compiled(spec: str, name: str = name, layer: str = layer, settings: Any = settings) -> Any:
-            plan = make_plan(Task(name, spec, "highs", layer, settings))
-            return compile_model(build_model(plan.problem, plan.form))
-
-        form = compiled(instance)
-        for solver in SOLVERS if model.problem == "LP" else INTEGER_SOLVERS:
-            if solver not in empty:
-                trivial = compiled("ring:4")
-                empty[solver] = solve_isolated(trivial, solver, SolveRequest(time_limit_s=5)).peak_memory_mb or 0.0
-            outcome = solve_isolated(form, solver, SolveRequest(time_limit_s=SOLVE_LIMIT_S), memory_limit_gib=12)
-            peak = (outcome.peak_memory_mb or 0.0) - empty[solver]
-            rows.append(
-                {
-                    "formulation": name,
-                    "instance": instance,
-                    "solver": solver,
-                    "entries": entries(form.size),
-                    "ended": str(outcome.termination),
-                    "peak MB": peak,
-                    "peak [B/entry]": peak * 1e6 / entries(form.size),
                 }
             )
     return rows
@@ -365,7 +322,6 @@ TABLES = (
     Table("large-store", "Commands on a store of 50,000 records", reading),
     Table("generators", "Generators", generators),
     Table("memory-build", "Memory of building and compiling a model", building),
-    Table("memory-solve", "Memory of solving a model (first seconds)", solving),
     Table("stated-models", "Stated models solved by HiGHS, around the limits of auto", stated),
 )
 

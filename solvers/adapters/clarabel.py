@@ -48,7 +48,6 @@ class Clarabel(Adapter):
     distribution = "clarabel"
     algorithm = "interior point"
     capabilities = Capabilities(duals=True, exact=False)
-    bytes_per_entry = 215.0
     install = "pip install clarabel"
 
     def solve(self, form: StandardForm, request: SolveRequest, progress: ProgressCallback) -> Outcome:

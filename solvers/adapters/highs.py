@@ -122,7 +122,6 @@ class Highs(Adapter):
     gaps = frozenset({"mip_abs_gap"})
     levels = frozenset({"objective_bound", "objective_target"})
     capabilities = Capabilities(mip=True, duals=True, bound=True, incumbents=True, warm_start=True)
-    bytes_per_entry = 130.0
     install = "pip install highspy"
     own_options: ClassVar[Mapping[str, str]] = {}
 
@@ -223,7 +222,6 @@ class HighsSimplex(Highs):
     title = "HiGHS simplex"
     algorithm = "simplex"
     capabilities = Capabilities(duals=True, bound=True)
-    bytes_per_entry = 150.0
     own_options: ClassVar[Mapping[str, str]] = {"solver": "simplex"}
 
 
@@ -234,7 +232,6 @@ class HighsIpx(Highs):
     title = "HiGHS IPX"
     algorithm = "interior point (IPX)"
     capabilities = Capabilities(duals=True, exact=False)
-    bytes_per_entry = 130.0
     own_options: ClassVar[Mapping[str, str]] = {"solver": "ipx", "run_crossover": "off"}
 
     def tolerances(self, request: SolveRequest, *, mip: bool) -> dict[str, float]:
@@ -280,7 +277,6 @@ class HighsPdlp(Highs):
     title = "HiGHS PDLP"
     algorithm = "first order (PDLP)"
     capabilities = Capabilities(duals=True, exact=False)
-    bytes_per_entry = 140.0
     own_options: ClassVar[Mapping[str, str]] = {"solver": "pdlp"}
 
     def solve(self, form: StandardForm, request: SolveRequest, progress: ProgressCallback) -> Outcome:

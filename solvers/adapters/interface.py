@@ -91,7 +91,6 @@ class Adapter(ABC):
         distribution    name of the distribution to install
         algorithm       algorithm it runs ("simplex", "interior point", "branch and bound", …)
         capabilities    see :class:`Capabilities`
-        bytes_per_entry lowest measured peak of its process [bytes per variable, constraint and nonzero]
         install         installation instructions, one line
         modules         modules to import before timing starts; by default the package
         gaps, levels    options that are differences and values of the objective, by the last part of the name
@@ -104,7 +103,6 @@ class Adapter(ABC):
     distribution: str
     algorithm: str
     capabilities: Capabilities
-    bytes_per_entry: float = 20.0
     install: str = ""
     modules: tuple[str, ...] = ()
     gaps: frozenset[str] = frozenset()

@@ -182,7 +182,6 @@ class CpSat(Adapter):
     package = "ortools"
     distribution = "ortools"
     algorithm = "constraint programming with clause learning"
-    bytes_per_entry = 200.0
     capabilities = Capabilities(
         lp=False, mip=True, bound=True, incumbents=True, warm_start=True, integer_data_only=True
     )
@@ -374,7 +373,6 @@ class Glop(Adapter):
     algorithm = "simplex"
     levels = frozenset({"objective_lower_limit", "objective_upper_limit"})
     capabilities = Capabilities(duals=True, bound=True)
-    bytes_per_entry = 190.0
     install = "pip install ortools"
     modules = (
         "ortools.math_opt.core.python.solver",
@@ -491,7 +489,6 @@ class Pdlp(Adapter):
     distribution = "ortools"
     algorithm = "first order (PDLP)"
     capabilities = Capabilities(duals=True, warm_start=True, exact=False)
-    bytes_per_entry = 80.0
     install = "pip install ortools"
     modules = ("ortools.pdlp.python.pdlp", "ortools.pdlp.solvers_pb2", "ortools.pdlp.solve_log_pb2")
 

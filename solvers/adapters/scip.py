@@ -52,7 +52,6 @@ class Scip(Adapter):
     gaps = frozenset({"limits/absgap"})
     levels = frozenset({"limits/primal", "limits/dual"})
     capabilities = Capabilities(mip=True, duals=True, bound=True, incumbents=True, warm_start=True)
-    bytes_per_entry = 1000.0
     install = "pip install pyscipopt"
 
     def solve(self, form: StandardForm, request: SolveRequest, progress: ProgressCallback) -> Outcome:

@@ -180,10 +180,6 @@ class Method:
         Whether the procedure builds the stated model, in the task's form or the formulation's first one.
     construct
         ``instance -> design``: the method with default parameters, as data of a formulation (``Parameter.constructs``).
-    bytes_per_variable
-        Of a procedure that builds no matrix, its lowest measured peak [bytes per variable of the formulation].
-    share
-        ``(data, parameters of the method) -> share`` of the variables to which that applies; without it all of them.
     """
 
     name: str
@@ -198,8 +194,6 @@ class Method:
     starts: bool = False
     builds: bool = False
     construct: Callable[[Any], Any] | None = None
-    bytes_per_variable: float | None = None
-    share: Callable[[Any, Settings], float] | None = None
     refuse: Callable[[Any], str | None] | None = None
 
     def __post_init__(self) -> None:

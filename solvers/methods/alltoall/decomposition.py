@@ -267,7 +267,6 @@ MASTER_CHILD = Method(
         Parameter("dask", str, default="", help="scheduler of a Dask cluster for the children, instead of processes"),
     ),
     run=run_master_child,
-    bytes_per_variable=16.0,
 )
 
 
@@ -312,7 +311,6 @@ FLOW_DECOMPOSITION = Method(
     serves=("alltoall.link-mcf", "alltoall.path-mcf"),
     parameters=(Parameter("master", str, default="auto", help="method for the master LP"),),
     run=run_flow_decomposition,
-    bytes_per_variable=16.0,
 )
 
 

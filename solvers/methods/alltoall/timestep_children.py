@@ -167,5 +167,4 @@ METHOD = Method(
         Parameter("dask", str, default="", help="scheduler of a Dask cluster for the children, instead of processes"),
     ),
     run=run_timestep_children,
-    bytes_per_variable=32.0,
 )

@@ -13,13 +13,11 @@ from opticoll.solvers.methods.method import Answer, Beyond, Method
 from opticoll.solvers.task import Termination
 
 if TYPE_CHECKING:
-    from opticoll.formulations.alltoall.master import Master
     from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow
     from opticoll.instances.topology import F64
     from opticoll.solvers.methods.flows.flow_orbits import Orbits
     from opticoll.solvers.methods.flows.pdhg_iteration import TimeBounds
     from opticoll.solvers.methods.method import Context
-    from opticoll.types import Settings
 
 
 #: Single precision is enough for this tolerance or larger ones.
@@ -29,8 +27,6 @@ THREADED = 400_000
 #: Below this tolerance, interior point on the arcs that remain (``screened-lp``) gains the next digits faster.
 #: Measured on GK(N,4), N = 64 ... 1000, see notes/benchmarks-pdhg.md.
 SMALLEST_TOL = 1e-5
-#: Lowest measured peak [bytes per flow variable of the sources that are solved], see notes/memory.md.
-BYTES = 28.0
 #: Stated models of more variables take longer than this method.
 BEYOND_VARIABLES = 75_000
 NAME = "certified-pdhg"
@@ -76,13 +72,6 @@ def run(context: Context) -> Answer:
         steps=int(context.parameters["steps"]),
     )
     return keeper.last(termination, message)
-
-
-def share(problem: Master, parameters: Settings) -> float:
-    """The share of the sources that are solved: one of each orbit."""
-    from opticoll.solvers.methods.flows.flow_orbits import source_orbits
-
-    return source_orbits(problem.flow, searched=True) / problem.flow.groups if parameters["symmetry"] else 1.0
 
 
 def iterate(
@@ -255,6 +244,4 @@ METHOD = Method(
         Parameter("symmetry", bool, default=True, help="work on one source for each orbit of verified automorphisms"),
     ),
     run=run,
-    bytes_per_variable=BYTES,
-    share=share,
 )

@@ -143,5 +143,4 @@ METHOD = Method(
     serves=takes,
     parameters=(Parameter("solver", str, default="highs-pdlp", help="PDLP code", choices=SOLVERS),),
     run=run,
-    bytes_per_variable=300.0,
 )

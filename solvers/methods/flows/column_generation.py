@@ -573,5 +573,4 @@ METHOD = Method(
         ),
     ),
     run=run,
-    bytes_per_variable=16.0,
 )

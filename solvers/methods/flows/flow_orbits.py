@@ -151,15 +151,15 @@ def find(data: ConcurrentFlow) -> Orbits:
     return _reduce(data, *_symmetries(data, searched=True))
 
 
-def source_orbits(data: ConcurrentFlow, *, searched: bool = False) -> int:
-    """Number of orbits of sources under the symmetries proposed by family and numbering, and by a search if asked.
+def source_orbits(data: ConcurrentFlow) -> int:
+    """Number of orbits of sources under the symmetries proposed by family and numbering.
 
     Raises
     ------
     NotApplicable
         If two groups share a source.
     """
-    vertices, _ = _symmetries(data, searched=searched)
+    vertices, _ = _symmetries(data, searched=False)
     return int(np.unique(orbits_of(vertices, data.topology.n)[data.sources]).size)
 
 

@@ -261,5 +261,4 @@ METHOD = Method(
     serves=("alltoall.master",),
     parameters=(Parameter("epsilon", float, default=0.1, help="relative gap at which it stops, in (0, 1)"),),
     run=run,
-    bytes_per_variable=32.0,
 )
