@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated
 
+import msgspec
 import numpy as np
 
 from opticoll.errors import BadInput
@@ -14,7 +15,7 @@ from opticoll.instances.readers.reading import PREFIX, pinned, read_pinned
 from opticoll.nearest_names import nearest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
     from pathlib import Path
 
     from numpy.typing import ArrayLike
@@ -273,6 +274,21 @@ class CollectiveSpec(str):
         return super().__new__(cls, pinned(str(text), MOST_BYTES))
 
 
+class ChunkEntry(msgspec.Struct, forbid_unknown_fields=True):
+    """Vertices that hold a chunk at the start, and those that require it."""
+
+    pre: list[int]
+    post: list[int]
+
+
+class CollectiveFile(msgspec.Struct, forbid_unknown_fields=True):
+    """A collective in a JSON file; ``sum`` is whether Pre contains contributions to sums."""
+
+    chunks: Annotated[list[ChunkEntry], msgspec.Meta(min_length=1)]
+    name: str = ""
+    sum: bool = False
+
+
 def read_collective(name: str | Path, n: int) -> Collective:
     """Read a collective from a JSON file, given by its path or as ``file:PATH``, pinned or not.
 
@@ -286,29 +302,9 @@ def read_collective(name: str | Path, n: int) -> Collective:
     """
     remedy = 'write a collective as {"chunks": [{"pre": [0], "post": [1, 2]}, ...]}'
     path, text = read_pinned(str(name), MOST_BYTES, "collective file", remedy)
-    document: Any = reading.parse_json(text, path, remedy)
-    if not isinstance(document, dict) or not isinstance(document.get("chunks"), list) or not document["chunks"]:
-        msg = f'collective file {path}: needs {{"chunks": [{{"pre": [...], "post": [...]}}, ...]}}'
-        raise BadInput(msg)
-    unknown = set(document) - {"name", "sum", "chunks"}
-    if unknown or not isinstance(document.get("sum", False), bool):
-        msg = f'collective file {path}: keys are "name", "sum" (true or false) and "chunks"'
-        raise BadInput(msg)
-    columns: dict[str, list[tuple[int, int]]] = {"pre": [], "post": []}
-    for chunk, entry in enumerate(document["chunks"]):
-        if not isinstance(entry, dict) or set(entry) != {"pre", "post"}:
-            msg = f'collective file {path}: chunk {chunk} must have exactly the keys "pre" and "post"'
-            raise BadInput(msg)
-        for column, pairs in columns.items():
-            pairs += [(chunk, vertex) for vertex in _vertices(entry[column], n, f"{path}: chunk {chunk}, {column}")]
-    pre, post = (np.asarray(columns[column], dtype=np.int64).reshape(-1, 2) for column in ("pre", "post"))
-    name = document.get("name", path.stem)
-    return Collective(str(name)[:80], n, len(document["chunks"]), pre, post, bool(document.get("sum", False)))
-
-
-def _vertices(entries: Any, n: int, where: str) -> Sequence[int]:
-    valid = isinstance(entries, list) and all(isinstance(v, int) and not isinstance(v, bool) for v in entries)
-    if not valid or any(not 0 <= v < n for v in entries):
-        msg = f"collective file {where}: must be a list of vertices 0..{n - 1}"
-        raise BadInput(msg)
-    return list(entries)
+    file = reading.as_struct(reading.parse_json(text, path, remedy), CollectiveFile, f"collective file {path}")
+    pre, post = (
+        np.array([(c, v) for c, one in enumerate(file.chunks) for v in getattr(one, side)], dtype=np.int64)
+        for side in ("pre", "post")
+    )
+    return Collective((file.name or path.stem)[:80], n, len(file.chunks), pre, post, file.sum)

@@ -216,14 +216,14 @@ def test_bad_sizes_are_refused(keywords):
     ("message", "says"),
     [
         ({"chunks": [{"pre": [], "post": [1]}]}, "no vertex holds"),
-        ({"chunks": [{"pre": [0], "post": [4]}]}, "vertices 0..3"),
-        ({"chunks": [{"pre": [0], "post": [True]}]}, "vertices 0..3"),
-        ({"chunks": [{"pre": [0]}]}, "pre"),
-        ({"chunks": [{"pre": [0], "post": [1], "pots": []}]}, "exactly the keys"),
-        ({"chunks": [], "name": "x"}, "needs"),
-        ({"chunk": []}, "needs"),
-        ([], "needs"),
-        ({"chunks": [{"pre": [0], "post": [1]}], "sums": True}, "keys are"),
+        ({"chunks": [{"pre": [0], "post": [4]}]}, "post contains vertex 4; use 0..3"),
+        ({"chunks": [{"pre": [0], "post": [True]}]}, r"got `bool` - at `\$.chunks\[0\].post\[0\]`"),
+        ({"chunks": [{"pre": [0]}]}, "missing required field `post`"),
+        ({"chunks": [{"pre": [0], "post": [1], "pots": []}]}, "unknown field `pots`"),
+        ({"chunks": [], "name": "x"}, "length >= 1"),
+        ({"chunk": []}, "unknown field 'chunk'"),
+        ([], "got `array`"),
+        ({"chunks": [{"pre": [0], "post": [1]}], "sums": True}, "unknown field 'sums'"),
     ],
 )
 def test_bad_files_of_collectives_are_refused(message, says, tmp_path):
