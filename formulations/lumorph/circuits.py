@@ -9,7 +9,7 @@ recursive:RADIX:STEP        the same in base RADIX: RADIX - 1 peers each, in one
                             RADIX^m q with 1 <= q < RADIX; the groups of the last step have q members
 permutation                 every rank to its image under a random permutation (``seed``), without fixed points
 all                         all ordered pairs
-file:PATH                   a CSV of lines ``source,destination`` or a JSON list of such pairs, by label or number
+file:PATH                   a CSV of lines ``source,destination``, by label or number
 
 Ranks are the terminals in ascending order: row-major on a mesh.
 """
@@ -18,13 +18,13 @@ from __future__ import annotations
 
 import csv
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from opticoll.errors import BadFile, BadInput
 from opticoll.formulations.model import NotApplicable
-from opticoll.instances.readers.reading import parse_json, pinned, read_pinned
+from opticoll.instances.readers.reading import pinned, read_pinned
 from opticoll.instances.topology import connecting_remedy
 
 if TYPE_CHECKING:
@@ -190,8 +190,8 @@ def exchange(topology: Topology, radix: int, step: int, where: str) -> Circuits:
 
 
 def _from_file(word: str, topology: Topology, where: str) -> Circuits:
-    path, text = read_pinned(word, MAX_BYTES, f"{where}: circuit file", "name a CSV or JSON file of pairs")
-    rows = _json_rows(text, path, where) if path.suffix.lower() == ".json" else _csv_rows(text, path, where)
+    path, text = read_pinned(word, MAX_BYTES, f"{where}: circuit file", "name a CSV file of pairs")
+    rows = _csv_rows(text, path, where)
     if len(rows) > MAX_CIRCUITS:
         msg = f"{where}: {path} has {len(rows):,} circuits; the limit is {MAX_CIRCUITS:,}"
         raise BadFile(msg)
@@ -201,19 +201,8 @@ def _from_file(word: str, topology: Topology, where: str) -> Circuits:
     return _of_rows(rows, path, topology, where)
 
 
-def _json_rows(text: str, path: Path, where: str) -> list[tuple[str, Any]]:
-    document = parse_json(text, f"{where}: {path}", "write a list of [source, destination]")
-    listed = document.get("circuits") if isinstance(document, dict) else document
-    if not isinstance(listed, list):
-        msg = (
-            f"{where}: {path} must contain a list of [source, destination], or an object with such a list as 'circuits'"
-        )
-        raise BadFile(msg)
-    return [(f"entry {number}", row) for number, row in enumerate(listed, 1)]
-
-
-def _csv_rows(text: str, path: Path, where: str) -> list[tuple[str, Any]]:
-    rows: list[tuple[str, Any]] = []
+def _csv_rows(text: str, path: Path, where: str) -> list[tuple[str, list[str]]]:
+    rows: list[tuple[str, list[str]]] = []
     try:
         for number, row in enumerate(csv.reader(text.splitlines()), 1):
             cells = [cell.strip() for cell in row]
@@ -226,23 +215,23 @@ def _csv_rows(text: str, path: Path, where: str) -> list[tuple[str, Any]]:
     return rows
 
 
-def _of_rows(rows: list[tuple[str, Any]], path: Path, topology: Topology, where: str) -> Circuits:
+def _of_rows(rows: list[tuple[str, list[str]]], path: Path, topology: Topology, where: str) -> Circuits:
     number = {str(v): v for v in range(topology.n)} | {label: v for v, label in enumerate(topology.labels)}
     ranks = set(topology.terminals.tolist())
     ends = np.empty((len(rows), 2), dtype=np.int64)
     for k, (place, row) in enumerate(rows):
-        if not isinstance(row, list) or len(row) != 2 or any(type(cell) not in (int, str) for cell in row):
+        if len(row) != 2:
             msg = f"{where}: {path}, {place}: {str(row)[:60]!r} is not a pair; write source and destination"
             raise BadFile(msg)
         for side, cell in enumerate(row):
-            vertex = number.get(str(cell))
+            vertex = number.get(cell)
             if vertex is None or vertex not in ranks:
                 problem = "is a relay, not a GPU," if vertex is not None else "is not a vertex"
                 known = f"{topology.spec} (vertices 0..{topology.n - 1})"
-                msg = f"{where}: {path}, {place}: {str(cell)[:60]!r} {problem} of {known}"
+                msg = f"{where}: {path}, {place}: {cell[:60]!r} {problem} of {known}"
                 raise BadFile(msg)
             ends[k, side] = vertex
         if ends[k, 0] == ends[k, 1]:
-            msg = f"{where}: {path}, {place}: the circuit joins {str(row[0])!r} to itself; remove it"
+            msg = f"{where}: {path}, {place}: the circuit joins {row[0]!r} to itself; remove it"
             raise BadFile(msg)
     return Circuits(ends[:, 0].copy(), ends[:, 1].copy(), f"file {path.name}")

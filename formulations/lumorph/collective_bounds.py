@@ -54,7 +54,7 @@ from opticoll.formulations.rounds.line_spread import arcs_to_fill
 from opticoll.instances.photonics import WdmFibres
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
 
@@ -219,11 +219,22 @@ def supply(topology: Topology, collective: Collective, limits: Limits) -> Bound:
 
 def cut(topology: Topology, collective: Collective, limits: Limits) -> Bound:
     """Best bound among cuts: mesh rectangles, balls, eigenvector sweeps, and local improvements of these."""
-    best, many, members = 0.0, 0, np.zeros(topology.n, dtype=bool)
-    load = per_circuit(limits)
-    common, parts = shared_room(topology, limits)
-    joined = _between(topology, parts)
     demand, rest = single_demand(collective)
+
+    def entering(inside: Mask) -> I64:
+        wanted = np.rint(crossings(inside, demand) if demand.any() else np.zeros(inside.shape[0])).astype(np.int64)
+        return wanted + _copies_inside(collective, rest, inside) if rest.size else wanted
+
+    return _best_cut(topology, collective, limits, entering, demand)
+
+
+def _best_cut(
+    topology: Topology, collective: Collective, limits: Limits, entering: Callable[[Mask], I64], demand: F64
+) -> Bound:
+    """Best cut by the chunks that must enter each set, ``(B, n)``; those of one pair by ``demand``, ``(n, n)``."""
+    best, many, members = 0.0, 0, np.zeros(topology.n, dtype=bool)
+    common, parts = shared_room(topology, limits)
+    joined, room = _between(topology, parts), limits.wavelengths * common
     tightest: list[tuple[float, Mask]] = []
 
     def sets() -> Iterator[Mask]:
@@ -233,23 +244,16 @@ def cut(topology: Topology, collective: Collective, limits: Limits) -> Bound:
             yield _improved(np.array([inside for _, inside in tightest[:MOST_IMPROVED]]), joined, demand)
 
     for inside in sets():
-        entering = crossings(inside, joined)
-        wanted = np.rint(crossings(inside, demand) if demand.any() else np.zeros(inside.shape[0])).astype(np.int64)
-        if rest.size:
-            wanted += _copies_inside(collective, rest, inside)
-        need = _over(wanted, entering * (limits.wavelengths * common)) / load
+        wanted = entering(inside)
+        need = _over(wanted, crossings(inside, joined) * room) / per_circuit(limits)
         worst = int(need.argmax())
         tightest += [(float(need[k]), inside[k]) for k in np.argsort(-need)[:MOST_IMPROVED]]
         if need[worst] > best:
             best, many, members = float(need[worst]), int(wanted[worst]), inside[worst]
     size, into = int(members.sum()), _into(topology, members)
-    return Bound(
-        "cut",
-        rounded_up(best),
-        f"{_many(many, 'chunk')} must enter {_many(size, 'vertex')} over {_of_arcs(topology, limits, into)}",
-        PAPER,
-        detail={"set": size, "chunks": many, "arcs": into.size, "vertices": np.flatnonzero(members).tolist()},
-    )
+    reason = f"{_many(many, 'chunk')} must enter {_many(size, 'vertex')} over {_of_arcs(topology, limits, into)}"
+    detail = {"set": size, "chunks": many, "arcs": into.size, "vertices": np.flatnonzero(members).tolist()}
+    return Bound("cut", rounded_up(best), reason, PAPER, detail=detail)
 
 
 def _into(topology: Topology, inside: Mask) -> I64:
@@ -577,22 +581,9 @@ def _spread(P: Mask, T: Mask, out: F64, into: F64) -> Bound:
 
 
 def _cut(topology: Topology, collective: Collective, limits: Limits, P: Mask, T: Mask, multiplicity: I64) -> Bound:
-    common, parts = shared_room(topology, limits)
-    joined = _between(topology, parts)
-    best, reason, detail = 0.0, "no evaluated cut gives a bound", {}
-    for inside in candidate_sets(topology, collective):
-        entering = crossings(inside, joined)
+    def entering(inside: Mask) -> I64:
         held = P.astype(np.float32) @ (~inside).T.astype(np.float32) > 0
         wanted = T.astype(np.float32) @ inside.T.astype(np.float32) > 0
-        count = ((held & wanted) * multiplicity[:, None]).sum(axis=0)
-        room = entering * limits.wavelengths * common * per_circuit(limits)
-        need = np.divide(count, room, out=np.zeros(count.size), where=room > 0)
-        worst = int(need.argmax())
-        if need[worst] > best:
-            best = float(need[worst])
-            reason = (
-                f"{_many(count[worst], 'chunk')} must enter {_many(inside[worst].sum(), 'vertex')} "
-                f"over {_of_arcs(topology, limits, _into(topology, inside[worst]))}"
-            )
-            detail = {"vertices": np.flatnonzero(inside[worst]).tolist()}
-    return Bound("cut", rounded_up(best), reason, PAPER, detail=detail)
+        return np.asarray(((held & wanted) * multiplicity[:, None]).sum(axis=0))
+
+    return _best_cut(topology, collective, limits, entering, np.zeros((topology.n, topology.n)))
