@@ -158,7 +158,6 @@ SHARED = {
     "vertex_names",
     "_refuse_large",
     "estimate",
-    "chord_count",
 }
 
 

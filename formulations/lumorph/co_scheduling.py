@@ -30,7 +30,7 @@ import numpy as np
 
 from opticoll.formulations.builders import Cvx, Pyo
 from opticoll.formulations.index import Index
-from opticoll.formulations.lumorph import co_scheduling_solution, lumorph_sizes
+from opticoll.formulations.lumorph import co_scheduling_solution
 from opticoll.formulations.lumorph.timed_calls import COSTS, timed_calls
 from opticoll.formulations.model import CvxpyModel, Formulation, PyomoModel
 
@@ -138,7 +138,6 @@ class CallBatches(Formulation):
         (j, k), x = self.pairs, np.asarray(values["x"], dtype=float)
         return float(self.time @ x[j == k]) if x.shape == j.shape else np.inf
 
-    estimate = lumorph_sizes.batches_size
     arrays = co_scheduling_solution.batch_arrays
     bounds = co_scheduling_solution.busiest_gpu
     metrics = co_scheduling_solution.batch_metrics

@@ -11,7 +11,7 @@ from opticoll.formulations.model import Bound
 from opticoll.formulations.variables import Array, Axis
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection
 
     from opticoll.formulations.lumorph.co_scheduling import CallBatches
     from opticoll.instances.topology import F64
@@ -52,10 +52,3 @@ def values_of(data: CallBatches, batches: list[list[int]]) -> dict[str, F64]:
     for batch in batches:
         first[batch] = min(batch)
     return {"x": (first[k] == j).astype(float)}
-
-
-def decode(data: CallBatches, values: Mapping[str, F64]) -> list[list[int]]:
-    """Return the batches, each a list of call numbers in the instance, in the order of their first calls."""
-    (j, k), x = data.pairs, np.asarray(values["x"], dtype=float)
-    taken = x > 0.5
-    return [data.call[k[taken & (j == first)]].tolist() for first in np.unique(j[taken]).tolist()]

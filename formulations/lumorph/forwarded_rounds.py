@@ -46,10 +46,10 @@ import numpy as np
 
 from opticoll.formulations.builders import Cvx, Pyo
 from opticoll.formulations.index import Index
-from opticoll.formulations.lumorph import forwarded_solution, lumorph_sizes
+from opticoll.formulations.lumorph import forwarded_solution
 from opticoll.formulations.lumorph.rounds import RoundModel
 from opticoll.formulations.lumorph.route_sets import candidate_routes
-from opticoll.formulations.lumorph.scheduled_rounds import UNPHASED, ScheduledRounds, refuse_program
+from opticoll.formulations.lumorph.scheduled_rounds import UNPHASED, ScheduledRounds
 from opticoll.formulations.model import NotApplicable, Parameter
 from opticoll.formulations.rounds.collectives import CollectiveSpec
 
@@ -118,7 +118,6 @@ class ForwardedRounds(ScheduledRounds):
     @cached_property
     def horizon(self) -> int:
         """T: ``rmax``, or a sufficient number of rounds."""
-        refuse_program(NAME, self.topology, self.estimate()["variables"], "index-algorithm")
         return self.rmax or forwarded_solution.doubling_rounds(self)
 
     @property
@@ -233,7 +232,7 @@ class ForwardedRounds(ScheduledRounds):
 
     of_program = forwarded_solution.schedule_of_circuits
     repair = forwarded_solution.rounded_forwarding
-    estimate = lumorph_sizes.forwarded_size
+    estimate = forwarded_solution.forwarded_size
 
 
 FORMULATION = ForwardedRounds

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.formulations.lumorph.collective_bounds import PAPER
+from opticoll.formulations.lumorph.scheduled_rounds import farthest
 from opticoll.formulations.model import Bound
 from opticoll.formulations.rounds.round_schedule import RoundSchedule
 from opticoll.formulations.rounds.segments import select
@@ -137,3 +138,15 @@ def schedule_of_circuits(data: ForwardedRounds, values: Mapping[str, NDArray[Any
     r, s, d, w = (data.circuits[name][taken] for name in ("r", "s", "d", "w"))
     adds = np.zeros(when.size, dtype=bool)
     return RoundSchedule(r, s, d, w, start, arcs, when, source, target, chunk, adds)
+
+
+def forwarded_size(data: ForwardedRounds) -> dict[str, int]:
+    """About the size with ``rmax`` rounds, or as few as the bounds allow, without listing columns."""
+    n, T, waves = data.topology.n, data.rmax or max(data.fewest, 1), data.limits.wavelengths
+    D, B = T * n * (n - 1) * data.plain.paths * waves, T * int((~data.given).sum())
+    X, ends = B * (n - 1), 0 if data.limits.ports is None else 2 * n
+    return {
+        "variables": D + X + B + T,
+        "constraints": B + int(data.wanted.sum()) + 2 * X + T * waves * (ends + data.topology.arcs),
+        "nonzeros": int(D * (2 + farthest(data.topology))) + 2 * B + X * (4 + data.plain.paths * waves),
+    }

@@ -49,7 +49,7 @@ import numpy as np
 
 from opticoll.formulations.builders import Cvx, Pyo
 from opticoll.formulations.index import Index
-from opticoll.formulations.lumorph import iteration_solution, lumorph_sizes
+from opticoll.formulations.lumorph import iteration_solution
 from opticoll.formulations.lumorph.cost_formulas import layer_time
 from opticoll.formulations.lumorph.timed_calls import COSTS, timed_calls
 from opticoll.formulations.model import CvxpyModel, Formulation, NotApplicable, Parameter, PyomoModel
@@ -288,7 +288,6 @@ class StagedCalls(Formulation):
         """The given z; :meth:`residuals` checks that the iteration ends by then."""
         return float(np.asarray(values["z"]))
 
-    estimate = lumorph_sizes.iteration_size
     arrays = iteration_solution.iteration_arrays
     bounds = iteration_solution.iteration_bounds
     metrics = iteration_solution.iteration_metrics

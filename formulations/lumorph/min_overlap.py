@@ -61,7 +61,7 @@ from opticoll.formulations.flows import path_flow
 from opticoll.formulations.flows.path_flow import PathFlow, named_paths, unit_capacities
 from opticoll.formulations.flows.path_sets import PathRule, check_reach, read_rule, rule_parameters
 from opticoll.formulations.index import Index
-from opticoll.formulations.lumorph import lumorph_sizes, overlap_solution
+from opticoll.formulations.lumorph import overlap_solution
 from opticoll.formulations.lumorph.circuits import FORMS, Circuits, CircuitSpec, read_circuits, refuse_unreachable
 from opticoll.formulations.lumorph.mesh_cuts import any_lengths_bound, hop_bound, overlap_bounds, overlap_cuts
 from opticoll.formulations.model import CvxpyModel, Formulation, NotApplicable, Parameter, PyomoModel
@@ -163,7 +163,6 @@ class Overlap(Formulation):
             b.row("congestion", A @ x <= Lambda * c[used], over=Index.table("arc", {"arc": used}))
             b.row("choose", self.routing.paths.membership @ x == 1)
             return b.minimize(Lambda)
-        lumorph_sizes.refuse_large_overlap(self)
         (s, d), vertices = self.commodities, np.arange(topology.n)[:, None]
         x, M = b.var("x", upper=1, integer=True), topology.incidence()
         into, out_of, k = M.maximum(0) @ x, (-M).maximum(0) @ x, np.arange(count)
@@ -194,7 +193,6 @@ class Overlap(Formulation):
             b.row("congestion", lambda a: quicksum(x[p] for p in over[a]) <= c[a] * Lambda, where=lambda a: a in over)
             b.row("choose", lambda *k: quicksum(x[p] for p in of[k]) == 1)
             return b.minimize(Lambda)
-        lumorph_sizes.refuse_large_overlap(self)
         s, d = ({k: V[v] for k, v in zip(L, ends.tolist(), strict=True)} for ends in self.commodities)
 
         def on(arcs: list[str], k: tuple[Any, ...]) -> Any:
@@ -260,7 +258,6 @@ class Overlap(Formulation):
         routes = overlap_solution.traced(self, np.asarray(values["x"], dtype=float))
         return np.inf if routes is None else overlap_solution.overlap(routes)
 
-    estimate = lumorph_sizes.overlap_size
     arrays = overlap_solution.overlap_arrays
     links = overlap_solution.overlap_links
     repair = overlap_solution.traced_values

@@ -9,7 +9,6 @@ import numpy as np
 from opticoll.formulations.flows import path_flow
 from opticoll.formulations.flows.path_flow import arc_load, known_paths
 from opticoll.formulations.flows.path_sets import assemble
-from opticoll.formulations.lumorph.lumorph_sizes import MOST_VARIABLES
 from opticoll.formulations.model import NotApplicable
 from opticoll.formulations.variables import Array, Axis, Links, arc_axis, pair_labels
 from opticoll.instances.photonics import LightpathMesh
@@ -22,6 +21,9 @@ if TYPE_CHECKING:
     from opticoll.formulations.variables import Names
     from opticoll.instances.topology import F64
     from opticoll.types import Json
+
+#: Maximum number of variables x for which the arc form is built.
+MOST_VARIABLES = 4_000_000
 
 
 def overlap_arrays(data: Overlap, names: Collection[str]) -> dict[str, Array]:
@@ -133,36 +135,6 @@ def traced(data: Overlap, x: F64) -> PathSet | None:
         return None
     table = np.stack(steps, axis=1)
     return assemble(topology, table[table >= 0], (table >= 0).sum(axis=1), k, (s, d))
-
-
-def routes(data: Overlap, values: Mapping[str, F64]) -> PathSet:
-    """Return the path of every circuit, in list order.
-
-    Raises
-    ------
-    NotApplicable
-        If the values do not contain exactly one path per circuit.
-    """
-    if not is_on_arcs(data, values):
-        return path_flow.chosen_paths(data.routing, values)
-    result = traced(data, np.asarray(values["x"], dtype=float))
-    if result is None:
-        msg = f"{data.name}: the arcs of some circuit do not lead from its source to its destination"
-        raise NotApplicable(msg)
-    return result
-
-
-def decode(data: Overlap, values: Mapping[str, F64]) -> list[tuple[int, int, list[int]]]:
-    """``(s, d, arcs of the route)`` of every circuit, in list order.
-
-    Raises
-    ------
-    NotApplicable
-        If the values do not contain exactly one path per circuit.
-    """
-    result = routes(data, values)
-    ends = zip(*(v.tolist() for v in data.commodities), strict=True)
-    return [(s, d, result.path(k)) for k, (s, d) in enumerate(ends)]
 
 
 def overlap(paths: PathSet) -> float:

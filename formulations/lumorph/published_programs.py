@@ -318,18 +318,3 @@ def bounds(version: Version, rmin: int, on_rounds: Sequence[Bound]) -> list[Boun
     if rmin > 1:
         result.append(Bound("R_min", rmin - 1.0, f"(8) requires round {rmin - 1}"))
     return result
-
-
-def estimate(program: RoundProgram) -> dict[str, int]:
-    """Upper bound on the size of the matrix, without listing columns."""
-    N, T, n, L = program.size, program.rounds, program.topology.n, program.limits.wavelengths
-    per_vertex = (n - 1) * program.paths * L * (T - 1) / 2
-    hops = program.topology.hops
-    far = float(hops[np.isfinite(hops)].max(initial=1.0))
-    printed = program.version == "printed"
-    return {
-        "variables": N + T + 1,
-        "constraints": N * (4 if printed else 2) + T * (2 * n + program.topology.arcs) * L,
-        "nonzeros": int(N * (5 + far + per_vertex * (2 if printed else 1))),
-        "integers": N + T + 1,
-    }

@@ -84,7 +84,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 from opticoll.formulations.builders import Cvx, Pyo
 from opticoll.formulations.index import Index
 from opticoll.formulations.lumorph import (
-    lumorph_sizes,
     published_programs,
     rounds_bounds,
     rounds_data,
@@ -197,18 +196,16 @@ class RoundModel(ScheduledRounds):
         Raises
         ------
         NotApplicable
-            If a program is too large to list, ``rmin`` is above the default R_max, or sums may take any course.
+            If ``rmin`` is above the default R_max, or sums may take any course.
         """
         rounds_data.refuse_free(self)
-        result = tuple(self.program(phase, self.rmax or self._default_rounds(phase)) for phase in self.phases)
+        one = [replace(self.program(phase, 1), version="corrected") for phase in self.phases]
+        most = [self.rmax or sufficient_rounds(program) for program in one]
+        result = tuple(map(self.program, self.phases, most))
         if self.version != "corrected" and self.rmin > result[0].rounds:
             msg = f"{NAME}: rmin={self.rmin} is above the default rmax={result[0].rounds}; set rmax too"
             raise NotApplicable(msg)
         return result
-
-    def _default_rounds(self, phase: Phase) -> int:
-        self.program(phase, max(max(self.least), 1)).refuse_size()  # before routes are listed
-        return sufficient_rounds(replace(self.program(phase, 1), version="corrected"))
 
     @cached_property
     def tables(self) -> dict[str, Index]:
@@ -345,7 +342,7 @@ class RoundModel(ScheduledRounds):
     bounds = rounds_bounds.bounds_in_use
     refute = rounds_bounds.too_few_rounds
     metrics = rounds_solution.rounds_metrics
-    estimate = lumorph_sizes.rounds_size
+    estimate = rounds_data.rounds_size
     replay = rounds_solution.replayed
     stated_circuits = property(rounds_solution.stated_circuits)
 

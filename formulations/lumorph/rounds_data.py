@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeVar, cast
 import numpy as np
 
 from opticoll.formulations.lumorph import published_programs
-from opticoll.formulations.lumorph.scheduled_rounds import PIECES, ROUTES
+from opticoll.formulations.lumorph.scheduled_rounds import PIECES, ROUTES, farthest
 from opticoll.formulations.model import NotApplicable, Parameter
 from opticoll.formulations.rounds.collectives import CollectiveSpec, collective, phases
 from opticoll.formulations.rounds.round_schedule import Limits
@@ -192,3 +192,22 @@ def refuse_unreachable(where: str, topology: Topology, wanted: Collective) -> No
                 f"{where}: {topology.spec} has no path from a holder of chunk {c} to vertex {v}; use fewer failed links"
             )
             raise NotApplicable(msg)
+
+
+def rounds_size(data: RoundModel) -> dict[str, int]:
+    """About the size with ``rmax`` rounds, or as few as the bounds allow, without listing columns."""
+    refuse_free(data)
+    variables = rows = nonzeros = 0
+    ends = (0 if data.limits.ports is None else 2 * data.topology.n) + data.topology.arcs
+    for least, phase in zip(data.least, data.phases, strict=True):
+        T, spread = data.rmax or max(least, 1), phase.copying.spread
+        columns, deliveries = data.program(phase, T).size, len(phase.copying.deliveries)
+        forwarded = int((spread * (spread - 1)).sum())
+        made = deliveries * (T - 1) if forwarded else 0
+        variables += columns + made + T
+        rows += deliveries + made + forwarded * (T - 1) + T * data.limits.wavelengths * ends
+        nonzeros += int(columns * (4 + farthest(data.topology)))
+    if data.version != "corrected":  # (2) and (7) are rows of every column, and (2) meets those of earlier rounds
+        rows += 2 * variables
+        nonzeros += variables * (data.topology.n - 1) * data.paths * data.limits.wavelengths * (T - 1) // 2
+    return {"variables": variables, "constraints": rows, "nonzeros": nonzeros}

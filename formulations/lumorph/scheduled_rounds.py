@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 #: Source, target, wavelength (-1: any) and arcs of a circuit.
 Circuit = tuple[int, int, int, tuple[int, ...]]
 
-#: Maximum number of variables of a program without phases.
-MOST_VARIABLES = 3_000_000
 PIECES = Parameter("pieces", int, 1, "chunks per shard")
 ROUTES = Parameter(
     "routes",
@@ -214,14 +212,10 @@ def beyond(rmax: int, bounds: Sequence[Bound]) -> Bound | None:
     return Bound(best.name, best.value, reason, best.paper)
 
 
-def refuse_program(name: str, topology: Topology, variables: int, method: str) -> None:
-    """Refuse a program with too many variables to list, before its routes are listed."""
-    if variables > MOST_VARIABLES:
-        msg = (
-            f"{name}: {variables:,} variables on {topology.spec} are too many to list; lower rmax, paths or lasers, "
-            f"or use method {method}"
-        )
-        raise NotApplicable(msg)
+def farthest(topology: Topology) -> float:
+    """Largest finite distance between two vertices [arcs], at least 1."""
+    hops = topology.hops
+    return float(hops[np.isfinite(hops)].max(initial=1.0))
 
 
 def _encodes(schedule: RoundSchedule, values: Mapping[str, NDArray[Any]]) -> bool:

@@ -63,9 +63,9 @@ import numpy as np
 
 from opticoll.formulations.builders import Cvx, Pyo
 from opticoll.formulations.index import Index
-from opticoll.formulations.lumorph import lumorph_sizes, sum_solution
+from opticoll.formulations.lumorph import sum_solution
 from opticoll.formulations.lumorph.rounds import RoundModel
-from opticoll.formulations.lumorph.scheduled_rounds import UNPHASED, ScheduledRounds, refuse_program
+from opticoll.formulations.lumorph.scheduled_rounds import UNPHASED, ScheduledRounds
 from opticoll.formulations.lumorph.transfer_sets import RoundProgram, sufficient_rounds
 from opticoll.formulations.model import NotApplicable, Parameter
 from opticoll.formulations.rounds.collectives import CollectiveSpec
@@ -137,7 +137,6 @@ class SumModel(ScheduledRounds):
     @cached_property
     def horizon(self) -> int:
         """T: ``rmax``, or rounds that suffice for both phases one after the other."""
-        refuse_program(NAME, self.topology, self.estimate()["variables"], "squares")
         programs = [self.plain.program(phase, 1) for phase in self.plain.phases]
         return self.rmax or sum(map(sufficient_rounds, programs))
 
@@ -295,7 +294,7 @@ class SumModel(ScheduledRounds):
     of_program = sum_solution.schedule_of_sums
     repair = sum_solution.completed_sums
     metrics = sum_solution.sum_metrics
-    estimate = lumorph_sizes.sums_size
+    estimate = sum_solution.sums_size
 
 
 def _by_chunk(pairs: I64) -> dict[int, list[int]]:

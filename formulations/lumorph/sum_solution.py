@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.formulations.lumorph.collective_bounds import round_bounds, sum_bounds
-from opticoll.formulations.lumorph.scheduled_rounds import ScheduledRounds
+from opticoll.formulations.lumorph.scheduled_rounds import ScheduledRounds, farthest
 from opticoll.formulations.rounds.round_schedule import direct
 from opticoll.formulations.rounds.segments import select
 
@@ -126,4 +126,18 @@ def variables_of_sums(data: SumModel, C: F64, F: F64) -> dict[str, F64]:
         "Y": F[y] * own,
         "G": np.maximum(B[fr[y] + 1, fc[y], fd[y], v] - own, 0.0),
         "R": np.maximum.accumulate(used[::-1])[::-1].astype(float),
+    }
+
+
+def sums_size(data: SumModel) -> dict[str, int]:
+    """About the size with ``rmax`` rounds, or as few as the bounds allow, without listing columns."""
+    member, given = data.member.sum(axis=1), data.given.sum(axis=1)
+    pairs, T, waves = int((member * (member - 1)).sum()), data.rmax or max(data.fewest, 1), data.limits.wavelengths
+    C = T * pairs * data.plain.paths * waves
+    F, Y, X = T * int(member.sum()), T * int((member * given).sum()), T * int((member * (member - 1) * given).sum())
+    ends = T * waves * (2 * data.topology.n + data.topology.arcs)
+    return {
+        "variables": C + F + X + 3 * Y + Y // T + T,
+        "constraints": 3 * X + 7 * Y + T * pairs + F + ends,
+        "nonzeros": int(C * (4 + farthest(data.topology))) + 2 * X * (3 + data.plain.paths * waves) + 16 * Y,
     }

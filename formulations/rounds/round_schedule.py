@@ -33,7 +33,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.formulations.model import NotApplicable
 from opticoll.formulations.rounds.segments import select
 from opticoll.formulations.variables import Array, Axis, SolutionSize, arc_axis, members, vertex_axis
 
@@ -252,20 +251,6 @@ def schedule_arrays(topology: Topology, chunks: int) -> dict[str, Array]:
         "transfer_chunk": members(transfer, of=Axis("chunk", chunks)),
         "transfer_adds": members(transfer, of=Axis("flag", 2)),
     }
-
-
-def stated(schedule: RoundSchedule | None, name: str) -> RoundSchedule:
-    """Return the schedule, or refuse values without one.
-
-    Raises
-    ------
-    NotApplicable
-        If there is no schedule.
-    """
-    if schedule is None:
-        msg = f"{name}: the values contain no schedule"
-        raise NotApplicable(msg)
-    return schedule
 
 
 def from_values(values: Mapping[str, NDArray[Any]]) -> RoundSchedule | None:

@@ -40,9 +40,9 @@ import numpy as np
 from opticoll.formulations.builders import Cvx, Pyo
 from opticoll.formulations.index import Index
 from opticoll.formulations.model import Bound, CvxpyModel, Formulation, NotApplicable, Parameter, PyomoModel
-from opticoll.formulations.sipml import ocs_solution, sipml_sizes
-from opticoll.formulations.sipml.chords import chords
-from opticoll.formulations.sipml.transfers import Transfers, transfers_of
+from opticoll.formulations.sipml import ocs_solution
+from opticoll.formulations.sipml.chords import chord_index
+from opticoll.formulations.sipml.transfers import Transfers, exact_chord_numbers, transfers_of
 from opticoll.instances.servers import ServerPool
 
 if TYPE_CHECKING:
@@ -127,10 +127,10 @@ class OcsCircuits(Formulation):
         b, moves, D = Cvx(self), self.transfers, self.degree
         pairs = Index.table("pair", {"pair": np.arange(moves.pairs), "i": moves.source, "j": moves.target})
         senders, receivers = (pairs.given(server=pairs[end]).keyed("pair").by("server") for end in ("i", "j"))
-        rows = chords(moves.shares, np.ones(moves.pairs, dtype=np.int64), self.high, NAME)
-        at = Index.table("pair count", {"pair": rows.pair, "count": rows.j - 1})
-        c, t = b.var("c", lower=1, upper=self.high, integer=True), b.var("t", upper=1)
-        b.row("chord", t + at.of(pairs).multiply(rows.slope[:, None]) @ c >= rows.level, over=at)
+        c, t, at = b.var("c", lower=1, upper=self.high, integer=True), b.var("t", upper=1), chord_index(self.high, NAME)
+        v, h = moves.shares[at["pair"]], at["count"] + 1.0
+        slope = v / (h * (h + 1))
+        b.row("chord", t + at.of(pairs).multiply(slope[:, None]) @ c >= slope * (2 * h + 1), over=at)
         if self.model == "counts":
             b.row("ports_out", senders.of(pairs, i="server") @ c <= D, over=senders)
             b.row("ports_in", receivers.of(pairs, j="server") @ c <= D, over=receivers)
@@ -226,14 +226,13 @@ class OcsCircuits(Formulation):
         return self.bounds()
 
     refute = ocs_solution.too_few_ports
-    estimate = sipml_sizes.ocs_size
     arrays = ocs_solution.ocs_arrays
     links = ocs_solution.ocs_links
     repair = ocs_solution.rounded_circuits
     bounds = ocs_solution.ocs_bounds
     metrics = ocs_solution.ocs_metrics
     describe = ocs_solution.described_circuits
-    derived = ocs_solution.exact_ocs_numbers
+    derived = exact_chord_numbers
 
 
 FORMULATION = OcsCircuits

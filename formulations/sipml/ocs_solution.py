@@ -7,15 +7,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.formulations import rounding
-from opticoll.formulations.model import Bound, NotApplicable
+from opticoll.formulations.model import Bound
 from opticoll.formulations.rounds.wavelengths import matchings
 from opticoll.formulations.sipml.chords import pair_axis, pair_links
-from opticoll.formulations.sipml.transfers import TIME_ROUNDINGS, derived, least_times
+from opticoll.formulations.sipml.transfers import TIME_ROUNDINGS, least_times
 from opticoll.formulations.variables import Array, Axis, members
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
-    from fractions import Fraction
+    from collections.abc import Collection, Mapping
 
     from opticoll.formulations.sipml.ocs_circuits import OcsCircuits
     from opticoll.formulations.variables import Links
@@ -112,11 +111,6 @@ def described_circuits(data: OcsCircuits, values: Mapping[str, F64]) -> dict[str
     return {"circuits": int(c.sum()), "port_use": float(c.sum() / (data.n * data.degree))}
 
 
-def exact_ocs_numbers(data: OcsCircuits) -> Iterable[Fraction]:
-    """Numbers of the matrix that are computed from the data."""
-    return derived(data.transfers, data.high)
-
-
 def from_match(data: OcsCircuits, match: F64) -> tuple[F64, float] | None:
     """Circuits of every pair and the largest excess of circuits on one port; None if malformed."""
     n, d = data.n, data.degree
@@ -144,29 +138,6 @@ def circuits_of(data: OcsCircuits, values: Mapping[str, F64]) -> F64 | None:
         return np.rint(x).sum(axis=1) if x.shape == (pairs, d) and np.isfinite(x).all() else None
     c = np.asarray(values.get("c", ()), dtype=float)
     return np.rint(c) if c.shape == (pairs,) and np.isfinite(c).all() and (np.abs(c) < 2**52).all() else None
-
-
-def decode(data: OcsCircuits, values: Mapping[str, F64]) -> I64:
-    """Return the matching of every switch, ``(D, n)``: the server to which i sends on switch q, -1 for none.
-
-    Raises
-    ------
-    NotApplicable
-        If the values are not circuits within the ports.
-    """
-    if max(data.residuals(values).values()) > 1e-6:
-        msg = f"{data.name}: the values are not circuits within the ports"
-        raise NotApplicable(msg)
-    if "match" in values:
-        return np.asarray(values["match"]).astype(np.int64)
-    if "x" in values:
-        match = np.full((data.degree, data.n), -1, dtype=np.int64)
-        pair, switch = np.nonzero(np.asarray(values["x"]) > 0.5)
-        match[switch, data.transfers.source[pair]] = data.transfers.target[pair]
-        return match
-    c = circuits_of(data, values)
-    assert c is not None
-    return matchings_of(data, c.astype(np.int64))
 
 
 def matchings_of(data: OcsCircuits, circuits: I64) -> I64:

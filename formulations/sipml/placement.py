@@ -46,7 +46,7 @@ import numpy as np
 from opticoll.formulations.builders import Cvx, Pyo
 from opticoll.formulations.index import Index
 from opticoll.formulations.model import CvxpyModel, Formulation, NotApplicable, Parameter, PyomoModel
-from opticoll.formulations.sipml import placement_bounds, placement_solution, sipml_sizes, transfers
+from opticoll.formulations.sipml import placement_bounds, placement_solution
 from opticoll.instances.families.op_graphs import OpGraph
 
 if TYPE_CHECKING:
@@ -91,7 +91,6 @@ class Placement(Formulation):
         "receives": ("dst",),
         "reach": ("dependency", "gpu"),
     }
-    bounds = transfers.bounds
 
     graph: OpGraph
     devices: int
@@ -173,7 +172,6 @@ class Placement(Formulation):
         """The model in CVXPY, over arrays (sub-operation, GPU)."""
         import cvxpy as cp
 
-        sipml_sizes.refuse_large_placement(self)
         b, n, k, Delta, H = Cvx(self), self.n, self.devices, self.delta, self.horizon
         p, wait, (first, second) = self.graph.duration / H, self.delay / H, self.unordered
         ops, gpus, places, there = Index.grid(op=n), Index.grid(gpu=k), Index.grid(op=n, gpu=k), Index.grid(op=n, to=k)
@@ -214,7 +212,6 @@ class Placement(Formulation):
         """The model in Pyomo, by sub-operations and GPUs; a dependency is (u,v)."""
         from pyomo.core import quicksum
 
-        sipml_sizes.refuse_large_placement(self)
         b, k, Delta, H = Pyo(self), self.devices, self.delta, self.horizon
         V, G, E, U = b.sets("op", "gpu", "dependency", "pair")
         p, wait = (self.graph.duration / H).tolist(), b.by_label(self.delay / H, "dependency")
@@ -293,8 +290,9 @@ class Placement(Formulation):
         read = placement_solution.placed(self, values)
         return np.inf if read is None else float((read[1] + self.graph.duration).max())
 
+    bounds = placement_bounds.placement_bounds
     derived = placement_bounds.exact_placement_numbers
-    estimate = sipml_sizes.placement_size
+    estimate = placement_solution.placement_size
     arrays = placement_solution.placement_arrays
     repair = placement_solution.earliest_placement
     metrics = placement_solution.placement_metrics

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from opticoll.instances.topology import F64, I64
     from opticoll.types import Json
 
+#: Maximum number of sub-operations whose pairs are listed to estimate a size.
+MOST_LISTED = 2000
+
 
 def unordered_pairs(data: Placement) -> tuple[I64, I64]:
     """Pairs u < v of which neither precedes the other, ``(|U|,)`` each."""
@@ -157,3 +160,11 @@ def starts(data: Placement, device: I64, order: I64) -> F64 | None:
         begun[v] = ready
         free[at[v]] = end[v] = ready + duration[v]
     return begun
+
+
+def placement_size(data: Placement) -> dict[str, int]:
+    """About the size of the model; with more than ``MOST_LISTED`` sub-operations as if no pair were ordered."""
+    n, k, m = data.n, data.devices, data.graph.dependencies
+    pairs = data.unordered[0].size if n <= MOST_LISTED else n * (n - 1) // 2
+    rows = 2 * n + m * k + 2 * pairs * k
+    return {"variables": n * k + pairs + n + 1, "constraints": rows, "nonzeros": 3 * n * k + 3 * m * k + 10 * pairs * k}

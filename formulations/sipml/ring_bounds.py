@@ -8,12 +8,11 @@ import numpy as np
 
 from opticoll.formulations import rounding
 from opticoll.formulations.model import Bound
-from opticoll.formulations.sipml.transfers import TIME_ROUNDINGS, derived, least_times
+from opticoll.formulations.sipml.transfers import TIME_ROUNDINGS, least_times
 from opticoll.formulations.sipml.walks import heaviest_set
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from fractions import Fraction
+    from collections.abc import Mapping
 
     from opticoll.formulations.sipml.ring_wavelengths import RingTraffic
     from opticoll.instances.topology import F64
@@ -119,8 +118,3 @@ def heaviest_sets_bound(data: RingTraffic, duals: Mapping[str, F64]) -> Bound | 
     if not np.isfinite(value):
         return None
     return Bound("sets", value, "prices of pairs; no wavelength carries more than the heaviest set", "sipml")
-
-
-def exact_ring_numbers(data: RingTraffic) -> Iterable[Fraction]:
-    """Numbers of the matrix that are computed from the data."""
-    return derived(data.transfers, data.high)

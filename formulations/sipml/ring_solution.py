@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.formulations.model import NotApplicable
-from opticoll.formulations.sipml.chords import WAYS, pair_axis, ring_links, walk_axes
+from opticoll.formulations.sipml.chords import WAYS, pair_axis, ring_links
 from opticoll.formulations.sipml.walks import circuits_of_sets, strip
 from opticoll.formulations.variables import Array, Axis, SolutionSize
 
@@ -43,10 +42,9 @@ def ring_arrays(data: RingTraffic, names: Collection[str]) -> dict[str, Array]:
     if "x" in names:
         result["x"] = Array((pair, direction, Axis("wavelength", data.wavelengths)))
     if alone or not {"f", "idle", "over"}.isdisjoint(names):
-        circuit, idle, crossing = walk_axes(data.transfers, data.walks)
-        result["f"] = Array((circuit,), required=alone)
-        result["idle"] = Array((idle,), required=False)
-        result["over"] = Array((crossing,), required=False)
+        sets = data.sets()
+        for name, axis in (("f", "circuit"), ("idle", "idle"), ("over", "crossing")):
+            result[name] = Array((Axis(axis, len(sets[axis]), sets[axis]),), required=alone and name == "f")
     return result
 
 
@@ -79,8 +77,11 @@ def described_ring(data: RingTraffic, values: Mapping[str, F64]) -> dict[str, Js
 
 
 def loads_of_ring(data: RingTraffic, values: Mapping[str, F64]) -> Links:
-    """Load of every link."""
-    return ring_links(data.n, decode(data, values), data.wavelengths)
+    """Circuits over every segment, in both directions."""
+    read = circuits_of(data, values)
+    assert read is not None
+    pair, way, _ = read[0].T
+    return ring_links(data.n, data.transfers.source[pair], data.transfers.target[pair], way == 0, data.wavelengths)
 
 
 def circuits_of(data: RingTraffic, values: Mapping[str, F64]) -> tuple[I64, float] | None:
@@ -114,23 +115,6 @@ def circuits_of(data: RingTraffic, values: Mapping[str, F64]) -> tuple[I64, floa
     return circuits_of_sets(sets), fraction
 
 
-def decode(data: RingTraffic, values: Mapping[str, F64]) -> list[tuple[int, int, bool, int]]:
-    """Circuits as (source, target, clockwise, wavelength).
-
-    Raises
-    ------
-    NotApplicable
-        If the values are not a valid assignment.
-    """
-    read = circuits_of(data, values)
-    if read is None or max(data.residuals(values).values()) > 1e-6:
-        msg = f"{data.name}: the values are not a valid assignment of wavelengths"
-        raise NotApplicable(msg)
-    pair, way, wavelength = read[0].T
-    ends = (data.transfers.source[pair], data.transfers.target[pair], way == 0, wavelength)
-    return list(zip(*(part.tolist() for part in ends), strict=True))
-
-
 def ring_metrics(data: RingTraffic, value: float | None) -> dict[str, Json]:
     """The slowest transfer and the size of the problem."""
     moves = data.transfers
@@ -140,4 +124,16 @@ def ring_metrics(data: RingTraffic, value: float | None) -> dict[str, Json]:
         "wavelengths_available": data.wavelengths,
         "pairs": moves.pairs,
         "nodes": data.n,
+    }
+
+
+def ring_size(data: RingTraffic) -> dict[str, int]:
+    """About the size of the model."""
+    pairs, n, W, walk = data.transfers.pairs, data.n, data.wavelengths, data.walks
+    arcs, rows = data.model == "arcs", pairs + int(np.maximum(data.high - 1, 1).sum())
+    x = 2 * pairs * W if arcs else len(walk.circuits) + len(walk.idle) + len(walk.crossings)
+    return {
+        "variables": pairs + 1 + x,
+        "constraints": rows + (2 * n * W if arcs else len(walk.nodes)),
+        "nonzeros": 2 * rows + (pairs * n * W if arcs else 3 * x),
     }

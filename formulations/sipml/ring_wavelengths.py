@@ -54,9 +54,9 @@ from opticoll.formulations.model import (
     PyomoModel,
 )
 from opticoll.formulations.rounds.wavelengths import arcs_taken
-from opticoll.formulations.sipml import ring_bounds, ring_solution, ring_traffic, sipml_sizes
-from opticoll.formulations.sipml.chords import chords
-from opticoll.formulations.sipml.transfers import Transfers
+from opticoll.formulations.sipml import ring_bounds, ring_solution, ring_traffic
+from opticoll.formulations.sipml.chords import chord_index
+from opticoll.formulations.sipml.transfers import Transfers, exact_chord_numbers
 from opticoll.formulations.sipml.walks import Walks, ends_on_line, last_nodes, walks
 
 if TYPE_CHECKING:
@@ -160,13 +160,12 @@ class RingTraffic(Formulation):
 
     def cvxpy(self) -> CvxpyModel:
         """The model in CVXPY."""
-        sipml_sizes.refuse_large_ring(self)
         b, moves, W, walk = Cvx(self), self.transfers, self.wavelengths, self.walks
         pairs, ways = Index.grid(pair=moves.pairs), Index.grid(way=2)
-        rows = chords(moves.shares, np.ones(moves.pairs, dtype=np.int64), self.high, NAME)
-        c, t = b.var("c", lower=1, upper=self.high, integer=True), b.var("t", upper=1)
-        at = Index.table("pair count", {"pair": rows.pair, "count": rows.j - 1})
-        b.row("chord", t + at.of(pairs).multiply(rows.slope[:, None]) @ c >= rows.level, over=at)
+        c, t, at = b.var("c", lower=1, upper=self.high, integer=True), b.var("t", upper=1), chord_index(self.high, NAME)
+        v, h = moves.shares[at["pair"]], at["count"] + 1.0
+        slope = v / (h * (h + 1))
+        b.row("chord", t + at.of(pairs).multiply(slope[:, None]) @ c >= slope * (2 * h + 1), over=at)
         if self.model == "sets":
             F, H, X, N = walk.circuits, walk.idle, walk.crossings, walk.nodes
             f, over = b.var("f", integer=True), b.var("over", integer=True)
@@ -180,8 +179,9 @@ class RingTraffic(Formulation):
         else:
             circuits = Index.grid(pair=moves.pairs, way=2, wavelength=W)
             x = b.var("x", upper=1, integer=True, over=circuits)
-            place, owner = sipml_sizes.arc_uses(self)
-            uses = Index.table("pair way segment", {"pair": owner // 2, "way": owner % 2, "segment": place % self.n})
+            source, target = np.repeat(moves.source, 2), np.repeat(moves.target, 2)
+            segment, _, owner = arcs_taken(self.n, source, target, np.tile([True, False], moves.pairs))
+            uses = Index.table("pair way segment", {"pair": owner // 2, "way": owner % 2, "segment": segment})
             at = uses.by("way segment").join(Index.grid(wavelength=W)).keyed("way segment wavelength")
             b.row("free", at.of(circuits.join(uses)) @ x <= 1, over=at)
             b.row("serve", c <= pairs.of(circuits) @ x)
@@ -191,7 +191,6 @@ class RingTraffic(Formulation):
         """The model in Pyomo: ``c[i,j]``, ``t``; ``f[d,k,i,j]``, ``idle[d,k,a]``, ``over[d,i,j]`` or ``x[i,j,d,w]``."""
         from pyomo.core import quicksum
 
-        sipml_sizes.refuse_large_ring(self)
         b, moves, n, W = Pyo(self), self.transfers, self.n, self.wavelengths
         P = list(zip(moves.source.tolist(), moves.target.tolist(), strict=True))
         v, high = (dict(zip(P, one.tolist(), strict=True)) for one in (moves.shares, self.high))
@@ -289,13 +288,13 @@ class RingTraffic(Formulation):
 
     priced_time = ring_bounds.priced_time
     refute = ring_bounds.too_many_pairs
-    estimate = sipml_sizes.ring_size
+    estimate = ring_solution.ring_size
     arrays = ring_solution.ring_arrays
     repair = ring_solution.whole_circuits
     bounds = ring_bounds.ring_bounds
     certify = ring_bounds.heaviest_sets_bound
     describe = ring_solution.described_ring
-    derived = ring_bounds.exact_ring_numbers
+    derived = exact_chord_numbers
     links = ring_solution.loads_of_ring
     metrics = ring_solution.ring_metrics
 

@@ -11,11 +11,10 @@ import numpy as np
 
 from opticoll.errors import BadInput
 from opticoll.formulations import rounding
-from opticoll.formulations.model import Bound
 
 if TYPE_CHECKING:
-    from opticoll.formulations.sipml.placement import Placement
-    from opticoll.instances.families.op_graphs import OpGraph
+    from opticoll.formulations.sipml.ocs_circuits import OcsCircuits
+    from opticoll.formulations.sipml.ring_wavelengths import RingTraffic
     from opticoll.instances.topology import F64, I64, Mask
 
 
@@ -142,52 +141,17 @@ def least_times(transfers: Transfers, group: I64, pair: I64, weight: F64, capaci
     return np.where(possible, high.view(np.float64), np.inf)
 
 
-def derived(transfers: Transfers, high: I64) -> list[Fraction]:
-    """Exact fractions of the coefficients of :func:`chords` for low = 1, and of the unit of time."""
+def exact_chord_numbers(data: OcsCircuits | RingTraffic) -> list[Fraction]:
+    """Exact fractions of the coefficients of chords, and of the unit of time."""
+    transfers = data.transfers
     largest = rounding.decimal(float(transfers.volume.max()))
     most: dict[Fraction, int] = {}
-    for volume, top in zip(transfers.volume.tolist(), high.tolist(), strict=True):
+    for volume, top in zip(transfers.volume.tolist(), data.high.tolist(), strict=True):
         share = rounding.decimal(volume) / largest
         most[share] = max(most.get(share, 0), top)
     results = [largest / rounding.entered(transfers.bandwidth)]
     for share, top in most.items():
-        for j in range(1, max(top, 2)):
-            slope = share / (j * (j + 1))
-            results += [slope, slope * (2 * j + 1)]
+        for h in range(1, max(top, 2)):
+            slope = share / (h * (h + 1))
+            results += [slope, slope * (2 * h + 1)]
     return results
-
-
-#: Number of thresholds for heads, and for tails, in the heads-tails bound.
-THRESHOLDS = 64
-
-
-def chains(graph: OpGraph, delay: F64) -> tuple[F64, F64]:
-    """Longest chains before and after every sub-operation [us], with these delays of dependencies; ``(n,)`` each."""
-    n, duration = graph.n, graph.duration.tolist()
-    before, after = [0.0] * n, [0.0] * n
-    ends = list(zip(graph.tail.tolist(), graph.head.tolist(), delay.tolist(), strict=True))
-    for u, v, wait in ends:  # sorted by head
-        before[v] = max(before[v], before[u] + duration[u] + wait)
-    for u, v, wait in reversed(ends):
-        after[u] = max(after[u], after[v] + duration[v] + wait)
-    return np.array(before), np.array(after)
-
-
-def bounds(data: Placement) -> list[Bound]:
-    """Bounds from the longest chain, from the work, and from the work between heads and tails."""
-    k, heads, tails, p = data.devices, data.heads, data.tails, data.graph.duration
-    chain = float((heads + p + tails).max())
-    best = 0.0
-    for h in np.unique(np.quantile(heads, np.linspace(0, 1, THRESHOLDS), method="lower")):
-        late = heads >= h
-        for r in np.unique(np.quantile(tails[late], np.linspace(0, 1, THRESHOLDS), method="lower")):
-            some = late & (tails >= r)
-            parallel = max(float(p[some].sum()) / k, -(-int(some.sum()) // k) * float(p[some].min()))
-            best = max(best, float(h) + parallel + float(r))
-    # A head and a tail together are sums of at most n durations and n delays, and so is the work.
-    chain, work, best = (float(rounding.down(t, 4 * data.n + 10)) for t in (chain, data.work / k, best))
-    return [
-        Bound("critical-path", chain, "the longest chain of dependencies", "sipml"),
-        Bound("work", work, "all GPUs busy throughout", "sipml"),
-        Bound("heads-tails", best, "work between the chains before and after it", "sipml"),
-    ]

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from opticoll.instances.topology import F64, I64
 
     Chord = tuple[int, int, int]  # direction and pair
+    Part = dict[str, int | I64]
 
 
 def directed(n: int, source: I64, target: I64, way: int) -> tuple[I64, I64]:
@@ -46,57 +47,34 @@ class Walks:
     crossings: Index
     nodes: Index
 
-    def row_of(self, legs: Index, end: str) -> I64:
-        """Row of the ``tail`` or ``head`` of every leg, -1 if there is none (the start of commodity 0, and node n)."""
-        n = self.n
-        key = (self.nodes["way"] * n + self.nodes["start"]) * (n + 1) + self.nodes["node"]
-        wanted = (legs["way"] * n + legs["start"]) * (n + 1) + legs[end]
-        at = np.minimum(np.searchsorted(key, wanted), max(key.size - 1, 0))
-        return np.where(key[at] == wanted, at, -1) if key.size else np.full(wanted.shape, -1)
-
 
 def walks(n: int, source: I64, target: I64) -> Walks:
     """Build the index sets for these pairs."""
-    flow: list[I64] = []
-    idle: list[I64] = []
-    over: list[I64] = []
-    nodes: list[I64] = []
+    circuits: list[Part] = []
+    idle: list[Part] = []
+    crossings: list[Part] = []
+    nodes: list[Part] = []
     for way in (0, 1):
         tail, head = directed(n, source, target, way)
-        crossing = head < tail
-        over.append(
-            np.stack(
-                [np.full(crossing.sum(), way), np.flatnonzero(crossing), tail[crossing], head[crossing], head[crossing]]
-            )
-        )
-        line = np.flatnonzero(~crossing)
+        over, line = np.flatnonzero(head < tail), np.flatnonzero(head > tail)
+        crossings.append({"way": way, "pair": over, "tail": tail[over], "head": head[over], "start": head[over]})
         for v in range(n):
-            tails = tail[crossing & (head == v)]
+            tails = tail[over][head[over] == v]
             if v and tails.size == 0:
                 continue
             end = n if v == 0 else int(tails.max())
-            selected = line[(tail[line] >= v) & (head[line] <= end)]
-            flow.append(
-                np.stack(
-                    [np.full(selected.size, way), np.full(selected.size, v), selected, tail[selected], head[selected]]
-                )
-            )
-            at = np.arange(v, end)
-            idle.append(np.stack([np.full(at.size, way), np.full(at.size, v), at, at + 1]))
-            inner = np.arange(1, n) if v == 0 else np.arange(v, end + 1)
-            nodes.append(np.stack([np.full(inner.size, way), np.full(inner.size, v), inner]))
-    columns = {
-        "way start pair": ("way", "start", "pair", "tail", "head"),
-        "way start tail": ("way", "start", "tail", "head"),
-        "way pair": ("way", "pair", "tail", "head", "start"),
-        "way start node": ("way", "start", "node"),
-    }
-    parts = (np.concatenate(part, axis=1) for part in (flow, idle, over, nodes))
-    tables = [
-        Index.table(key, dict(zip(names, part, strict=True)))
-        for (key, names), part in zip(columns.items(), parts, strict=True)
-    ]
-    return Walks(n, *tables)
+            on = line[(tail[line] >= v) & (head[line] <= end)]
+            at, inner = np.arange(v, end), np.arange(1, n) if v == 0 else np.arange(v, end + 1)
+            circuits.append({"way": way, "start": v, "pair": on, "tail": tail[on], "head": head[on]})
+            idle.append({"way": way, "start": v, "tail": at, "head": at + 1})
+            nodes.append({"way": way, "start": v, "node": inner})
+    return Walks(
+        n,
+        Index.table("way start pair", *circuits),
+        Index.table("way start tail", *idle),
+        Index.table("way pair", *crossings),
+        Index.table("way start node", *nodes),
+    )
 
 
 def ends_on_line(P: list[tuple[int, int]], n: int) -> tuple[dict[Chord, int], dict[Chord, int]]:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.formulations.model import Parameter
+from opticoll.formulations.sipml.placement_bounds import placement_bounds
 from opticoll.formulations.sipml.placement_solution import starts
-from opticoll.formulations.sipml.transfers import bounds
 from opticoll.solvers.methods.method import Answer, Method
 from opticoll.solvers.methods.sipml.degree_aware import Unrolled
 from opticoll.solvers.task import Termination
@@ -40,7 +40,7 @@ class Enumeration:
             begun = starts(data, self.device, np.arange(data.n))
             assert begun is not None
             self.start, self.best = begun, float((begun + graph.duration).max())
-        self.floor = max(bound.value for bound in bounds(data))
+        self.floor = max(bound.value for bound in placement_bounds(data))
 
     def search(self) -> bool:
         """Search; return whether the search was completed. The best placement is kept either way."""

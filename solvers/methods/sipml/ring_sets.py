@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from opticoll.formulations.index import Index
 from opticoll.formulations.model import Parameter
 from opticoll.formulations.sipml.walks import circuits_of_sets, strip
 from opticoll.formulations.standard_form import StandardForm
@@ -16,66 +16,14 @@ from opticoll.solvers.process.isolation import solve_here
 from opticoll.solvers.task import SolveRequest, Termination
 
 if TYPE_CHECKING:
-    from opticoll.formulations.index import Index
     from opticoll.formulations.sipml.ring_wavelengths import RingTraffic
-    from opticoll.formulations.sipml.walks import Walks
-    from opticoll.instances.topology import F64, I64, Mask
+    from opticoll.instances.topology import F64, I64
     from opticoll.solvers.methods.method import Context
     from opticoll.solvers.task import Outcome
 
 
 #: Excess of wavelengths above which a time counts as infeasible in the linear program; the bound is recomputed anyway.
 EXCESS = 1e-6
-
-
-@dataclass(frozen=True, eq=False)
-class Rows:
-    """Rows of the program as triplets: row, column within its variable block, value."""
-
-    entries: dict[str, tuple[I64, I64, F64]]
-    count: int
-
-
-def walk_rows(walk: Walks) -> Rows:
-    """Rows ``walk``: in - out - over ending + over starting = 0."""
-
-    def both(legs: Index) -> tuple[I64, I64, F64]:
-        row = np.concatenate([walk.row_of(legs, "head"), walk.row_of(legs, "tail")])
-        inside = row >= 0
-        column, value = np.tile(np.arange(len(legs)), 2), np.repeat([1.0, -1.0], len(legs))
-        return row[inside], column[inside], value[inside]
-
-    # A crossing circuit ends a walk at its tail and starts one at its head.
-    legs = {"f": walk.circuits, "idle": walk.idle, "over": walk.crossings}
-    return Rows({name: both(one) for name, one in legs.items()}, len(walk.nodes))
-
-
-def light_rows(walk: Walks) -> Rows:
-    """Rows ``light``: walks that start at node 0, and crossing circuits."""
-
-    def of(way: I64, mask: Mask) -> tuple[I64, I64, F64]:
-        column = np.flatnonzero(mask)
-        return way[column], column, np.ones(column.size)
-
-    return Rows(
-        {
-            "f": of(walk.circuits["way"], (walk.circuits["start"] == 0) & (walk.circuits["tail"] == 0)),
-            "idle": of(walk.idle["way"], (walk.idle["start"] == 0) & (walk.idle["tail"] == 0)),
-            "over": of(walk.crossings["way"], np.ones(len(walk.crossings), dtype=bool)),
-        },
-        2,
-    )
-
-
-def serve_rows(walk: Walks, pairs: int) -> Rows:
-    """Terms that rows ``serve`` subtract: circuits on the line and crossing ones, by pair."""
-    return Rows(
-        {
-            "f": (walk.circuits["pair"], np.arange(len(walk.circuits)), np.ones(len(walk.circuits))),
-            "over": (walk.crossings["pair"], np.arange(len(walk.crossings)), np.ones(len(walk.crossings))),
-        },
-        pairs,
-    )
 
 
 class _Program:
@@ -87,22 +35,18 @@ class _Program:
         self.context, self.data = context, context.data
         data: RingTraffic = self.data
         walk, pairs = data.walks, data.transfers.pairs
-        sizes = {"f": len(walk.circuits), "idle": len(walk.idle), "over": len(walk.crossings)}
-        first = dict(zip(sizes, np.concatenate([[0], np.cumsum(list(sizes.values()))]).tolist(), strict=False))
-        self.columns = sum(sizes.values()) + 1
-        self.first, self.sizes = first, sizes
-        row, column, value, offset = [], [], [], 0
-        for part in (walk_rows(walk), light_rows(walk), serve_rows(walk, pairs)):
-            for name, (i, j, a) in part.entries.items():
-                row.append(i + offset)
-                column.append(j + first[name])
-                value.append(a)
-            offset += part.count
-        row.append(len(walk.nodes) + np.arange(2))
-        column.append(np.full(2, self.columns - 1))
-        value.append(-np.ones(2))
-        triplets = (np.concatenate(value), (np.concatenate(row), np.concatenate(column)))
-        self.A = sp.csc_array(triplets, shape=(offset, self.columns))
+        legs = {"f": walk.circuits, "idle": walk.idle, "over": walk.crossings}
+        self.sizes = {name: len(one) for name, one in legs.items()}
+        self.first = dict(zip(legs, np.cumsum([0, *self.sizes.values()]).tolist(), strict=False))
+        self.columns = sum(self.sizes.values()) + 1
+        # A crossing circuit ends a walk at its tail and starts one at its head.
+        inflow = [walk.nodes.of(one, head="node") - walk.nodes.of(one, tail="node") for one in legs.values()]
+        first = [one.where((one["start"] == 0) & (one["tail"] == 0)) for one in (walk.circuits, walk.idle)]
+        light = [Index.grid(way=2).of(one) for one in (*first, walk.crossings)]
+        served = [Index.grid(pair=pairs).of(one) for one in (walk.circuits, walk.crossings)]
+        blocks = [[*inflow, None], [*light, -np.ones((2, 1))], [served[0], None, served[1], None]]
+        self.A = sp.csc_array(sp.block_array(blocks))
+        offset = self.A.shape[0]
         self.served = slice(len(walk.nodes) + 2, offset)
         self.lower = np.concatenate([np.zeros(len(walk.nodes)), np.full(2, -np.inf), np.zeros(pairs)])
         wide = np.full(2, float(data.wavelengths))

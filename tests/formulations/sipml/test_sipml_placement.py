@@ -490,12 +490,6 @@ def test_bad_input_is_one_line(make, message):
         make()
 
 
-def test_large_matrices_are_refused_by_name():
-    data = placement.Placement.prepare(parse("op-graph:model=transformer,layers=96,parts=16"), {"k": 16})
-    with pytest.raises(NotApplicable, match="degree-aware"):
-        data.pyomo()
-
-
 def test_without_a_limit_it_is_list_scheduling():
     """Graham: at most 2 - 1/k times the bound where any GPU may send to any other and nothing takes time to send."""
     spec = "op-graph:model=resnet,layers=2,parts=8"
