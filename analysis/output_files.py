@@ -21,7 +21,7 @@ from opticoll.instances import Topology
 from opticoll.instances.demands import UNIFORM, traffic_of
 from opticoll.instances.readers.reading import as_path
 from opticoll.instances.topology import parse_size
-from opticoll.solvers.task import Proof, plain
+from opticoll.solvers.task import plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -79,7 +79,7 @@ class Outputs:
         if self.schedule is not None and run.verified:
             with errors_kept(failures):
                 written["schedule"] = write_schedule(self.schedule, run)
-        if self.certificate is not None and (run.exact is not None or run.proof is Proof.EXACT):
+        if self.certificate is not None and run.exact is not None:
             with errors_kept(failures):
                 written["certificate"] = write_certificate(self.certificate, run)
         return Written(written, failures)
@@ -383,9 +383,7 @@ def write_certificate(path: Path, run: Run) -> CertificateFile:
 
     if run.exact is None or not vipr_file.is_certificate(path):
         reason = "name it .vipr or .vipr.gz"
-        if run.proof is Proof.EXACT and run.exact is None:
-            reason = "the program is too large for a VIPR file; repeat the solve, which checks the proof of its optimum"
-        elif run.exact is None:
+        if run.exact is None:
             reason = "nothing is proven exactly; solve with exact=True"
         msg = f"{path}: no certificate was written: {reason}"
         raise BadInput(msg)

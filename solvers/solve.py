@@ -145,10 +145,9 @@ def _prepared(
         if refutation is None:
             memory.refuse_plan(task, made)
         if refutation is None and task.exact and made.problem.needs is None:
-            from opticoll.solvers.exact.prove import exact_problem, on_orbits
+            from opticoll.solvers.exact.prove import exact_problem
 
-            if not on_orbits(made.problem):
-                made = replace(made, stated=exact_problem(made.problem))
+            made = replace(made, stated=exact_problem(made.problem))
         return made, start, refutation
 
     try:
@@ -210,7 +209,7 @@ def _exactly(run: Run, budget: Budget) -> Run:
         return run
     from opticoll.solvers.exact.prove import proven_exactly
 
-    return proven_exactly(run, budget.stop, lambda task, stop: solve(task, stop=stop))
+    return proven_exactly(run, budget.stop)
 
 
 def solve_needed(task: Task, instance: Instance, plan: Plan, caller: Budget) -> Run | None:

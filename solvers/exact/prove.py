@@ -28,7 +28,7 @@ from opticoll.solvers.auto import fastest_form
 from opticoll.solvers.compile.compilation import compile_built
 from opticoll.solvers.exact.exact_form import ExactAnswer, ExactForm, fault
 from opticoll.solvers.exact.in_worker import answer_apart, call_apart
-from opticoll.solvers.exact.lifted_flows import GROUPED, answer_of, bounded_by
+from opticoll.solvers.exact.lifted_flows import answer_of, bounded_by
 from opticoll.solvers.exact.vipr_file import comments
 from opticoll.solvers.process.budget import CHECK_S, LimitReached, limited
 from opticoll.solvers.relaxation import CLAIMED, FARKAS, UNBOUNDED
@@ -41,13 +41,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from opticoll.formulations import Formulation
-    from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow
     from opticoll.solvers.process.messages import Report
     from opticoll.solvers.run import Run
-    from opticoll.solvers.task import Task
     from opticoll.types import Json
-
-    Solve = Callable[[Task, threading.Event | None], Run]
 
 #: Programs with more nonzeros are not solved exactly.
 MOST_NONZEROS = 2_000_000
@@ -55,10 +51,8 @@ MOST_NONZEROS = 2_000_000
 LIMIT_S = 300.0
 #: Largest relative difference between a float and the fraction that it stands for.
 NEAR = 1e-14
-#: Source of a bound that the rows prove, and of one on the orbits of symmetries.
-ROWS, ORBITS = "exact multipliers of the rows", "exact lengths of the orbits of arcs"
-#: Gap to which a program that is proven on orbits is solved again, if its solution proves no optimum.
-CLOSE = 1e-9
+#: Source of a bound that the rows prove.
+ROWS = "exact multipliers of the rows"
 #: Description of a proof of infeasibility by a tree.
 BRANCHED = "branch and bound in rational arithmetic"
 TIMED_OUT = "exact: no time was left for the proof in rational arithmetic"
@@ -121,14 +115,6 @@ def exact_problem(formulation: Formulation, layer: str | None = None, needed: Ar
     derived = list(formulation.derived())
     taken = {value for _, values in (needed or {}).values() for value in values.values()}
     return ExactForm.of(built, reader([*derived, *taken], formulation.name))
-
-
-def on_orbits(formulation: Formulation) -> bool:
-    """Whether the optimum is proven on the orbits of symmetries alone: the program is too large to be stated."""
-    if formulation.name != GROUPED or ((formulation.estimate() or {}).get("nonzeros") or 0) <= MOST_NONZEROS:
-        return False
-    flow: ConcurrentFlow = formulation.flow  # type: ignore[attr-defined]
-    return bool(flow.uniform and not flow.equality and (flow.capacity > 0).all())
 
 
 def needed_arrays(run: Run) -> Arrays | None:
@@ -257,7 +243,7 @@ def solve_apart(
     return result
 
 
-def proven_exactly(run: Run, stop: threading.Event | None = None, solve_task: Solve | None = None) -> Run:
+def proven_exactly(run: Run, stop: threading.Event | None = None) -> Run:
     """The run with its exact optimum if that is proven; otherwise with a message that gives the reason.
 
     Parameters
@@ -266,8 +252,6 @@ def proven_exactly(run: Run, stop: threading.Event | None = None, solve_task: So
         A finished run; its solution is the first incumbent of an integer program.
     stop
         Ends the exact step when set.
-    solve_task
-        Solves a task; called if the run is not close enough to the optimum.
 
     Raises
     ------
@@ -288,8 +272,6 @@ def proven_exactly(run: Run, stop: threading.Event | None = None, solve_task: So
             raise NoSolution(TIMED_OUT)
         return solve_apart(wanted, left, start, task.memory_limit_gib, task.threads, stop)
 
-    if plan.stated is None and on_orbits(plan.problem):
-        return _by_orbits(run, end, solve_task, has_limit=limit is not None, stop=stop)
     form, answer, figures, message = _answered(run, solve)
     if message and limit is not None:
         message += f" (this step was given {share:.3g} of the {limit:g} seconds)"
@@ -309,46 +291,6 @@ def proven_exactly(run: Run, stop: threading.Event | None = None, solve_task: So
         late = f"exact: the checks of the formulation did not return within {least_s:g} s of work"
         message = joined_messages(record.message, late)
     return replace(run, record=msgspec.structs.replace(record, message=message))
-
-
-def _by_orbits(run: Run, end: float, solve_task: Solve | None, *, has_limit: bool, stop: threading.Event | None) -> Run:
-    """The run with the optimum that flows and lengths on orbits prove (:mod:`orbit_optimum`), or with a bound.
-
-    If the run is not close enough to the optimum, it is solved again, to the gap :data:`CLOSE`.
-    """
-    from opticoll.solvers.exact.orbit_optimum import interval
-
-    assert run.plan is not None
-    began, near, problem = time.monotonic(), run, run.plan.problem
-
-    def proven(near: Run) -> tuple[Fraction, Fraction, Mapping[str, Any]]:
-        step = partial(interval, problem.flow, near.values or {}, near.duals or {})  # type: ignore[attr-defined]
-        return limited(step, end if has_limit else None, stop=stop, least_s=CHECK_S)
-
-    try:
-        low, high, values = proven(near)
-        left = end - time.monotonic()
-        far = low < high and (run.record.gap is None or run.record.gap > CLOSE)
-        if far and left > 0 and solve_task is not None:
-            task = msgspec.structs.replace(run.task, tol=CLOSE, exact=False, time_limit_s=left if has_limit else None)
-            near = solve_task(task, stop)
-            low, high, values = proven(near)
-    except LimitReached:
-        return _told(run, TIMED_OUT, began)
-    except NoSolution as error:
-        return _told(run, str(error), began)
-    if low == high:
-        return _told(_optimal(replace(run, duals=near.duals), 1 / high, values, ORBITS, None), "", began)
-    return _told(_with_bound(run, 1 / low, 1 / high, None), "", began)
-
-
-def _told(run: Run, message: str, began: float) -> Run:
-    """The run with a message and the time of its exact step, which began at ``began``."""
-    record = run.record
-    times = msgspec.structs.replace(record.time, exact_s=time.monotonic() - began)
-    return replace(
-        run, record=msgspec.structs.replace(record, time=times, message=joined_messages(record.message, message))
-    )
 
 
 def _answered(
@@ -400,7 +342,7 @@ def _best_bound(run: Run, form: ExactForm, answer: ExactAnswer) -> tuple[Fractio
     return max(known, key=lambda one: one[0]) if form.sense == "min" else min(known, key=lambda one: one[0])
 
 
-def _with_bound(run: Run, bound: Fraction, value: Fraction | None, exact: tuple[ExactForm, ExactAnswer] | None) -> Run:
+def _with_bound(run: Run, bound: Fraction, value: Fraction | None, exact: tuple[ExactForm, ExactAnswer]) -> Run:
     """The run with an exactly proven bound, and a solution's value, unless its own value contradicts the bound."""
     record = run.record
     assert run.plan is not None
@@ -487,7 +429,7 @@ def _optimal(
     optimum: Fraction,
     values: Mapping[str, Any],
     source: str,
-    exact: tuple[ExactForm, ExactAnswer] | None,
+    exact: tuple[ExactForm, ExactAnswer],
 ) -> Run:
     """The run with an exact optimum and its solution in floating point, unless the formulation contradicts it.
 
