@@ -10,7 +10,7 @@ from opticoll.errors import OpticollError
 
 mpl.use("Agg")
 
-WRONG = [[], {}, None, object(), "x", -1, float("nan"), ["x"], {"a": 1}]
+WRONG = [[], None, object(), "x", -1, float("nan"), {"a": 1}]
 #: Arguments with which a public function is called, of which each is replaced by a wrong one in turn.
 CALLS = {
     "best_sequence": {"n": 4, "degree": 1, "configurations": 1, "directed": False, "seconds": 0.01, "seed": 0},

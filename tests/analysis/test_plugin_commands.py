@@ -213,15 +213,17 @@ EXTENSION = Extension(
 """
 
 
-def test_a_plug_in_adds_a_command_a_list_and_a_format_of_schedules(tmp_path):
+def test_a_plug_in_adds_a_command_a_list_and_a_format_of_schedules(tmp_path, monkeypatch, capfd):
     (tmp_path / "greeting.py").write_text(EXTENSION, encoding="utf-8")
     (tmp_path / "s.json").write_text('{"greeting": 4.0}', encoding="utf-8")
-    asked = ("-m", "opticoll", "check", "alltoall.master", "ring:4", "s.json", "--json")
-    assert json.loads(outside(tmp_path, *asked, "--plugin", "greeting.py").stdout)["metrics"]["over_bound"] == 2.0
     said = outside(tmp_path, "-m", "opticoll", "--plugin", "greeting.py", "hello")
     assert (said.returncode, said.stdout) == (0, "hello\n")
-    listed = outside(tmp_path, "-m", "opticoll", "list", "greetings", "--json", "--plugin", "greeting.py")
-    assert json.loads(listed.stdout) == [{"name": "good morning", "words": 2}]
+    monkeypatch.chdir(tmp_path)
+    plugin = ["--plugin", "greeting.py", "--json"]
+    assert main(["check", "alltoall.master", "ring:4", "s.json", *plugin]) == 0
+    assert json.loads(capfd.readouterr().out)["metrics"]["over_bound"] == 2.0
+    assert main(["list", "greetings", *plugin]) == 0
+    assert json.loads(capfd.readouterr().out) == [{"name": "good morning", "words": 2}]
 
 
 def test_bounds_of_plug_ins_prove_nothing(tmp_path, capfd):

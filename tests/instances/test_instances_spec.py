@@ -283,7 +283,6 @@ def test_arguments_out_of_range(spec, expected):
         "wdm-ring:n=1000000000,wavelengths=1",
         "wdm-line:n=1000000000,wavelengths=1",
         "servers:n=1000000000,degree=4",
-        "path:400000+host=2",
     ],
 )
 def test_huge_instances_are_refused_before_anything_is_allocated(spec):
@@ -294,7 +293,14 @@ def test_huge_instances_are_refused_before_anything_is_allocated(spec):
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert peak < (1 << 27 if "host" in spec else 1 << 24)
+    assert peak < 1 << 24
+
+
+def test_a_modifier_keeps_to_the_limit_of_vertices(monkeypatch):
+    monkeypatch.setattr(sys.modules["opticoll.instances.topology"], "MAX_VERTICES", 100)
+    assert parse("path:33+host=2").n == 99
+    with pytest.raises(BadInput, match="modifier 'host': 102 vertices"):
+        parse("path:34+host=2")
 
 
 def test_invalid_topologies_are_refused():

@@ -407,12 +407,12 @@ def test_a_formulation_of_a_script_follows_its_modules(lazy: str, limit: str, tm
     script = write(tmp_path / "script.py", SCRIPT.format(lazy=lazy, limit=limit))
     write(tmp_path / "helper.py", "from other import LIMIT\ndef number(): return LIMIT")
     write(tmp_path / "lazy.py", "from other import LIMIT")
-    keys = []
-    for value in (2, 3, 2):
+    keys = set()
+    for value in (2, 3):
         write(tmp_path / "other.py", f"LIMIT = {value}")
         done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True)
-        keys.append(done.stdout)
-    assert keys[0] == keys[2] != keys[1]
+        keys.add(done.stdout)
+    assert len(keys) == 2
 
 
 def test_a_claim_is_measured_again_when_a_module_of_its_plug_in_changes(tmp_path, path, capfd):
