@@ -22,6 +22,8 @@ from opticoll.formulations.modelling_layers import import_layer
 from opticoll.nearest_names import nearest
 
 if TYPE_CHECKING:
+    from types import ModuleType
+
     import cvxpy as cp
     import numpy as np
     import pyomo.core as pyo
@@ -294,6 +296,9 @@ class Formulation:
         What every dimension of a variable or a constraint counts: names of axes. Shapes, labels and positions in both
         builds follow (:mod:`opticoll.formulations.builders`), as do link loads and routes that are not stated
         (:mod:`opticoll.formulations.declared_axes`).
+    beside
+        Modules whose functions with the names of methods, such as ``bounds`` and ``describe``, are methods of the
+        class: what stands beside the model.
     units
         The units of variables. If one of them, or the ``meaning``, is in shards, a shard size gives bytes and, with a
         unit of capacity, seconds (:func:`counts_shards`).
@@ -311,9 +316,12 @@ class Formulation:
     variables: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     constraints: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     units: ClassVar[Mapping[str, str]] = {}
+    beside: ClassVar[tuple[ModuleType, ...]] = ()
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
+        for module in vars(cls).get("beside", ()):
+            _take_methods(cls, module)
         if "parameters" not in vars(cls) and "__init__" in vars(cls):
             cls.parameters = _parameters_of(cls)
         if is_own(cls) and cls.variables:
@@ -492,6 +500,14 @@ class Formulation:
         copies too.
         """
         return False
+
+
+def _take_methods(cls: type[Formulation], module: ModuleType) -> None:
+    """Make methods of the functions of a module that have the names of methods, where the class defines none."""
+    for name in vars(Formulation):
+        function = vars(module).get(name)
+        if getattr(function, "__module__", None) == module.__name__ and name not in vars(cls):
+            setattr(cls, name, function)
 
 
 def _follow_axes(cls: type[Formulation]) -> None:

@@ -29,7 +29,8 @@ from opticoll.analysis.rendering import Printed, number
 from opticoll.arguments import whole_number
 from opticoll.errors import BadInput, NoSolution
 from opticoll.formulations.topology import sequence_bounds
-from opticoll.formulations.topology.sequence import MOST_CONFIGURATIONS, sequence_data
+from opticoll.formulations.topology.sequence import TopologySequence
+from opticoll.formulations.topology.sequence_data import MOST_CONFIGURATIONS
 from opticoll.formulations.variables import TIME
 from opticoll.instances.collective_steps import collective_steps, shared_ports
 from opticoll.solvers.methods.topology.sequence_orbits import OrbitSequence, named_group
@@ -200,7 +201,7 @@ class Envelope(Printed):
 @cache
 def bounds_of(n: int, degree: int, directed: bool) -> tuple[float, ...]:
     """Lower bounds of :attr:`Envelope.bounds`, which all envelopes of these sizes share."""
-    data = sequence_data(n, degree, 1, directed=directed)
+    data = TopologySequence.of_nodes(n, degree, 1, directed=directed)
     ports, _ = sequence_bounds.port_time(data)
     numbers = range(1, -(-(n - 1) // degree) + 2)
     hops = [sequence_bounds.hop_time(data, K)[0] for K in numbers]
@@ -240,7 +241,7 @@ def direct_records(n: int, degree: int, directed: bool) -> list[SequenceRecord]:
     for full in (False, True):
         every = direct_configurations(n, degree, directed=directed, full=full)
         times[len(every)] = sum((length for _, length in every), Fraction(0))
-    data = sequence_data(n, degree, 1, directed=directed)
+    data = TopologySequence.of_nodes(n, degree, 1, directed=directed)
     return [
         SequenceRecord(n, degree, directed, K, "direct", (), float(T), bound_on_time(data, K)) for K, T in times.items()
     ]
@@ -281,7 +282,7 @@ def cyclic_records_in_worker(n: int, degree: int, directed: bool, report: Report
     for rows in _cyclic_circuits(n, degree, directed=directed):
         if not rows.size or len(rows) > MOST_CONFIGURATIONS or n * rows.size > MOST_CYCLIC:
             continue
-        data = sequence_data(n, degree, len(rows), directed=directed)
+        data = TopologySequence.of_nodes(n, degree, len(rows), directed=directed)
         found = routed_record(data, OrbitSequence(0, group, rows), bound_on_time(data, len(rows)))
         result += [] if found is None else [found]
     return result
@@ -340,6 +341,6 @@ def envelope(n: int, degree: int, *, directed: bool = False, others: Sequence[Se
     static = [topology_records().get((n, degree, way)) for way in ({False, directed})]
     for row in static:
         if row is not None:
-            bound = bound_on_time(sequence_data(n, degree, 1, directed=directed), 1)
+            bound = bound_on_time(TopologySequence.of_nodes(n, degree, 1, directed=directed), 1)
             known.append(SequenceRecord(n, degree, directed, 1, "static", (), row.time, bound))
     return Envelope(n, degree, directed, tuple(known))

@@ -27,7 +27,8 @@ from opticoll.arguments import number as positive_number
 from opticoll.arguments import refused, whole_number
 from opticoll.errors import BadInput
 from opticoll.formulations.topology import sequence_bounds
-from opticoll.formulations.topology.sequence import MOST_CONFIGURATIONS, sequence_data
+from opticoll.formulations.topology.sequence import TopologySequence
+from opticoll.formulations.topology.sequence_data import MOST_CONFIGURATIONS
 from opticoll.formulations.variables import TIME
 from opticoll.instances.duration import Duration, relative, shard_seconds
 from opticoll.instances.families.regular_graphs import circuits_spec
@@ -401,7 +402,7 @@ def sequence_in_worker(record: SequenceRecord, report: Report) -> tuple[tuple[st
     if record.circuits:
         return record.circuits, _lengths_of(record)
     one = OrbitSequence(0, named_group(n, record.group), np.array(record.generators, dtype=np.int64))
-    data = sequence_data(n, degree, record.configurations, directed=directed)
+    data = TopologySequence.of_nodes(n, degree, record.configurations, directed=directed)
     routed = route(data, orbit_lines(data, one.group.table, one.generators), record.configurations)
     lengths: F64 = np.zeros(0) if routed is None else routed.lengths
     return record.topologies or _specs(one.circuits), tuple(lengths.tolist())
@@ -412,7 +413,7 @@ def _lengths_of(record: SequenceRecord) -> tuple[float, ...]:
     from opticoll.instances import parse
 
     n, K = record.n, record.configurations
-    data = sequence_data(n, record.degree, K, directed=record.directed)
+    data = TopologySequence.of_nodes(n, record.degree, K, directed=record.directed)
     counts = np.zeros((K, n, n), dtype=np.int64)
     for one, spec in zip(counts, record.circuits, strict=True):
         topology = parse(spec)

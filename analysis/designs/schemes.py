@@ -21,7 +21,7 @@ import numpy as np
 from opticoll.analysis.designs.design import records, solved
 from opticoll.analysis.designs.sequence_records import bound_on_time, routed_record
 from opticoll.formulations.topology import sequence_bounds
-from opticoll.formulations.topology.sequence import sequence_data
+from opticoll.formulations.topology.sequence import TopologySequence
 from opticoll.instances.collective_steps import collective_steps, shared_ports
 from opticoll.solvers.methods.topology.sequence_orbits import OrbitSequence, named_group
 from opticoll.solvers.methods.topoopt.ring_permutations import selected
@@ -83,7 +83,7 @@ def ring_scheme(n: int, degree: int, *, directed: bool) -> Scheme | None:
     generators = sorted({step % n for step in steps} | (set() if directed else {-step % n for step in steps}))
     if len(generators) != degree:
         return None
-    data = sequence_data(n, degree, 1, directed=directed)
+    data = TopologySequence.of_nodes(n, degree, 1, directed=directed)
     one = OrbitSequence(0, named_group(n, f"{n},1,1"), np.array([generators], dtype=np.int64))
     record = routed_record(data, one, bound_on_time(data, 1))
     return None if record is None else Scheme("rings of TopoOpt, kept", "TopoOpt, Algorithm 3", 1, record.time)

@@ -20,7 +20,7 @@ import numpy as np
 
 from opticoll.arguments import number, refused, whole_number
 from opticoll.formulations.topology import sequence_bounds
-from opticoll.formulations.topology.sequence import sequence_data
+from opticoll.formulations.topology.sequence import TopologySequence
 from opticoll.solvers import solve
 from opticoll.solvers.methods.topology.sequence_flows import orbit_lines, route
 from opticoll.solvers.methods.topology.sequence_orbits import (
@@ -37,7 +37,6 @@ from opticoll.solvers.task import Task
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from opticoll.formulations.topology.sequence import TopologySequence
     from opticoll.solvers.methods.topology.sequence_flows import CircuitLines, RoutedSequence
     from opticoll.types import Seconds
 
@@ -195,7 +194,7 @@ def best_sequence(
     number(seconds, "best_sequence: seconds")
     if not isinstance(directed, bool):
         raise refused(directed, "best_sequence: directed", "True or False")
-    data = sequence_data(n, degree, configurations, directed=directed)
+    data = TopologySequence.of_nodes(n, degree, configurations, directed=directed)
     bound, floor = bound_on_time(data, configurations), sequence_bounds.least_hops(data)
     if not directed and degree > 1 and n * degree % 2:
         return _with_an_idle_port(n, degree, configurations, bound, seconds=seconds, seed=seed)
@@ -286,6 +285,6 @@ def unsymmetric_sequence(
         return None
     if len(topologies) != configurations or not all(topologies):
         return None
-    bound = bound_on_time(sequence_data(n, degree, configurations, directed=directed), configurations)
+    bound = bound_on_time(TopologySequence.of_nodes(n, degree, configurations, directed=directed), configurations)
     T, circuits = max(found.objective, float(bound)), tuple(map(str, topologies))
     return SequenceRecord(n, degree, directed, configurations, CIRCUITS, (), T, bound, circuits)

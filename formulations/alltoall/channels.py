@@ -98,10 +98,8 @@ class RoutedChannels(Formulation):
         "symmetry": ("lower",),
     }
     units: ClassVar = {"Lambda": TIME}
+    beside = (channels_routes, channels_bounds)
 
-    repair = channels_routes.repaired
-    describe = channels_routes.described
-    links = channels_routes.links
     derived = path_flow.derived
 
     routing: PathFlow
@@ -205,24 +203,25 @@ class RoutedChannels(Formulation):
         E = {use[-2:] for use in carriers}
         placed = {a for e in E for a in e}
         y = b.var("y", upper=1, integer=True)
-        w = b.var("w", upper=1, integer=True, over=[(*e, i) for e in E for i in L])
-        u = b.var("u", upper=m - 1, where=lambda a, i: a in placed)
+        w = b.var("w", upper=1, integer=True, over=[(*e, layer) for e in E for layer in L])
+        u = b.var("u", upper=m - 1, where=lambda a, layer: a in placed)
 
         def taken(paths: Iterable[Any], layers: Iterable[int]) -> Any:
-            return quicksum(y[(*p, i)] for p in paths for i in layers)
+            return quicksum(y[(*p, layer)] for p in paths for layer in layers)
 
         def carried(a: Any) -> Any:
-            return quicksum(amount[p[:-1]] * y[(*p, i)] for p in over[a] for i in L)
+            return quicksum(amount[p[:-1]] * y[(*p, layer)] for p in over[a] for layer in L)
+
+        def order(first: str, second: str, layer: int) -> Any:
+            return u[second, layer] - u[first, layer] >= 1 - m * (1 - w[first, second, layer])
 
         b.row("choose", lambda *k: taken(of[k], L) == 1)
         b.row(
             "occur",
             lambda *use: taken(carriers[use[:-1]], use[-1:]) <= w[use[-3:]],
-            over=[(*use, i) for use in carriers for i in L],
+            over=[(*use, layer) for use in carriers for layer in L],
         )
-        b.row(
-            "order", lambda p, q, i: u[q, i] - u[p, i] >= 1 - m * (1 - w[p, q, i]), over=[(*e, i) for e in E for i in L]
-        )
+        b.row("order", order, over=[(*e, layer) for e in E for layer in L])
         if self.chosen == "load":
             whole = set(c.values()) == {1.0} and all(value.is_integer() for value in amount.values())
             Lambda = b.var("Lambda", upper=sum(amount.values()) / min(c.values()), integer=whole)
@@ -232,8 +231,8 @@ class RoutedChannels(Formulation):
         if self.limit:
             b.row("congestion", lambda a: carried(a) <= c[a] * self.limit, over=over)
         b.row("use", lambda *kl: taken(of[kl[:-1]], kl[-1:]) <= z[kl[-1]])
-        b.row("symmetry", lambda i: z[i] >= z[i + 1])
-        return b.minimize(quicksum(z[i] for i in L))
+        b.row("symmetry", lambda layer: z[layer] >= z[layer + 1])
+        return b.minimize(quicksum(z[layer] for layer in L))
 
     def residuals(self, values: Values) -> dict[str, float]:
         """Worst violation, from y alone: binary, load beyond the limit, and infinity if some layer has a cycle."""
@@ -265,12 +264,6 @@ class RoutedChannels(Formulation):
         path, layer = taken
         by_load = self.chosen == "load"
         return float(channels_routes.loads(self, path).max()) if by_load else float(np.unique(layer).size)
-
-    metrics = channels_bounds.metrics
-    arrays = channels_bounds.arrays
-    bounds = channels_bounds.bounds
-    refute = channels_bounds.refute
-    certify = channels_bounds.certify
 
 
 FORMULATION = RoutedChannels

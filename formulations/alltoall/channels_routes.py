@@ -49,7 +49,7 @@ def loads(problem: RoutedChannels, path: I64) -> F64:
     return arc_load(problem.paths, weight) / problem.topology.capacity
 
 
-def repaired(problem: RoutedChannels, values: Values) -> dict[str, F64] | None:
+def repair(problem: RoutedChannels, values: Values) -> dict[str, F64] | None:
     """Round y, and give the other variables the values that follow; layers in use come first."""
     found = taken(problem, values)
     return None if found is None else filled(problem, *found)
@@ -71,7 +71,7 @@ def filled(problem: RoutedChannels, path: I64, layer: I64) -> dict[str, F64]:
     return {**values, "z": (np.arange(problem.layers) < used.size).astype(float)}
 
 
-def described(problem: RoutedChannels, values: Values) -> dict[str, Json]:
+def describe(problem: RoutedChannels, values: Values) -> dict[str, Json]:
     """Load and layers of a verified solution, and routes by layer."""
     found = taken(problem, values)
     assert found is not None

@@ -35,21 +35,13 @@ import numpy as np
 from opticoll.formulations.alltoall import child_bounds
 from opticoll.formulations.alltoall.master import Master
 from opticoll.formulations.builders import Cvx, Pyo
+from opticoll.formulations.flows import concurrent_flow
 from opticoll.formulations.flows import flow_checks as checks
-from opticoll.formulations.flows.concurrent_flow import (
-    ConcurrentFlow,
-    demand_parameter,
-    demanded_traffic,
-    numbered_source,
-)
-from opticoll.formulations.model import CvxpyModel, Formulation, NeededSolution, Parameter, PyomoModel
-from opticoll.formulations.variables import Axis, vertex_axis
+from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow
+from opticoll.formulations.model import CvxpyModel, Formulation, NeededSolution, PyomoModel
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable
-
     from opticoll.formulations.model import Values
-    from opticoll.instances.topology import F64, I64, Topology
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,55 +50,26 @@ class Child(Formulation):
 
     name = "alltoall.child"
     where = "(10)-(14)"
-    parameters = (
-        Parameter("source", int, default=0, help="number of the rank whose flow is split"),
-        demand_parameter(),
-    )
+    parameters = (concurrent_flow.source_parameter(), concurrent_flow.demand_parameter())
     needs = NeededSolution(Master.name)
     concurrent = "F"
     meaning = "concurrent flow F_s of one source within its share of the master's flow [link bandwidths / shard]"
     variables: ClassVar = {"f": ("arc", "destination"), "F": ()}
     constraints: ClassVar = {"balance": ("vertex", "destination"), "capacity": ("arc",)}
-
-    certify = checks.length_certificate
-    arrays = checks.flow_arrays
-    derived = checks.demands
-    repair = checks.repaired
-    changeable = checks.capacities_and_demands
+    beside = (child_bounds, checks)
 
     flow: ConcurrentFlow
+    topology = property(checks.topology)
 
     @classmethod
     def _prepare(cls, instance: object, given: dict[str, Any], needed: Values | None = None) -> Self:
-        """The problem under ``needed``, the values of a solution of ``alltoall.master``."""
-        topology, traffic = demanded_traffic(instance, given, cls.name)
-        sends = np.asarray([True] * topology.num_ranks if traffic is None else traffic.any(axis=1))
-        number = numbered_source(given["source"], topology, np.flatnonzero(sends), cls.name)
-        # Without a master solution (for sizes and refusals) the arcs keep their own capacities.
-        g = topology.capacity if needed is None else np.asarray(needed["g"])[:, int(np.count_nonzero(sends[:number]))]
-        return cls.of(topology, number, g, None if traffic is None else traffic[number])
-
-    @classmethod
-    def of(cls, topology: Topology, number: int, g: F64, shards: F64 | None = None) -> Self:
-        """The child of rank ``number`` under g, ``(m,)``; ``shards`` for every rank, ``(N,)``, or 1 for every other."""
-        to = np.flatnonzero(np.arange(topology.num_ranks) != number if shards is None else shards)
-        sources, targets = np.full(to.size, topology.terminals[number]), topology.terminals[to]
-        amount = None if shards is None else shards[to]
-        return cls(ConcurrentFlow.by_commodity(topology, sources, targets, amount, capacity=np.maximum(g, 0.0)))
-
-    @property
-    def topology(self) -> Topology:
-        """V and A."""
-        return self.flow.topology
-
-    @property
-    def targets(self) -> I64:
-        """R, ``(|R|,)``."""
-        return np.argmax(self.flow.demand, axis=0)
-
-    def sets(self) -> dict[str, Axis]:
-        """The destinations."""
-        return {"destination": vertex_axis("destination", self.topology, self.targets)}
+        """The problem under ``needed``, the values of a solution of ``alltoall.master``; without, g are capacities."""
+        topology, traffic = concurrent_flow.demanded_traffic(instance, given, cls.name)
+        senders = np.arange(topology.num_ranks) if traffic is None else np.flatnonzero(traffic.any(axis=1))
+        s = concurrent_flow.numbered_source(given["source"], topology, senders, cls.name)
+        shards = 1.0 * (senders != s) if traffic is None else traffic[s]
+        g = topology.capacity if needed is None else needed["g"][:, np.searchsorted(senders, s)]
+        return cls(ConcurrentFlow.from_rank(topology, s, shards, g))
 
     def cvxpy(self) -> CvxpyModel:
         """The model in CVXPY: ``M f = F D`` without the rows of the source, ``f 1 <= c``."""
@@ -114,7 +77,7 @@ class Child(Formulation):
 
         b, M = Cvx(self), self.topology.incidence()  # (n, m): +1 where an arc enters, -1 where it leaves
         c, D = b.data("c"), b.data("D")
-        f, F = b.var("f", upper=np.where(self.flow.blocked, 0.0, np.inf)), b.var("F")
+        f, F = b.var("f", upper=self.flow.most), b.var("F")
         b.row("balance", M @ f == F * D, where=self.flow.served)
         b.row("capacity", cp.sum(f, axis=1) <= c)
         return b.maximize(F)
@@ -128,9 +91,9 @@ class Child(Formulation):
         V, R = b.sets("vertex", "destination")
         s = V[self.flow.sources[0]]
         c, D = b.data("c"), b.data("D", where=lambda u, t: u == t)
-        f, F = b.var("f", upper=np.where(self.flow.blocked, 0.0, np.inf)), b.var("F")
+        f, F = b.var("f", upper=self.flow.most), b.var("F")
 
-        def balance(u: Hashable, t: Hashable) -> object:
+        def balance(u: Any, t: Any) -> Any:
             net = quicksum(f[a, t] for a in into[u]) - quicksum(f[a, t] for a in out_of[u])
             return net - (D[t, t] * F if u == t else 0) == 0
 
@@ -143,10 +106,6 @@ class Child(Formulation):
     def residuals(self, values: Values) -> dict[str, float]:
         """Worst violation of ``balance``, ``capacity``, f >= 0 and f = 0 on arcs into s and out of t."""
         return checks.flow_residuals(self.flow, values["f"], values["F"])
-
-    metrics = child_bounds.metrics
-    links = child_bounds.links
-    bounds = child_bounds.bounds
 
 
 FORMULATION = Child

@@ -20,18 +20,18 @@ if TYPE_CHECKING:
 
 def metrics(problem: Child, value: float | None) -> dict[str, Json]:
     """F_s, the number of ranks and their largest distance; no T, which only all sources together have."""
-    known = checks.flow_metrics(problem, value)
+    known = checks.metrics(problem, value)
     return {"F_s": value, "ranks": known["ranks"], "diameter": known["diameter"]}
 
 
 def links(problem: Child, values: Values) -> Links:
     """Flow of the source over every arc, relative to the capacity of the arc (and not to the share g)."""
-    return replace(checks.flow_links(problem, values), capacity=problem.topology.capacity)
+    return replace(checks.links(problem, values), capacity=problem.topology.capacity)
 
 
 def bounds(problem: Child) -> list[Bound]:
     """Bounds of hop distances under g, and of the inflow of g into each destination."""
-    inflow = np.bincount(problem.topology.head, problem.flow.capacity, problem.topology.n)[problem.targets]
+    inflow = np.bincount(problem.topology.head, problem.flow.capacity, problem.topology.n)[problem.flow.targets]
     least = rounding.up((inflow / problem.flow.demand.max(axis=0)).min(), int(problem.topology.in_degree.max()) + 1)
     hop = problem.flow.length_bound(np.ones(problem.topology.arcs))
     return [

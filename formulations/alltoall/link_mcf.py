@@ -33,22 +33,14 @@ import numpy as np
 
 from opticoll.formulations.alltoall import link_mcf_bounds
 from opticoll.formulations.builders import Cvx, Pyo
+from opticoll.formulations.flows import concurrent_flow
 from opticoll.formulations.flows import flow_checks as checks
-from opticoll.formulations.flows.concurrent_flow import (
-    ConcurrentFlow,
-    demand_parameter,
-    demanded_traffic,
-    equal_demands,
-    pairs_of,
-)
+from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow
 from opticoll.formulations.model import CvxpyModel, Formulation, Parameter, PyomoModel
-from opticoll.formulations.variables import Axis, pair_axis
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable
-
     from opticoll.formulations.model import Changeable, Values
-    from opticoll.instances.topology import F64, I64, Mask, Topology
+    from opticoll.instances.topology import Mask
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +51,7 @@ class LinkFlow(Formulation):
     where = "(1)-(5), (25)-(28)"
     parameters = (
         Parameter("printed", bool, default=False, help="the sink-inflow reading of (1)-(5), a relaxation"),
-        demand_parameter(),
+        concurrent_flow.demand_parameter(),
     )
     concurrent = "F"
     variables: ClassVar = {"f": ("arc", "commodity"), "F": ()}
@@ -69,66 +61,43 @@ class LinkFlow(Formulation):
         "delivery": ("commodity",),
         "capacity": ("arc",),
     }
-    label_invariant = staticmethod(equal_demands)
-
-    arrays = checks.flow_arrays
-    derived = checks.demands
-    links = checks.flow_links
+    beside = (link_mcf_bounds, checks)
+    label_invariant = staticmethod(concurrent_flow.equal_demands)
 
     flow: ConcurrentFlow
-    targets: I64
     printed: bool
-
-    @property
-    def topology(self) -> Topology:
-        """V and A."""
-        return self.flow.topology
-
-    @property
-    def amount(self) -> F64:
-        """D_k, shape ``(|K|,)``."""
-        return self.flow.demand[self.targets, np.arange(self.targets.size)]
-
-    @property
-    def inner(self) -> Mask:
-        """Vertices that only forward a commodity (the rows of ``conservation``), shape ``(n, |K|)``."""
-        mask = self.flow.served.copy()
-        mask[self.targets, np.arange(self.targets.size)] = False
-        return mask
+    topology = property(checks.topology)
 
     @classmethod
     def _prepare(cls, instance: object, given: dict[str, Any]) -> Self:
         """The problem on a topology; errors as :func:`.concurrent_flow.demanded_traffic`."""
-        topology, traffic = demanded_traffic(instance, given, cls.name)
-        sources, targets, amount = pairs_of(topology, traffic)
-        flow = ConcurrentFlow.by_commodity(topology, sources, targets, amount)
-        return cls(flow, targets, given["printed"])
+        topology, traffic = concurrent_flow.demanded_traffic(instance, given, cls.name)
+        pairs = concurrent_flow.pairs_of(topology, traffic)
+        return cls(ConcurrentFlow.by_commodity(topology, *pairs), given["printed"])
 
-    def sets(self) -> dict[str, Axis]:
-        """The pairs of ranks with demand."""
-        return {"commodity": pair_axis(self.topology, self.flow.sources, self.targets)}
+    @property
+    def inner(self) -> Mask:
+        """Vertices that only forward a commodity (the rows of ``conservation``), shape ``(n, |K|)``."""
+        return self.flow.served & (np.arange(self.topology.n)[:, None] != self.flow.targets)
 
     def changeable(self) -> Changeable:
         """Capacities and demands."""
-        if self.printed:
-            return {}
-        return {"c": (self.flow.capacity, "arc"), "D": (self.flow.demand, "vertex", "commodity")}
+        amounts, D = self.flow.amounts, (self.flow.demand, "vertex", "commodity")
+        return {"c": (self.flow.capacity, "arc"), "D": (amounts, "commodity") if self.printed else D}
 
     def cvxpy(self) -> CvxpyModel:
         """The model in CVXPY: ``M f = F D`` without the rows of the sources, ``f 1 <= c``."""
         import cvxpy as cp
 
-        b, topology, flow = Cvx(self), self.topology, self.flow
-        F = b.var("F")
-        c: Any
+        b, flow, M = Cvx(self), self.flow, self.topology.incidence()  # (n, m): +1 into a vertex, -1 out of it
+        c, D, F = b.data("c"), b.data("D"), b.var("F")
         if not self.printed:
-            c, D = b.data("c"), b.data("D")
-            f = b.var("f", upper=np.where(flow.blocked, 0.0, np.inf))
-            b.row("balance", topology.incidence() @ f == F * D, where=flow.served)
+            f = b.var("f", upper=flow.most)
+            b.row("balance", M @ f == F * D, where=flow.served)
         else:
-            c, f, arrivals = flow.capacity, b.var("f"), topology.incidence().maximum(0)
-            b.row("conservation", topology.incidence() @ f >= 0, where=self.inner)
-            b.row("delivery", (arrivals @ f)[self.targets, np.arange(flow.groups)] >= F * self.amount)
+            f = b.var("f")
+            b.row("conservation", M @ f >= 0, where=self.inner)
+            b.row("delivery", (M.maximum(0) @ f)[flow.targets, np.arange(flow.groups)] >= F * D)
         b.row("capacity", cp.sum(f, axis=1) <= c)
         return b.maximize(F)
 
@@ -139,24 +108,23 @@ class LinkFlow(Formulation):
         b = Pyo(self)
         into, out_of = b.incident()
         (K,) = b.sets("commodity")
-        F = b.var("F")
+        c, F = b.data("c"), b.var("F")
 
-        def net(u: Hashable, s: Hashable, t: Hashable) -> Any:
+        def net(u: Any, s: Any, t: Any) -> Any:
             return quicksum(f[a, s, t] for a in into[u]) - quicksum(f[a, s, t] for a in out_of[u])
 
         if not self.printed:
-            c, D = b.data("c"), b.data("D", where=lambda u, s, t: u == t)
-            f = b.var("f", upper=np.where(self.flow.blocked, 0.0, np.inf))
+            f = b.var("f", upper=self.flow.most)
+            D = b.data("D", where=lambda u, s, t: u == t)
             b.row(
                 "balance",
                 lambda u, s, t: net(u, s, t) - (D[t, s, t] * F if u == t else 0) == 0,
                 where=lambda u, s, t: u != s,
             )
         else:
-            c, d = b.by_label(self.flow.capacity, "arc"), b.by_label(self.amount, "commodity")
-            f = b.var("f")
+            f, D = b.var("f"), b.data("D")
             b.row("conservation", lambda u, s, t: net(u, s, t) >= 0, where=lambda u, s, t: u not in (s, t))
-            b.row("delivery", lambda s, t: quicksum(f[a, s, t] for a in into[t]) >= d[s, t] * F)
+            b.row("delivery", lambda s, t: quicksum(f[a, s, t] for a in into[t]) >= D[s, t] * F)
         b.row("capacity", lambda a: quicksum(f[a, s, t] for s, t in K) <= c[a])
         return b.maximize(F)
 
@@ -165,16 +133,16 @@ class LinkFlow(Formulation):
         if not self.printed:
             return checks.flow_residuals(self.flow, values["f"], values["F"])
         f, F = np.asarray(values["f"], dtype=float), float(np.asarray(values["F"]))
-        topology, groups, capacity = self.topology, self.flow.groups, self.flow.capacity
-        if f.shape != (topology.arcs, groups) or not np.isfinite(f).all() or not np.isfinite(F):
+        topology, flow, capacity = self.topology, self.flow, self.flow.capacity
+        if f.shape != (topology.arcs, flow.groups) or not np.isfinite(f).all() or not np.isfinite(F):
             return dict.fromkeys(("nonnegative", "conservation", "delivery", "capacity"), np.inf)
         inflow, outflow = topology.inflow(f), topology.outflow(f)
         size = max(abs(F), 1e-12 * float(capacity.min()))
-        arrived = inflow[self.targets, np.arange(groups)]
+        arrived = inflow[flow.targets, np.arange(flow.groups)]
         return {
             "nonnegative": float(max(0.0, (-f.min(axis=1, initial=0.0) / capacity).max(), -F / capacity.min())),
             "conservation": float(np.where(self.inner, outflow - inflow, 0.0).max(initial=0.0)) / size,
-            "delivery": float(np.maximum(F - arrived / self.amount, 0.0).max(initial=0.0)) / size,
+            "delivery": float(np.maximum(F - arrived / flow.amounts, 0.0).max(initial=0.0)) / size,
             "capacity": float(np.maximum(f.sum(axis=1) / capacity - 1.0, 0.0).max(initial=0.0)),
         }
 
@@ -184,12 +152,6 @@ class LinkFlow(Formulation):
         if self.printed:
             return "F of the sink-inflow reading, at least the concurrent flow [link bandwidths / shard]"
         return "concurrent flow F [link bandwidths / shard]; T = 1/F"
-
-    certify = link_mcf_bounds.certify
-    bounds = link_mcf_bounds.bounds
-    closed_forms = link_mcf_bounds.closed_forms
-    metrics = link_mcf_bounds.metrics
-    repair = link_mcf_bounds.repaired
 
 
 FORMULATION = LinkFlow

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def certify(problem: LinkFlow, duals: Values) -> Bound | None:
     """A rigorous bound from any duals of ``capacity``; the sink-inflow reading may also use cycles through t."""
     if not problem.printed:
-        return checks.length_certificate(problem, duals)
+        return checks.certify(problem, duals)
     value = printed_length_bound(problem, np.asarray(duals.get("capacity", np.zeros(0)), dtype=float))
     if not np.isfinite(value):
         return None
@@ -42,13 +42,13 @@ def closed_forms(problem: LinkFlow) -> list[Bound]:
 
 def metrics(problem: LinkFlow, value: float | None) -> dict[str, Json]:
     """F, ranks, diameter and totals of a demand; T = 1/F, except for the sink-inflow reading."""
-    known = checks.flow_metrics(problem, value)
+    known = checks.metrics(problem, value)
     return {name: known[name] for name in known if not (problem.printed and name == "T")}
 
 
-def repaired(problem: LinkFlow, values: Values) -> dict[str, F64] | None:
+def repair(problem: LinkFlow, values: Values) -> dict[str, F64] | None:
     """An exactly feasible flow in the same proportions; values of the sink-inflow reading are not changed."""
-    return None if problem.printed else checks.repaired(problem, values)
+    return None if problem.printed else checks.repair(problem, values)
 
 
 def printed_length_bound(data: LinkFlow, lengths: F64) -> float:
@@ -65,6 +65,6 @@ def printed_length_bound(data: LinkFlow, lengths: F64) -> float:
     reach = dijkstra(topology.length_matrix(lengths))
     cycle = np.full(topology.n, np.inf)
     np.minimum.at(cycle, topology.tail, lengths + reach[topology.head, topology.tail])
-    direct = reach[data.flow.sources, data.targets]
-    cost = float(rounding.down(rounding.dot_down(data.amount, np.minimum(direct, cycle[data.targets])), topology.n + 1))
+    least = np.minimum(reach[data.flow.sources, data.flow.targets], cycle[data.flow.targets])
+    cost = float(rounding.down(rounding.dot_down(data.flow.amounts, least), topology.n + 1))
     return rounding.weighted_capacity(data.flow.capacity, lengths, cost)

@@ -22,23 +22,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-import numpy as np
-
 from opticoll.formulations.builders import Cvx, Pyo
+from opticoll.formulations.flows import concurrent_flow
 from opticoll.formulations.flows import flow_checks as checks
-from opticoll.formulations.flows.concurrent_flow import (
-    ConcurrentFlow,
-    demand_parameter,
-    demanded_traffic,
-    equal_demands,
-)
+from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow
 from opticoll.formulations.model import CvxpyModel, Formulation, PyomoModel
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable
-
     from opticoll.formulations.model import Values
-    from opticoll.instances.topology import Topology
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,34 +38,23 @@ class Master(Formulation):
 
     name = "alltoall.master"
     where = "(6)-(9)"
-    parameters = (demand_parameter(),)
+    parameters = (concurrent_flow.demand_parameter(),)
     concurrent = "F"
     variables: ClassVar = {"g": ("arc", "source"), "F": ()}
     constraints: ClassVar = {"balance": ("vertex", "source"), "capacity": ("arc",)}
-    label_invariant = staticmethod(equal_demands)
+    beside = (checks,)
+    label_invariant = staticmethod(concurrent_flow.equal_demands)
 
     bounds = checks.analytic_bounds
     closed_forms = checks.declared_optimum
-    certify = checks.length_certificate
-    metrics = checks.flow_metrics
-    arrays = checks.flow_arrays
-    derived = checks.demands
-    repair = checks.repaired
-    sets = checks.senders
-    changeable = checks.capacities_and_demands
-    links = checks.flow_links
 
     flow: ConcurrentFlow
+    topology = property(checks.topology)
 
     @classmethod
     def _prepare(cls, instance: object, given: dict[str, Any]) -> Self:
         """The problem on a topology; errors as :func:`.concurrent_flow.demanded_traffic`."""
-        return cls(ConcurrentFlow.by_source(*demanded_traffic(instance, given, cls.name)))
-
-    @property
-    def topology(self) -> Topology:
-        """V and A."""
-        return self.flow.topology
+        return cls(ConcurrentFlow.by_source(*concurrent_flow.demanded_traffic(instance, given, cls.name)))
 
     def cvxpy(self) -> CvxpyModel:
         """The model in CVXPY: ``M g >= F D`` without the rows of the sources, ``g 1 <= c``."""
@@ -82,7 +62,7 @@ class Master(Formulation):
 
         b, M = Cvx(self), self.topology.incidence()  # (n, m): +1 where an arc enters, -1 where it leaves
         c, D = b.data("c"), b.data("D")
-        g, F = b.var("g", upper=np.where(self.flow.blocked, 0.0, np.inf)), b.var("F")
+        g, F = b.var("g", upper=self.flow.most), b.var("F")
         b.row("balance", M @ g >= F * D, where=self.flow.served)
         b.row("capacity", cp.sum(g, axis=1) <= c)
         return b.maximize(F)
@@ -95,9 +75,9 @@ class Master(Formulation):
         into, out_of = b.incident()
         (S,) = b.sets("source")
         c, D = b.data("c"), b.data("D")
-        g, F = b.var("g", upper=np.where(self.flow.blocked, 0.0, np.inf)), b.var("F")
+        g, F = b.var("g", upper=self.flow.most), b.var("F")
 
-        def balance(u: Hashable, s: Hashable) -> object:
+        def balance(u: Any, s: Any) -> Any:
             net = quicksum(g[a, s] for a in into[u]) - quicksum(g[a, s] for a in out_of[u])
             return net - D[u, s] * F >= 0
 

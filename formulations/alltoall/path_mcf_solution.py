@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.formulations.flows import path_flow
-from opticoll.formulations.flows.flow_checks import flow_metrics
+from opticoll.formulations.flows import flow_checks, path_flow
 from opticoll.formulations.flows.path_flow import PathFlow, arc_load, serve_alike
 from opticoll.formulations.flows.path_sets import path_violations
 from opticoll.formulations.flows.single_source import WeightedPath
@@ -33,7 +32,7 @@ def metrics(problem: PathConcurrentFlow, value: float | None) -> dict[str, Json]
     over_all = min(b.value for b in problem.routing.unrestricted_bounds)
     proven = value is not None and bool(value >= over_all * (1 - 1e-6))
     paths = path_flow.set_metrics(problem.routing, over_all, None if value is None else proven)
-    return flow_metrics(problem, value) | paths
+    return flow_checks.metrics(problem, value) | paths
 
 
 def links(problem: PathConcurrentFlow, values: Values) -> Links:

@@ -89,6 +89,7 @@ class ChunkSteps(Formulation):
         "balance": ("vertex", "chunk"),
     }
     units: ClassVar = {"f": "chunks", "U": "rounds"}
+    beside = (sccl_bounds,)
     label_invariant = staticmethod(lambda parameters: True)
 
     arrays = all_arrays
@@ -233,11 +234,6 @@ class ChunkSteps(Formulation):
             "before": early,
             "balance": float(np.abs(held[targets, chunk] - 1.0).max(initial=0.0)),
         }
-
-    metrics = sccl_bounds.metrics
-    links = sccl_bounds.links
-    bounds = sccl_bounds.bounds
-    estimate = sccl_bounds.size_of_steps
 
 
 def _fraction(*arrays: F64) -> float:

@@ -47,6 +47,6 @@ def bounds(problem: ChunkSteps) -> list[Bound]:
     return result
 
 
-def size_of_steps(problem: ChunkSteps) -> dict[str, int] | None:
+def estimate(problem: ChunkSteps) -> dict[str, int] | None:
     """About the size of the model: that of the flow in steps."""
     return problem.flow.estimate()

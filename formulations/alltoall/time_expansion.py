@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow
 from opticoll.formulations.flows.single_source import unit_flow
 from opticoll.formulations.model import NotApplicable
 from opticoll.instances.topology import Topology
@@ -150,7 +151,7 @@ def waiting(problem: StepFlow, f: F64) -> F64:
     return result
 
 
-def repaired_steps(problem: StepFlow, values: Mapping[str, F64]) -> dict[str, F64] | None:
+def repair(problem: StepFlow, values: Mapping[str, F64]) -> dict[str, F64] | None:
     """Repair an approximate flow to an exactly feasible one, as a flow in the time-expanded graph."""
     f = np.asarray(values["f"], dtype=float)
     if f.shape != problem.shape or not np.isfinite(f).all():
@@ -170,3 +171,27 @@ def repaired_steps(problem: StepFlow, values: Mapping[str, F64]) -> dict[str, F6
     moved = exact[unrolled.moving].transpose(0, 2, 1)
     U = (moved.sum(axis=1) / problem.topology.capacity[:, None]).max(axis=0)
     return {"f": np.where(problem.upper > 0, moved, 0.0), "U": U}
+
+
+def flow_of_source(master: StepFlow, column: int, flow: F64 | None) -> tuple[ConcurrentFlow, StepFlow]:
+    """The flow of group ``column``, divided by destination: on the unrolled graph, and as commodities in steps.
+
+    Its capacities are its flow ``(m, L)`` in the model by source; without, as for sizes and refusals, those of the
+    topology.
+    """
+    topology, groups, steps = master.topology, master.groups, master.steps
+    used = np.repeat(topology.capacity[:, None], steps, axis=1) if flow is None else np.maximum(flow, 0.0)
+    source, wanted = int(groups.sources[column]), groups.demand[:, column]
+    targets = np.flatnonzero(wanted)
+    amount, sources = wanted[targets], np.full(targets.size, source)
+    divided = ConcurrentFlow.by_commodity(topology, sources, targets, amount)
+    commodities = replace(master, groups=divided, aggregate="commodity")
+    unrolled, graph = commodities.unrolled, commodities.unrolled.graph
+    leaves = float(used[topology.tail == source].sum())
+    # Twice what leaves the source, as a power of two: the capacity of waiting arcs, which nothing can fill.
+    capacity = np.full(graph.arcs, 2.0 ** np.ceil(np.log2(2.0 * leaves)) if leaves > 0 else 0.0)
+    capacity[unrolled.moving] = used
+    blocked = np.zeros((graph.arcs, targets.size), dtype=bool)
+    blocked[unrolled.moving] = (commodities.upper == 0).transpose(0, 2, 1)
+    flows = ConcurrentFlow.by_commodity(graph, sources, targets + topology.n * steps, amount, capacity=capacity)
+    return replace(flows, barred=flows.blocked | blocked), commodities

@@ -13,8 +13,8 @@ import numpy as np
 from opticoll.formulations import rounding
 from opticoll.formulations.alltoall.time_expansion import step_distances, step_hops
 from opticoll.formulations.declared_axes import axes_arrays, size
+from opticoll.formulations.flows import flow_bounds
 from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow
-from opticoll.formulations.flows.flow_bounds import bounds
 from opticoll.formulations.flows.flow_checks import demand_metrics
 from opticoll.formulations.model import Bound
 from opticoll.formulations.variables import BANDWIDTHS, SHARDS, Links
@@ -49,7 +49,7 @@ def price_bound(problem: StepFlow, prices: F64) -> float:
     return max(float(rounding.scaled_down(rounding.quotient_down(paid, max(most, 1.0)), -scale)), 0.0)
 
 
-def price_certificate(problem: StepFlow, duals: Mapping[str, F64]) -> Bound | None:
+def certify(problem: StepFlow, duals: Mapping[str, F64]) -> Bound | None:
     """Bound proven by the duals of ``capacity``, read as prices of arcs in steps."""
     if "capacity" not in duals or np.shape(duals["capacity"]) != (problem.topology.arcs, problem.steps):
         return None
@@ -57,7 +57,7 @@ def price_certificate(problem: StepFlow, duals: Mapping[str, F64]) -> Bound | No
     return Bound("step-prices", value, "arc prices of every step from the duals, cheapest paths recomputed")
 
 
-def fluid_times(problem: StepFlow) -> list[Bound]:
+def bounds(problem: StepFlow) -> list[Bound]:
     """Bounds on the fluid time T, all of which also hold for ``sum_t U_t``."""
     fluid = ConcurrentFlow.by_source(problem.topology, None if problem.groups.uniform else problem.groups.traffic)
     return [
@@ -68,12 +68,12 @@ def fluid_times(problem: StepFlow) -> list[Bound]:
             b.paper,
             fraction=rounding.quotient(Fraction(1), b.fraction),
         )
-        for b in bounds(fluid)
+        for b in flow_bounds.bounds(fluid)
         if b.value > 0 and np.isfinite(b.value)
     ]
 
 
-def exact_demands(problem: StepFlow) -> list[Fraction]:
+def derived(problem: StepFlow) -> list[Fraction]:
     """The demands, and the variable bounds that are sums and quotients of them: by group, and ``longest``."""
     each = [sum(map(rounding.decimal, column.tolist()), Fraction(0)) for column in problem.groups.demand.T]
     return [
@@ -104,19 +104,19 @@ def flows_in_steps(problem: StepFlow) -> int:
     return int(count)
 
 
-def size_of_steps(problem: StepFlow) -> dict[str, int] | None:
+def estimate(problem: StepFlow) -> dict[str, int] | None:
     """About the size of the model; the upper bounds of all flows take 9 bytes each, a fifth of a nonzero."""
     flows, (m, groups, steps) = flows_in_steps(problem), problem.shape
     rows = m * steps + problem.topology.num_ranks * groups
     return size(problem, variables=flows + steps, constraints=rows, nonzeros=max(3 * flows, m * groups * steps // 5))
 
 
-def step_arrays(problem: StepFlow, names: Collection[str]) -> dict[str, Array]:
+def arrays(problem: StepFlow, names: Collection[str]) -> dict[str, Array]:
     """The flows f, the utilisations U, and the duals of ``capacity``."""
     return axes_arrays(problem, "capacity")
 
 
-def step_metrics(problem: StepFlow, value: float | None) -> dict[str, Json]:
+def metrics(problem: StepFlow, value: float | None) -> dict[str, Json]:
     """Steps, the time that they take together, and the alpha-beta time alpha L + beta sum U_t."""
     diameter = problem.topology.diameter
     return {
@@ -130,7 +130,7 @@ def step_metrics(problem: StepFlow, value: float | None) -> dict[str, Json]:
     }
 
 
-def step_links(problem: StepFlow, values: Values) -> Links:
+def links(problem: StepFlow, values: Values) -> Links:
     """Shards over every arc in all steps, within the time of all steps."""
     load = np.asarray(values["f"], dtype=float).sum(axis=(1, 2))
     return Links(problem.topology, load, problem.topology.capacity, problem.objective(values), SHARDS, BANDWIDTHS)

@@ -24,24 +24,21 @@ may bring more than it must.) Its source sends f / F_s.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from opticoll.formulations.alltoall import timestep_child_bounds
+from opticoll.formulations.alltoall import time_expansion, timestep_child_bounds
 from opticoll.formulations.alltoall.timestep_mcf import StepFlow
 from opticoll.formulations.builders import Cvx, Pyo
 from opticoll.formulations.flows import flow_checks as checks
-from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow, numbered_source
-from opticoll.formulations.model import CvxpyModel, Formulation, NeededSolution, Parameter, PyomoModel
-from opticoll.formulations.variables import SHARDS, Axis, vertex_axis
+from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow, numbered_source, source_parameter
+from opticoll.formulations.model import CvxpyModel, Formulation, NeededSolution, PyomoModel
+from opticoll.formulations.variables import SHARDS
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable
-
     from opticoll.formulations.model import Values
-    from opticoll.instances.topology import F64, Topology
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +58,7 @@ class StepChild(Formulation):
     name = "alltoall.timestep-child"
     where = "section 3.1.3"
     parameters = (
-        Parameter("source", int, default=0, help="number of the rank whose flow is split"),
+        source_parameter(),
         *(one for one in StepFlow.parameters if one.name in ("steps", "relays", "demand")),
     )
     needs = NeededSolution(StepFlow.name, settings=(("aggregate", "source"),), passed_on=("steps", "relays", "demand"))
@@ -70,58 +67,22 @@ class StepChild(Formulation):
     variables: ClassVar = {"f": ("arc", "destination"), "F": ()}
     constraints: ClassVar = {"balance": ("vertex", "destination"), "capacity": ("arc",)}
     units: ClassVar = {"f": SHARDS, "F": ""}
-
-    certify = checks.length_certificate
-    derived = checks.demands
-    repair = checks.repaired
-    changeable = checks.capacities_and_demands
+    beside = (timestep_child_bounds, checks)
 
     flow: ConcurrentFlow
     commodities: StepFlow
     time: float
+    topology = property(checks.topology)
 
     @classmethod
     def _prepare(cls, instance: object, given: dict[str, Any], needed: Values | None = None) -> Self:
         """The problem under ``needed``, the values of a solution of ``alltoall.timestep-mcf`` by source."""
-        chosen = given.pop("source")
+        number = given.pop("source")
         master = StepFlow.prepare(instance, {**given, **dict(cls.needs.settings)})
-        topology, senders = master.topology, np.searchsorted(master.topology.terminals, master.groups.sources)
-        column = int(np.searchsorted(senders, numbered_source(chosen, topology, senders, cls.name)))
-        if needed is None:  # for sizes and refusals
-            return cls.of(master, column, np.repeat(topology.capacity[:, None], master.steps, axis=1), 1.0)
-        flow = np.asarray(needed["f"], dtype=float)[:, column]
-        return cls.of(master, column, flow, float(np.asarray(needed["U"], dtype=float).sum()))
-
-    @classmethod
-    def of(cls, master: StepFlow, column: int, flow: F64, time: float) -> Self:
-        """The child of group ``column`` of the model by source, under its flow ``(m, L)`` in ``time``."""
-        topology, steps = master.topology, master.steps
-        source, wanted = int(master.groups.sources[column]), master.groups.demand[:, column]
-        targets = np.flatnonzero(wanted)
-        amount, sources = wanted[targets], np.full(targets.size, source)
-        commodities = replace(
-            master, groups=ConcurrentFlow.by_commodity(topology, sources, targets, amount), aggregate="commodity"
-        )
-        unrolled = commodities.unrolled
-        graph = unrolled.graph
-        flow = np.maximum(flow, 0.0)
-        leaves = float(flow[topology.tail == source].sum())
-        # Twice what leaves the source, as a power of two: the capacity of waiting arcs, which nothing can fill.
-        capacity = np.full(graph.arcs, 2.0 ** np.ceil(np.log2(2.0 * leaves)) if leaves > 0 else 0.0)
-        capacity[unrolled.moving] = flow
-        blocked = np.zeros((graph.arcs, targets.size), dtype=bool)
-        blocked[unrolled.moving] = (commodities.upper == 0).transpose(0, 2, 1)
-        flows = ConcurrentFlow.by_commodity(graph, sources, targets + topology.n * steps, amount, capacity=capacity)
-        return cls(replace(flows, barred=flows.blocked | blocked), commodities, time)
-
-    @property
-    def topology(self) -> Topology:
-        """V and A: the graph unrolled over the steps."""
-        return self.flow.topology
-
-    def sets(self) -> dict[str, Axis]:
-        """The destinations after the last step."""
-        return {"destination": vertex_axis("destination", self.topology, np.argmax(self.flow.demand, axis=0))}
+        senders = np.searchsorted(master.topology.terminals, master.groups.sources)
+        column = int(np.searchsorted(senders, numbered_source(number, master.topology, senders, cls.name)))
+        g, time = (None, 1.0) if needed is None else (needed["f"][:, column], float(np.sum(needed["U"])))
+        return cls(*time_expansion.flow_of_source(master, column, g), time)
 
     def cvxpy(self) -> CvxpyModel:
         """The model in CVXPY: ``M f = F D`` without the rows of the source, ``f 1 <= c``."""
@@ -129,7 +90,7 @@ class StepChild(Formulation):
 
         b, M = Cvx(self), self.topology.incidence()  # (n, m): +1 where an arc enters, -1 where it leaves
         c, D = b.data("c"), b.data("D")
-        f, F = b.var("f", upper=np.where(self.flow.blocked, 0.0, np.inf)), b.var("F")
+        f, F = b.var("f", upper=self.flow.most), b.var("F")
         b.row("balance", M @ f == F * D, where=self.flow.served)
         b.row("capacity", cp.sum(f, axis=1) <= c)
         return b.maximize(F)
@@ -143,9 +104,9 @@ class StepChild(Formulation):
         V, R = b.sets("vertex", "destination")
         s = V[self.flow.sources[0]]
         c, D = b.data("c"), b.data("D", where=lambda u, t: u == t)
-        f, F = b.var("f", upper=np.where(self.flow.blocked, 0.0, np.inf)), b.var("F")
+        f, F = b.var("f", upper=self.flow.most), b.var("F")
 
-        def balance(u: Hashable, t: Hashable) -> object:
+        def balance(u: Any, t: Any) -> Any:
             net = quicksum(f[a, t] for a in into[u]) - quicksum(f[a, t] for a in out_of[u])
             return net - (D[t, t] * F if u == t else 0) == 0
 
@@ -159,10 +120,6 @@ class StepChild(Formulation):
         """Worst violation of ``balance``, ``capacity``, f >= 0 and what is fixed at 0."""
         return checks.flow_residuals(self.flow, values["f"], values["F"])
 
-    metrics = timestep_child_bounds.metrics
-    links = timestep_child_bounds.links
-    bounds = timestep_child_bounds.bounds
-    arrays = timestep_child_bounds.arrays
     by_step = timestep_child_bounds.by_step
 
 

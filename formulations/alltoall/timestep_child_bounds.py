@@ -45,7 +45,7 @@ def bounds(problem: StepChild) -> list[Bound]:
 def arrays(problem: StepChild, names: Collection[str]) -> dict[str, Array]:
     """Shapes of the arrays, with arcs between vertices after steps, ``u@t``."""
     topology, arc = problem.commodities.topology, arc_axis(problem.topology)
-    targets = vertex_axis("destination", topology, np.argmax(problem.flow.demand, axis=0) % topology.n)
+    targets = vertex_axis("destination", topology, problem.commodities.groups.targets)
     return {"f": Array((arc, targets), unit=SHARDS), "F": Array(), "capacity": Array((arc,), dual=True)}
 
 

@@ -58,10 +58,10 @@ from opticoll.formulations.alltoall import time_expansion, timestep_bounds
 from opticoll.formulations.builders import Cvx, Pyo
 from opticoll.formulations.flows import concurrent_flow
 from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow
-from opticoll.formulations.flows.flow_checks import demand_units
+from opticoll.formulations.flows.flow_checks import demand_units, group_axis
 from opticoll.formulations.index import Index
 from opticoll.formulations.model import CvxpyModel, Formulation, Parameter, PyomoModel
-from opticoll.formulations.variables import SHARDS, TIME, Axis, pair_axis, vertex_axis
+from opticoll.formulations.variables import SHARDS, TIME, Axis
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -105,14 +105,8 @@ class StepFlow(Formulation):
         "balance": ("vertex", "group"),
     }
     units: ClassVar = {"f": SHARDS, "U": TIME}
+    beside = (timestep_bounds, time_expansion)
     label_invariant = staticmethod(concurrent_flow.equal_demands)
-
-    certify = timestep_bounds.price_certificate
-    bounds = timestep_bounds.fluid_times
-    derived = timestep_bounds.exact_demands
-    estimate = timestep_bounds.size_of_steps
-    arrays = timestep_bounds.step_arrays
-    repair = time_expansion.repaired_steps
 
     groups: ConcurrentFlow
     steps: int
@@ -172,11 +166,8 @@ class StepFlow(Formulation):
 
     def sets(self) -> dict[str, Axis | range]:
         """Sources or pairs, steps, and steps after which data can wait."""
-        sources, steps = self.groups.sources, range(1, self.steps + 1)
-        group = vertex_axis("source", self.topology, sources)
-        if self.aggregate == "commodity":
-            group = pair_axis(self.topology, sources, np.argmax(self.groups.demand, axis=0))
-        return {"group": group, "step": Axis("step", self.steps, steps, steps), "wait": steps[:-1]}
+        steps = range(1, self.steps + 1)
+        return {"group": group_axis(self.groups), "step": Axis("step", self.steps, steps, steps), "wait": steps[:-1]}
 
     def cvxpy(self, *, whole: bool = False) -> CvxpyModel:
         """The model in CVXPY: ``moves`` are the flows that are not fixed at 0, with the ends of their arcs.
@@ -288,9 +279,6 @@ class StepFlow(Formulation):
     def objective(self, values: Values) -> float:
         """Sum of the given U_t."""
         return float(np.asarray(values["U"], dtype=float).sum())
-
-    metrics = timestep_bounds.step_metrics
-    links = timestep_bounds.step_links
 
 
 FORMULATION = StepFlow

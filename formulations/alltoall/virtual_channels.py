@@ -39,13 +39,9 @@ from opticoll.formulations.alltoall.min_congestion import ChosenPaths
 from opticoll.formulations.alltoall.virtual_channels_solution import layers_of
 from opticoll.formulations.builders import Cvx, Pyo
 from opticoll.formulations.flows.path_flow import chosen_paths
-from opticoll.formulations.index import Index
-from opticoll.formulations.model import CvxpyModel, Formulation, NeededSolution, NotApplicable, Parameter, PyomoModel
-from opticoll.formulations.variables import Axis, listed_axis, pair_names, path_names
+from opticoll.formulations.model import CvxpyModel, Formulation, NeededSolution, Parameter, PyomoModel
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from opticoll.formulations.flows.path_sets import PathSet
     from opticoll.formulations.model import Values
     from opticoll.instances.topology import Topology
@@ -83,71 +79,38 @@ class LayeredRoutes(Formulation):
         "order": ("dependency", "layer"),
         "symmetry": ("lower",),
     }
+    beside = (virtual_channels_solution,)
 
     topology: Topology
     routes: PathSet | None
     layers: int
+    known_routes = property(virtual_channels_solution.known_routes)
 
-    @cached_property
-    def known_routes(self) -> PathSet:
-        """The routes; refused before they are known."""
-        if self.routes is None:
-            msg = f"{self.name}: layers are assigned to routes; solve alltoall.min-congestion first and pass its values"
-            raise NotApplicable(msg)
-        return self.routes
+    @classmethod
+    def _prepare(cls, instance: object, given: dict[str, Any], needed: Values | None = None) -> Self:
+        """The problem for ``needed``, the values of a solution of ``alltoall.min-congestion``."""
+        routing = ChosenPaths.prepare(instance, {}).routing
+        return cls(routing.topology, None if needed is None else chosen_paths(routing, needed), given["layers"])
 
     @cached_property
     def dependencies(self) -> Dependencies:
         """E."""
         return Dependencies(self.known_routes)
 
-    @classmethod
-    def _prepare(cls, instance: object, given: dict[str, Any], needed: Values | None = None) -> Self:
-        """The problem for ``needed``, the values of a solution of ``alltoall.min-congestion``."""
-        routing = ChosenPaths.prepare(instance, {}).routing
-        layers = given["layers"]
-        routes = None if needed is None else chosen_paths(routing, needed)
-        return cls(routing.topology, routes, layers)
-
-    def sets(self) -> dict[str, Axis | Sequence[Any]]:
-        """Routes by their pair (s,t), dependencies (a,b), their occurrences (s,t,a,b), and layers from 1."""
-        routes, L, E = self.known_routes, range(1, self.layers + 1), self.dependencies.axis()
-        owner, of = self.dependencies.uses
-
-        def occurrences() -> list[Any]:
-            return [(*route.members[r], *E.members[e]) for r, e in zip(owner.tolist(), of.tolist(), strict=True)]
-
-        def named(_values: object) -> dict[str, list[str]]:
-            known = path_names(routes)
-            return {"commodity": known["commodity"], "route": known["path"]}
-
-        route = Axis("route", routes.paths, named, lambda: pair_names(self.topology, routes.sources, routes.targets))
-        uses = listed_axis("occurrence", of.size, occurrences)
-        return {"route": route, "dependency": E, "occurrence": uses, "layer": L, "lower": L[:-1]}
-
     def cvxpy(self) -> CvxpyModel:
         """The model in CVXPY."""
         import cvxpy as cp
 
-        b, m, layers = Cvx(self), self.topology.arcs, Index.grid(layer=self.layers)
-        routes, (owner, of) = Index.grid(route=self.known_routes.paths), self.dependencies.uses
-        first, second = self.dependencies.pairs.T
-        E = (
-            Index.table("dependency", {"dependency": np.arange(first.size), "a": first, "b": second})
-            .join(layers)
-            .keyed("dependency layer")
-        )
-        occurrences = Index.table("occurrence", {"occurrence": np.arange(of.size), "route": owner, "dependency": of})
-        occurrences = occurrences.join(layers).keyed("occurrence layer")
-        taken = Index.grid(route=len(routes), layer=self.layers)
-        placed = Index.table("arc", {"arc": np.union1d(first, second)}).join(layers).keyed("arc layer")
-        y, w = b.var("y", upper=1, integer=True, over=taken), b.var("w", upper=1, integer=True, over=E)
-        z, u = b.var("z", upper=1, integer=True), b.var("u", upper=m - 1, over=placed)
-        b.row("assign", routes.of(taken) @ y == 1)
-        occurring = occurrences.of(E, dependency="dependency") @ w
-        b.row("occur", occurring >= occurrences.of(taken, route="route") @ y, over=occurrences)
-        b.row("use", taken.of(layers) @ z >= y, over=taken)
-        b.row("order", (E.of(placed, arc="b") - E.of(placed, arc="a")) @ u >= 1 - m * (1 - w), over=E)
+        b, m, E = Cvx(self), self.topology.arcs, self.dependencies
+        (route, e), (first, second) = E.uses, E.pairs.T
+        y, z = b.var("y", upper=1, integer=True), b.var("z", upper=1, integer=True)
+        b.row("assign", cp.sum(y, axis=1) == 1)
+        b.row("use", cp.outer(np.ones(self.known_routes.paths), z) >= y)
+        if E.size:
+            w = b.var("w", upper=1, integer=True)
+            u = b.var("u", upper=m - 1, where=np.isin(np.arange(m), E.pairs)[:, None])
+            b.row("occur", w[e] >= y[route])
+            b.row("order", u[second] - u[first] >= 1 - m * (1 - w))
         if self.layers > 1:
             b.row("symmetry", z[:-1] >= z[1:])
         return b.minimize(cp.sum(z))
@@ -156,27 +119,28 @@ class LayeredRoutes(Formulation):
         """The model in Pyomo: r is a pair of ranks (s,t), e of arcs (a,b)."""
         from pyomo.core import quicksum
 
-        b, routes = Pyo(self), self.known_routes
+        b = Pyo(self)
         A, R, L = b.sets("arc", "route", "layer")
-        taken = {r: [A[a] for a in routes.path(i)] for i, r in enumerate(R)}
-        follows = {r: list(pairwise(arcs)) for r, arcs in taken.items()}
+        follows = {r: list(pairwise([A[a] for a in self.known_routes.path(i)])) for i, r in enumerate(R)}
         E, m = {e for pairs in follows.values() for e in pairs}, len(A)
-        used = {a for e in E for a in e}
+        used = {arc for e in E for arc in e}
         y, z = b.var("y", upper=1, integer=True), b.var("z", upper=1, integer=True)
-        w = b.var("w", upper=1, integer=True, over=[(*e, i) for e in E for i in L])
-        u = b.var("u", upper=m - 1, where=lambda a, i: a in used)
-        b.row("assign", lambda *r: quicksum(y[(*r, i)] for i in L) == 1)
+        w = b.var("w", upper=1, integer=True, over=[(*e, layer) for e in E for layer in L])
+        u = b.var("u", upper=m - 1, where=lambda a, layer: a in used)
+
+        def order(first: str, second: str, layer: int) -> Any:
+            return u[second, layer] - u[first, layer] >= 1 - m * (1 - w[first, second, layer])
+
+        b.row("assign", lambda s, t: quicksum(y[s, t, layer] for layer in L) == 1)
         b.row(
             "occur",
-            lambda s, t, p, q, i: w[p, q, i] >= y[s, t, i],
-            over=[(*r, *e, i) for r in R for e in follows[r] for i in L],
+            lambda s, t, first, second, layer: w[first, second, layer] >= y[s, t, layer],
+            over=[(*r, *e, layer) for r in R for e in follows[r] for layer in L],
         )
-        b.row("use", lambda s, t, i: z[i] >= y[s, t, i])
-        b.row(
-            "order", lambda p, q, i: u[q, i] - u[p, i] >= 1 - m * (1 - w[p, q, i]), over=[(*e, i) for e in E for i in L]
-        )
-        b.row("symmetry", lambda i: z[i] >= z[i + 1])
-        return b.minimize(quicksum(z[i] for i in L))
+        b.row("use", lambda s, t, layer: z[layer] >= y[s, t, layer])
+        b.row("order", order, over=[(*e, layer) for e in E for layer in L])
+        b.row("symmetry", lambda layer: z[layer] >= z[layer + 1])
+        return b.minimize(quicksum(z[layer] for layer in L))
 
     def residuals(self, values: Values) -> dict[str, float]:
         """Worst violation, from y alone: binary, one layer per route, and infinity if some layer has a cycle."""
@@ -196,11 +160,6 @@ class LayeredRoutes(Formulation):
         """Number of layers in use."""
         layer = layers_of(self, values)
         return np.inf if layer is None else float(np.unique(layer).size)
-
-    metrics = virtual_channels_solution.metrics
-    links = virtual_channels_solution.links
-    bounds = virtual_channels_solution.bounds
-    arrays = virtual_channels_solution.arrays
 
 
 FORMULATION = LayeredRoutes

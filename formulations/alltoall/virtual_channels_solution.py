@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,16 +11,42 @@ from opticoll.formulations.alltoall.dependencies import acyclic
 from opticoll.formulations.declared_axes import axes_arrays
 from opticoll.formulations.flows.path_flow import arc_load
 from opticoll.formulations.model import Bound, NotApplicable
-from opticoll.formulations.variables import BANDWIDTHS, SHARDS, Links
+from opticoll.formulations.variables import BANDWIDTHS, SHARDS, Axis, Links, listed_axis, pair_names, path_names
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Sequence
 
     from opticoll.formulations.alltoall.virtual_channels import LayeredRoutes
+    from opticoll.formulations.flows.path_sets import PathSet
     from opticoll.formulations.model import Values
     from opticoll.formulations.variables import Array
     from opticoll.instances.topology import F64, I64
     from opticoll.types import Json
+
+
+def known_routes(problem: LayeredRoutes) -> PathSet:
+    """The routes; refused before they are known."""
+    if problem.routes is None:
+        msg = f"{problem.name}: layers are assigned to routes; solve alltoall.min-congestion first and pass its values"
+        raise NotApplicable(msg)
+    return problem.routes
+
+
+def sets(problem: LayeredRoutes) -> dict[str, Axis | Sequence[Any]]:
+    """Routes by their pair (s,t), dependencies (a,b), their occurrences (s,t,a,b), and layers from 1."""
+    routes, L, E = known_routes(problem), range(1, problem.layers + 1), problem.dependencies.axis()
+    owner, of = problem.dependencies.uses
+
+    def occurrences() -> list[Any]:
+        return [(*route.members[r], *E.members[e]) for r, e in zip(owner.tolist(), of.tolist(), strict=True)]
+
+    def named(_values: object) -> dict[str, list[str]]:
+        known = path_names(routes)
+        return {"commodity": known["commodity"], "route": known["path"]}
+
+    route = Axis("route", routes.paths, named, lambda: pair_names(problem.topology, routes.sources, routes.targets))
+    uses = listed_axis("occurrence", of.size, occurrences)
+    return {"route": route, "dependency": E, "occurrence": uses, "layer": L, "lower": L[:-1]}
 
 
 def metrics(problem: LayeredRoutes, value: float | None) -> dict[str, Json]:

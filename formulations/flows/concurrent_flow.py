@@ -140,6 +140,18 @@ class ConcurrentFlow:
         """Arcs on which x_ak = 0, of all groups, ``(m, |K|)``."""
         return self.blocked_of(slice(None))
 
+    @classmethod
+    def from_rank(cls, topology: Topology, number: int, shards: F64, capacity: F64) -> Self:
+        """One group per destination of the ``shards`` ``(N,)`` of a rank, under the given capacities (child LPs)."""
+        t = np.flatnonzero(shards)
+        sources, targets = np.full(t.size, topology.terminals[number]), topology.terminals[t]
+        return cls.by_commodity(topology, sources, targets, shards[t], capacity=np.maximum(capacity, 0.0))
+
+    @cached_property
+    def most(self) -> F64:
+        """Upper bounds of x, ``(m, |K|)``: 0 where it is blocked, else infinite."""
+        return np.where(self.blocked, 0.0, np.inf)
+
     @cached_property
     def served(self) -> Mask:
         """Rows of ``balance``, ``(n, |K|)``: every vertex except the group's own source, and those without any arc.
@@ -359,6 +371,11 @@ def numbered_source(number: int, topology: Topology, senders: I64, formulation: 
         msg = f"{formulation}: source={number} sends nothing under this demand; choose one of {some}"
         raise NotApplicable(msg)
     return number
+
+
+def source_parameter() -> Parameter:
+    """The ``--set`` parameter ``source`` of a child LP."""
+    return Parameter("source", int, default=0, help="number of the rank whose flow is split")
 
 
 def demand_parameter() -> Parameter:

@@ -6,7 +6,7 @@ in the formulation; functions of a formulation, ``problem``, are its methods.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from opticoll.formulations.flows.flow_bounds import bounds, closed_forms
 from opticoll.formulations.flows.symmetric_flow import SymmetricFlow, total
 from opticoll.formulations.model import Bound
 from opticoll.formulations.standard_form import StandardForm, blocks
-from opticoll.formulations.variables import BANDWIDTHS, Axis, Links, vertex_axis
+from opticoll.formulations.variables import BANDWIDTHS, Axis, Links, pair_axis, vertex_axis
 from opticoll.instances.symmetry import MANY_VERTICES, diameter
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow
     from opticoll.formulations.model import Changeable
     from opticoll.formulations.variables import Array
-    from opticoll.instances.topology import F64
+    from opticoll.instances.topology import F64, Topology
     from opticoll.types import Json
 
 
@@ -170,7 +170,7 @@ class FlowProblem(Protocol):
         """The data."""
 
 
-def length_certificate(problem: FlowProblem, duals: Mapping[str, F64]) -> Bound | None:
+def certify(problem: FlowProblem, duals: Mapping[str, F64]) -> Bound | None:
     """Bound proven by the duals of ``capacity``, read as arc lengths."""
     value = problem.flow.length_bound(duals["capacity"]) if "capacity" in duals else np.inf
     if not np.isfinite(value):
@@ -188,7 +188,7 @@ def declared_optimum(problem: FlowProblem) -> list[Bound]:
     return closed_forms(problem.flow)
 
 
-def flow_metrics(problem: FlowProblem, value: float | None) -> dict[str, Json]:
+def metrics(problem: FlowProblem, value: float | None) -> dict[str, Json]:
     """F, T = 1/F, the number of ranks, their largest distance (None if infinite), and :func:`demand_metrics`."""
     topology = problem.flow.topology
     far = topology.diameter if topology.n < MANY_VERTICES else diameter(topology)
@@ -201,22 +201,35 @@ def flow_metrics(problem: FlowProblem, value: float | None) -> dict[str, Json]:
     }
 
 
-def flow_arrays(problem: FlowProblem, names: Collection[str]) -> dict[str, Array]:
+def arrays(problem: FlowProblem, names: Collection[str]) -> dict[str, Array]:
     """The variables, and the duals of ``capacity``, along their axes."""
     return axes_arrays(problem, "capacity")
 
 
-def senders(problem: FlowProblem) -> dict[str, Axis]:
-    """The sources of a flow by source."""
-    return {"source": vertex_axis("source", problem.flow.topology, problem.flow.sources)}
+def topology(problem: Any) -> Topology:
+    """V and A."""
+    return problem.flow.topology
 
 
-def capacities_and_demands(problem: FlowProblem) -> Changeable:
+def sets(problem: FlowProblem) -> dict[str, Axis]:
+    """The groups of a flow: its sources, its pairs, or the destinations of one source."""
+    flow, (_, name) = problem.flow, problem.constraints["balance"]
+    return {name: group_axis(flow) if name != "destination" else vertex_axis(name, flow.topology, flow.targets)}
+
+
+def group_axis(flow: ConcurrentFlow) -> Axis:
+    """Groups by their source, or by their pair where each is one commodity."""
+    if flow.targets is None:
+        return vertex_axis("source", flow.topology, flow.sources)
+    return pair_axis(flow.topology, flow.sources, flow.targets)
+
+
+def changeable(problem: FlowProblem) -> Changeable:
     """The data c and D that can be changed, along the axes of ``capacity`` and ``balance``."""
     return {"c": (problem.flow.capacity, "arc"), "D": (problem.flow.demand, *problem.constraints["balance"])}
 
 
-def demands(problem: FlowProblem) -> Iterable[Fraction]:
+def derived(problem: FlowProblem) -> Iterable[Fraction]:
     """The demands as fractions."""
     return rounding.decimals(problem.flow.demand)
 
@@ -228,7 +241,7 @@ def demand_metrics(data: ConcurrentFlow) -> dict[str, Json]:
     return {"shards": float(data.demand.sum()), "sources": int(np.unique(data.sources).size)}
 
 
-def flow_links(problem: FlowProblem, values: Mapping[str, F64]) -> Links:
+def links(problem: FlowProblem, values: Mapping[str, F64]) -> Links:
     """Flow over every arc, all groups together."""
     data, flow = problem.flow, values[_flow_of(problem)]
     return Links(data.topology, total(flow), data.capacity, 1.0, BANDWIDTHS, BANDWIDTHS)
@@ -239,7 +252,7 @@ def rows_alone(problem: FlowProblem) -> StandardForm:
     return flow_matrix(problem.flow, _flow_of(problem))
 
 
-def repaired(problem: FlowProblem, values: Mapping[str, F64]) -> dict[str, F64] | None:
+def repair(problem: FlowProblem, values: Mapping[str, F64]) -> dict[str, F64] | None:
     """An exactly feasible flow in the same proportions, and its F."""
     return repaired_flow(problem.flow, values, _flow_of(problem))
 

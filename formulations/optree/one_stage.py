@@ -31,7 +31,7 @@ from opticoll.formulations.builders import Cvx, Pyo
 from opticoll.formulations.index import Index
 from opticoll.formulations.model import CvxpyModel, Formulation, NotApplicable, Parameter, PyomoModel
 from opticoll.formulations.optree import one_stage_solution
-from opticoll.formulations.rounds.wavelengths import arcs_taken, lemma_1, whole_fibres
+from opticoll.formulations.rounds.wavelengths import lemma_1, whole_fibres
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from opticoll.instances.photonics import WdmFibres
     from opticoll.instances.topology import F64, I64, Mask
 
-NAME = "optree.one-stage"
 #: Maximum number of nodes whose pairs are listed and checked.
 MOST_NODES = 1024
 #: Number of (wavelength, arc) entries that the checker handles at a time.
@@ -50,35 +49,30 @@ BLOCK = 4_000_000
 class AllToAll(Formulation):
     """Data of the model: fibres and number of available wavelengths."""
 
-    name = NAME
+    name = "optree.one-stage"
     where = "Lemma 1"
     performs = "all-to-all"
     example = "wdm-ring:n=8,wavelengths=4"
     problem = "MILP"
-    parameters = (
-        Parameter("colours", int, default=0, help="number of available wavelengths; 0: Lemma 1's number", least=0),
-    )
+    parameters = (Parameter("colours", int, 0, "number of available wavelengths; 0: Lemma 1's number", least=0),)
     meaning = "wavelengths"
     variables: ClassVar = {"x": ("route", "wavelength"), "y": ("wavelength",)}
     constraints: ClassVar = {"choose": ("pair",), "conflict": ("arc", "wavelength"), "symmetry": ("lower",)}
+    beside = (one_stage_solution,)
 
     fibres: WdmFibres
     colours: int
+    taken = cached_property(one_stage_solution.arcs_of_routes)
 
     @property
     def topology(self) -> WdmFibres:
         """The fibres."""
         return self.fibres
 
-    @property
-    def n(self) -> int:
-        """Nodes."""
-        return self.fibres.n
-
     @cached_property
     def ends(self) -> tuple[I64, I64, Mask]:
         """Source, target and direction of every route, ``(|R|,)``: by pair, onward before backward."""
-        source, target = np.divmod(np.flatnonzero(~np.eye(self.n, dtype=bool).ravel()), self.n)
+        source, target = np.divmod(np.flatnonzero(~np.eye(self.fibres.n, dtype=bool).ravel()), self.fibres.n)
         if not self.fibres.circular:
             return source, target, target > source
         onward = np.tile([True, False], source.size)
@@ -87,14 +81,7 @@ class AllToAll(Formulation):
     @property
     def routes(self) -> int:
         """Number of routes |R|."""
-        return self.n * (self.n - 1) * (2 if self.fibres.circular else 1)
-
-    @cached_property
-    def taken(self) -> tuple[I64, I64]:
-        """Arc and route of every use of an arc by a route, ``(uses,)`` each."""
-        span, _, owner = arcs_taken(self.n, *self.ends)
-        up, down = self.fibres.arcs_onward()
-        return np.where(self.ends[2][owner], up[span], down[span]), owner
+        return self.fibres.n * (self.fibres.n - 1) * (2 if self.fibres.circular else 1)
 
     @cached_property
     def pair(self) -> I64:
@@ -104,26 +91,25 @@ class AllToAll(Formulation):
     @classmethod
     def _prepare(cls, instance: object, given: dict[str, Any]) -> Self:
         """The data of the model."""
-        fibres = whole_fibres(instance, NAME)
+        fibres = whole_fibres(instance, cls.name)
         if fibres.n > MOST_NODES:
-            msg = f"{NAME}: {fibres.n} nodes have too many pairs to list; use at most {MOST_NODES}"
+            msg = f"{cls.name}: {fibres.n} nodes have too many pairs to list; use at most {MOST_NODES}"
             raise NotApplicable(msg)
-        colours = given["colours"]
-        return cls(fibres, colours or lemma_1(fibres.n, ring=fibres.circular))
+        return cls(fibres, given["colours"] or lemma_1(fibres.n, ring=fibres.circular))
 
     def sets(self) -> dict[str, Sequence[Any]]:
         """Pairs (u,v), their routes (u,v,way), and wavelengths."""
         source, target, onward = (one.tolist() for one in self.ends)
         ways = ("onward" if one else "backward" for one in onward)
         C, routes = range(self.colours), list(zip(source, target, ways, strict=True))
-        return {"pair": list(permutations(range(self.n), 2)), "route": routes, "wavelength": C, "lower": C[:-1]}
+        return {"pair": list(permutations(range(self.fibres.n), 2)), "route": routes, "wavelength": C, "lower": C[:-1]}
 
     def cvxpy(self) -> CvxpyModel:
         """The model in CVXPY."""
         import cvxpy as cp
 
         b, C, (arc, route) = Cvx(self), self.colours, self.taken
-        wavelengths, pairs = Index.grid(wavelength=C), Index.grid(pair=self.n * (self.n - 1))
+        wavelengths, pairs = Index.grid(wavelength=C), Index.grid(pair=self.fibres.n * (self.fibres.n - 1))
         routes = Index.table("route", {"route": np.arange(self.routes), "pair": self.pair})
         circuits = routes.join(wavelengths).keyed("route wavelength")
         hops = circuits.join(Index.table("arc route", {"arc": arc, "route": route}))
@@ -139,7 +125,7 @@ class AllToAll(Formulation):
         """The model in Pyomo: ``x[u,v,way,c]`` with ``way`` onward or backward, ``y[c]``; k is a pair (u,v)."""
         from pyomo.core import quicksum
 
-        b, fibres, n, ring = Pyo(self), self.fibres, self.n, self.fibres.circular
+        b, fibres, n, ring = Pyo(self), self.fibres, self.fibres.n, self.fibres.circular
         A, C = b.sets("arc", "wavelength")
         up, down = ([A[a] for a in arcs.tolist()] for arcs in fibres.arcs_onward())  # between nodes i and i + 1
         over: dict[str, list[tuple[int, int, str]]] = {a: [] for a in A}
@@ -165,7 +151,7 @@ class AllToAll(Formulation):
         if read is None:
             return dict.fromkeys(("binary", "colours", "choose", "conflict"), np.inf)
         routes, colours, fraction = read
-        pairs = self.n * (self.n - 1)
+        pairs = self.fibres.n * (self.fibres.n - 1)
         return {
             "binary": fraction,
             "colours": float(max(0, np.unique(colours).size - self.colours)),
@@ -178,18 +164,13 @@ class AllToAll(Formulation):
         read = one_stage_solution.routes_and_colours(self, values)
         return np.inf if read is None else float(np.unique(read[1]).size)
 
-    arrays = one_stage_solution.one_stage_arrays
-    links = one_stage_solution.one_stage_links
-    bounds = closed_forms = one_stage_solution.one_stage_bounds
-    refute = one_stage_solution.too_few_colours
-    metrics = one_stage_solution.one_stage_metrics
     rounds = one_stage_solution.rounds_of_channels
     replay = one_stage_solution.replayed
 
 
 def _worst_overlap(data: AllToAll, routes: I64, colours: I64) -> int:
     """Maximum number of circuits of one wavelength on an arc; ``routes`` and ``colours`` are ``(K,)``."""
-    n = data.n
+    n = data.fibres.n
     source, target, onward = (part[routes] for part in data.ends)
     lower = np.where(onward, source, target)
     upper = lower + np.where(onward, target - source, source - target) % n  # beyond n: wraps around

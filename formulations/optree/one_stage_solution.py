@@ -10,7 +10,7 @@ from opticoll.formulations.model import Bound, NotApplicable
 from opticoll.formulations.rounds.collectives import collective
 from opticoll.formulations.rounds.round_schedule import Limits, direct, violations
 from opticoll.formulations.rounds.segments import select
-from opticoll.formulations.rounds.wavelengths import assign, lemma_1, load_bound, wavelengths_needed
+from opticoll.formulations.rounds.wavelengths import arcs_taken, assign, lemma_1, load_bound, wavelengths_needed
 from opticoll.formulations.variables import Array, Axis, Links, members, pair_labels
 
 if TYPE_CHECKING:
@@ -21,7 +21,14 @@ if TYPE_CHECKING:
     from opticoll.instances.topology import F64, I64
 
 
-def one_stage_arrays(data: AllToAll, names: Collection[str]) -> dict[str, Array]:
+def arcs_of_routes(data: AllToAll) -> tuple[I64, I64]:
+    """Arc and route of every use of an arc by a route, ``(uses,)`` each."""
+    span, _, owner = arcs_taken(data.fibres.n, *data.ends)
+    up, down = data.fibres.arcs_onward()
+    return np.where(data.ends[2][owner], up[span], down[span]), owner
+
+
+def arrays(data: AllToAll, names: Collection[str]) -> dict[str, Array]:
     """Shapes of ``route_colour``, or of x and y; a route has a commodity and a direction."""
 
     def routes(_values: object) -> dict[str, list[str]]:
@@ -36,7 +43,7 @@ def one_stage_arrays(data: AllToAll, names: Collection[str]) -> dict[str, Array]
     return {"x": Array((route, wavelength)), "y": Array((wavelength,), required=False)}
 
 
-def one_stage_links(data: AllToAll, values: Mapping[str, F64]) -> Links:
+def links(data: AllToAll, values: Mapping[str, F64]) -> Links:
     """Number of circuits over every fibre, within the rounds that its wavelengths need."""
     taken = routes_and_colours(data, values)
     used = np.zeros(data.routes) if taken is None else np.bincount(taken[0], minlength=data.routes)
@@ -46,9 +53,9 @@ def one_stage_links(data: AllToAll, values: Mapping[str, F64]) -> Links:
     return Links(data.fibres, load, np.full(load.size, float(width)), rounds, "circuits", "wavelengths per round")
 
 
-def one_stage_bounds(data: AllToAll) -> list[Bound]:
+def bounds(data: AllToAll) -> list[Bound]:
     """Arc-counting bound, and the closed form that an assignment attains for every n."""
-    n, ring = data.n, data.fibres.circular
+    n, ring = data.fibres.n, data.fibres.circular
     reason = "shortest paths use more arcs than fewer wavelengths provide" if ring else "pairs across the middle arc"
     return [
         Bound("arc-load", float(load_bound(n, ring=ring)), reason, "optree"),
@@ -62,24 +69,27 @@ def one_stage_bounds(data: AllToAll) -> list[Bound]:
     ]
 
 
-def too_few_colours(data: AllToAll) -> Bound | None:
+closed_forms = bounds
+
+
+def refute(data: AllToAll) -> Bound | None:
     """Bound that proves infeasibility if ``colours`` is below the number of wavelengths needed."""
-    needed = wavelengths_needed(data.n, ring=data.fibres.circular)
+    needed = wavelengths_needed(data.fibres.n, ring=data.fibres.circular)
     if data.colours >= needed:
         return None
-    reason = f"colours={data.colours}, but the pairs of {data.n} nodes need {needed} wavelengths"
+    reason = f"colours={data.colours}, but the pairs of {data.fibres.n} nodes need {needed} wavelengths"
     return Bound("full-circles" if data.fibres.circular else "chains", float(needed), reason, "optree", exact=True)
 
 
-def one_stage_metrics(data: AllToAll, value: float | None) -> dict[str, float | int | None]:
+def metrics(data: AllToAll, value: float | None) -> dict[str, float | int | None]:
     """Wavelengths, Lemma 1's number, and rounds with the channels of the fibres."""
-    lemma = lemma_1(data.n, ring=data.fibres.circular)
+    lemma = lemma_1(data.fibres.n, ring=data.fibres.circular)
     return {
         "wavelengths": value,
         "lemma_1": lemma,
         "lemma_excess": None if value is None else lemma - value,
         "rounds": None if value is None else int(-(-value // data.fibres.channels)),
-        "nodes": data.n,
+        "nodes": data.fibres.n,
     }
 
 
@@ -102,13 +112,13 @@ def rounds_of_channels(data: AllToAll, values: Mapping[str, F64]) -> RoundSchedu
     arc, owner = data.taken
     start, arcs = select(np.searchsorted(owner, np.arange(data.routes + 1)), arc, routes[order])
     source, target, _ = (ends[routes[order]] for ends in data.ends)
-    return direct(when[order], source, target, source * data.n + target, wavelength[order], start, arcs)
+    return direct(when[order], source, target, source * data.fibres.n + target, wavelength[order], start, arcs)
 
 
 def replayed(data: AllToAll, schedule: RoundSchedule) -> dict[str, float]:
     """Violations of a schedule of rounds: one circuit per wavelength of a fibre, one chunk per circuit."""
     limits = Limits(data.fibres.wavelengths, waveguides=data.fibres.fibres, ports=None, load=1)
-    return violations(data.fibres, collective(data.performs, data.n), limits, schedule)
+    return violations(data.fibres, collective(data.performs, data.fibres.n), limits, schedule)
 
 
 def routes_and_colours(data: AllToAll, values: Mapping[str, F64]) -> tuple[I64, I64, float] | None:
@@ -131,7 +141,7 @@ def routes_and_colours(data: AllToAll, values: Mapping[str, F64]) -> tuple[I64, 
 
 def values_of(data: AllToAll) -> dict[str, F64]:
     """The closed-form assignment, as ``route_colour``."""
-    n, ring = data.n, data.fibres.circular
+    n, ring = data.fibres.n, data.fibres.circular
     pairs = assign(n, ring=ring)
     onward, colour = pairs.by_pair()
     source, target, way = data.ends

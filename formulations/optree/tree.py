@@ -25,21 +25,17 @@ The optimum is over the paper's trees under the paper's count: other all-gather 
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from opticoll.formulations.builders import Cvx, Pyo
 from opticoll.formulations.index import Index
-from opticoll.formulations.model import CvxpyModel, Formulation, NotApplicable, Parameter, PyomoModel
+from opticoll.formulations.model import CvxpyModel, Formulation, PyomoModel
 from opticoll.formulations.optree import step_times, tree_solution
-from opticoll.formulations.optree.radix_trees import MOST_NODES, Fabric, walks
-from opticoll.formulations.optree.step_counts import COUNTS
-from opticoll.formulations.optree.tree_schedules import fabric_of
-from opticoll.formulations.rounds.wavelengths import whole_fibres
+from opticoll.formulations.optree.radix_trees import Fabric, walks
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -63,36 +59,11 @@ class TreeChoice(Formulation):
     performs = "all-gather"
     example = "wdm-line:n=64,wavelengths=8"
     problem = "MILP"
-    parameters = (
-        Parameter(
-            "count",
-            str,
-            default="lemma",
-            help="steps of a stage: Lemma 1 as restored, the proven minimum, or Theorem 1's terms",
-            choices=COUNTS,
-        ),
-        Parameter("depth", int, default=0, help="stages of the tree; 0: any number"),
-        Parameter("data", float, default=0.0, help="bytes per node, for the time in packets; 0: no time", least=0),
-        Parameter(
-            "clock",
-            float,
-            default=0.0,
-            help="clock of the O/E/O conversion [Hz], one cycle per flit; 0: none",
-            least=0,
-            only_with={"data": ()},
-        ),
-        Parameter(
-            "conversion",
-            str,
-            default="pipelined",
-            help="conversion of flits: during transmission, or after it",
-            choices=step_times.CONVERSIONS,
-            only_with={"clock": ()},
-        ),
-    )
+    parameters = tree_solution.PARAMETERS
     meaning = "steps (rounds) of the tree"
     variables: ClassVar = {"y": ("stage",)}
     constraints: ClassVar = {"walk": ("product",), "stages": ()}
+    beside = (tree_solution,)
 
     fibres: WdmFibres
     fabric: Fabric
@@ -108,20 +79,9 @@ class TreeChoice(Formulation):
         return walks(self.fabric)
 
     @classmethod
-    def _prepare(cls, instance: object, given: dict[str, Any]) -> Self:
+    def _prepare(cls, instance: object, given: dict[str, Any]) -> TreeChoice:
         """The data of the model."""
-        fibres = whole_fibres(instance, NAME)
-        fabric = fabric_of(fibres, given["count"])
-        if fibres.n > MOST_NODES:
-            msg = f"{NAME}: trees are searched on at most {MOST_NODES} nodes, not {fibres.n}; use fewer"
-            raise NotApplicable(msg)
-        depth = given["depth"]
-        if not 0 <= depth <= fabric.deepest:
-            msg = f"{NAME}: depth={depth}; trees on {fibres.n} nodes have depth 1 to {fabric.deepest}; 0 means any"
-            raise NotApplicable(msg)
-        size, clock = given["data"], given["clock"]
-        cost = step_times.StepCost(clock or math.inf, given["conversion"])
-        return cls(fibres, fabric, depth, size, cost)
+        return tree_solution.prepared(cls, instance, **given)
 
     def sets(self) -> dict[str, Sequence[Any]]:
         """Products, and stages (P,m)."""
@@ -184,13 +144,7 @@ class TreeChoice(Formulation):
         radices = tree_solution.radices_of(self, values)
         return np.inf if radices is None else float(sum(self.fabric.stages(radices)))
 
-    arrays = tree_solution.tree_arrays
-    certify = tree_solution.potentials_bound
-    bounds = closed_forms = tree_solution.tree_bounds
-    metrics = tree_solution.tree_metrics
-    describe = tree_solution.described_tree
     rounds = tree_solution.rounds_of_tree
-    links = tree_solution.tree_links
     replay = tree_solution.replayed
 
 

@@ -1,7 +1,8 @@
-"""Bounds on the steps of an all-gather tree: dynamic programming, potentials of products, and receptions."""
+"""Trees of an all-gather: parameters, bounds by dynamic programming, potentials and receptions, solutions."""
 
 from __future__ import annotations
 
+import math
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -9,10 +10,12 @@ import numpy as np
 
 from opticoll.errors import BadInput
 from opticoll.formulations import rounding
-from opticoll.formulations.model import Bound, NotApplicable
-from opticoll.formulations.optree import step_counts
-from opticoll.formulations.optree.radix_trees import check_radices
-from opticoll.formulations.optree.tree_schedules import tree_schedule, violations
+from opticoll.formulations.model import Bound, NotApplicable, Parameter
+from opticoll.formulations.optree import step_counts, step_times
+from opticoll.formulations.optree.radix_trees import MOST_NODES, check_radices
+from opticoll.formulations.optree.step_counts import COUNTS
+from opticoll.formulations.optree.tree_schedules import fabric_of, tree_schedule, violations
+from opticoll.formulations.rounds.wavelengths import whole_fibres
 from opticoll.formulations.variables import Array, Axis, SolutionSize, round_links
 
 if TYPE_CHECKING:
@@ -27,6 +30,55 @@ if TYPE_CHECKING:
 
 #: Maximum number of nodes for which the checker builds the schedule.
 CHECKED_NODES = 128
+#: Parameters of ``optree.tree``.
+PARAMETERS = (
+    Parameter(
+        "count",
+        str,
+        default="lemma",
+        help="steps of a stage: Lemma 1 as restored, the proven minimum, or Theorem 1's terms",
+        choices=COUNTS,
+    ),
+    Parameter("depth", int, default=0, help="stages of the tree; 0: any number"),
+    Parameter("data", float, default=0.0, help="bytes per node, for the time in packets; 0: no time", least=0),
+    Parameter(
+        "clock",
+        float,
+        default=0.0,
+        help="clock of the O/E/O conversion [Hz], one cycle per flit; 0: none",
+        least=0,
+        only_with={"data": ()},
+    ),
+    Parameter(
+        "conversion",
+        str,
+        default="pipelined",
+        help="conversion of flits: during transmission, or after it",
+        choices=step_times.CONVERSIONS,
+        only_with={"clock": ()},
+    ),
+)
+
+
+def prepared(
+    cls: type[TreeChoice], instance: object, *, count: str, depth: int, data: float, clock: float, conversion: str
+) -> TreeChoice:
+    """The problem on intact fibres.
+
+    Raises
+    ------
+    NotApplicable
+        For too many nodes, or a depth that no tree on them has.
+    """
+    fibres = whole_fibres(instance, cls.name)
+    fabric = fabric_of(fibres, count)
+    if fibres.n > MOST_NODES:
+        msg = f"{cls.name}: trees are searched on at most {MOST_NODES} nodes, not {fibres.n}; use fewer"
+        raise NotApplicable(msg)
+    if not 0 <= depth <= fabric.deepest:
+        msg = f"{cls.name}: depth={depth}; trees on {fibres.n} nodes have depth 1 to {fabric.deepest}; 0 means any"
+        raise NotApplicable(msg)
+    return cls(fibres, fabric, depth, data, step_times.StepCost(clock or math.inf, conversion))
 
 
 def least_steps(data: TreeChoice) -> list[I64]:
@@ -34,7 +86,7 @@ def least_steps(data: TreeChoice) -> list[I64]:
     return data.graph.layers(data.depth or data.fabric.deepest)
 
 
-def tree_arrays(data: TreeChoice, names: Collection[str]) -> dict[str, Array]:
+def arrays(data: TreeChoice, names: Collection[str]) -> dict[str, Array]:
     """Shapes of ``radices``, numbered from 1, or of y by product and radix; and of the duals of ``walk``."""
     walk = Array((Axis("product", data.fabric.n),), dual=True)
     if "radices" in names:
@@ -46,7 +98,7 @@ def tree_arrays(data: TreeChoice, names: Collection[str]) -> dict[str, Array]:
     return {"y": Array((named,)), "walk": walk}
 
 
-def potentials_bound(data: TreeChoice, duals: Mapping[str, F64]) -> Bound | None:
+def certify(data: TreeChoice, duals: Mapping[str, F64]) -> Bound | None:
     """Bound proven by any potentials of products; not for a fixed depth.
 
     With u the duals of ``walk`` (either sign): the smallest c_e + u_P - u_Q, if negative, counts once per possible
@@ -73,7 +125,7 @@ def potentials_bound(data: TreeChoice, duals: Mapping[str, F64]) -> Bound | None
     return Bound("potentials", float(np.ceil(best)), reason, "optree")
 
 
-def tree_bounds(data: TreeChoice) -> list[Bound]:
+def bounds(data: TreeChoice) -> list[Bound]:
     """Bounds from dynamic programming, checked against every stage, and from the chunks that a node receives.
 
     The first holds for the given count. The second holds for any all-gather, and so for the schedule of a tree,
@@ -103,7 +155,10 @@ def tree_bounds(data: TreeChoice) -> list[Bound]:
     return results
 
 
-def tree_metrics(data: TreeChoice, value: float | None) -> dict[str, Json]:
+closed_forms = bounds
+
+
+def metrics(data: TreeChoice, value: float | None) -> dict[str, Json]:
     """Rounds, the values of Theorems 1 and 2 (rings only), and times in microseconds if ``data`` is given."""
     fabric = data.fabric
     rule = {"lemma": "with stages counted by Lemma 1", "printed": "with stages counted by Theorem 1's terms"}
@@ -123,7 +178,7 @@ def tree_metrics(data: TreeChoice, value: float | None) -> dict[str, Json]:
     return result
 
 
-def described_tree(data: TreeChoice, values: Mapping[str, F64]) -> dict[str, Json]:
+def describe(data: TreeChoice, values: Mapping[str, F64]) -> dict[str, Json]:
     """The tree's radices and depth, and the rounds of its schedule (up to ``CHECKED_NODES`` nodes)."""
     radices = radices_of(data, values)
     if radices is None:
@@ -153,7 +208,7 @@ def rounds_of_tree(data: TreeChoice, values: Mapping[str, F64]) -> RoundSchedule
     return tree_schedule(data.fibres, radices)
 
 
-def tree_links(data: TreeChoice, values: Mapping[str, F64]) -> Links:
+def links(data: TreeChoice, values: Mapping[str, F64]) -> Links:
     """Load of every link."""
     return round_links(data.fibres, data.rounds(values), np.full(data.fibres.arcs, data.fibres.channels))
 

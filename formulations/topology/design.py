@@ -88,6 +88,7 @@ class Design(Formulation):
         "balance": ("node", "source"),
         "capacity": ("src", "dst"),
     }
+    beside = (design_bounds, design_solution)
 
     n: int
     degree: int
@@ -137,15 +138,14 @@ class Design(Formulation):
             onward = links.where(links["src"] < links["dst"])
             back = onward.of(links, src="dst", dst="src")
             b.row("both_ways", onward.of(links) @ x == back @ x, over=onward)
-        if self.rack:  # ``cables`` and ``uplinks`` are refused without
-            wires = links.given(leaves=self.rack_of[links["src"]], enters=self.rack_of[links["dst"]])
-            wires = wires.where(wires["leaves"] != wires["enters"])
-            pairs, racks = Index.of_mask("leaves enters", ~np.eye(self.racks, dtype=bool)), Index.grid(rack=self.racks)
-            if self.cables:
-                b.row("cables", pairs.of(wires) @ x <= self.cables, over=pairs)
-            if self.uplinks:
-                b.row("uplinks_out", racks.of(wires, leaves="rack") @ x <= self.uplinks)
-                b.row("uplinks_in", racks.of(wires, enters="rack") @ x <= self.uplinks)
+        wires = links.given(leaves=self.rack_of[links["src"]], enters=self.rack_of[links["dst"]])
+        wires = wires.where(wires["leaves"] != wires["enters"])  # between racks
+        pairs, racks = Index.of_mask("leaves enters", ~np.eye(self.racks, dtype=bool)), Index.grid(rack=self.racks)
+        if self.cables:
+            b.row("cables", pairs.of(wires) @ x <= self.cables, over=pairs)
+        if self.uplinks:
+            b.row("uplinks_out", racks.of(wires, leaves="rack") @ x <= self.uplinks)
+            b.row("uplinks_in", racks.of(wires, enters="rack") @ x <= self.uplinks)
         b.row("balance", (rows.of(flows, dst="node") - rows.of(flows, src="node")) @ g >= F, over=rows)
         b.row("capacity", links.of(flows) @ g <= x, over=links)
         return b.maximize(F)
@@ -201,12 +201,7 @@ class Design(Formulation):
         """F."""
         return float(values["F"])
 
-    bounds = design_bounds.design_bounds
-    estimate = design_bounds.size_of_design
     arrays = all_arrays
-    describe = design_solution.described_design
-    links = design_solution.design_links
-    metrics = design_solution.design_metrics
     most_links = property(design_bounds.most_links)
     leaving = design_bounds.leaving
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from opticoll.formulations.topology.design import Design
 
 
-def design_bounds(data: Design) -> list[Bound]:
+def bounds(data: Design) -> list[Bound]:
     """Bounds from distances in any topology of the degree, and from cuts between racks."""
     time, reason = moore_time(data)
     result = [Bound("moore", rounding.fraction_up(1 / time), reason, "topology", fraction=1 / time)]
@@ -108,6 +108,6 @@ def leaving(data: Design, size: int, racks: int = 1) -> int:
     return min(most)
 
 
-def size_of_design(data: Design) -> dict[str, int] | None:
+def estimate(data: Design) -> dict[str, int] | None:
     """About the size of the model: no link from a node to itself, no flow into its source."""
     return size(data, variables=data.n**2 * (data.n - 1) + 1)

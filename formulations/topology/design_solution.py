@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from opticoll.types import Json
 
 
-def described_design(data: Design, values: Mapping[str, F64]) -> dict[str, Json]:
+def describe(data: Design, values: Mapping[str, F64]) -> dict[str, Json]:
     """Properties of a verified solution: its links, and the topology as a spec."""
     topology = topology_of(data, values)
     spec = digraph_spec(topology)
     return {"links": topology.arcs} | ({} if spec is None else {"topology": spec})
 
 
-def design_links(data: Design, values: Mapping[str, F64]) -> Links:
+def links(data: Design, values: Mapping[str, F64]) -> Links:
     """Flow over every link, all sources together."""
     topology = topology_of(data, values)
     total = np.asarray(values["g"], dtype=float).sum(axis=0)[topology.tail, topology.head]
@@ -47,6 +47,6 @@ def values_on(topology: Topology, flow: F64, throughput: float) -> dict[str, F64
     return {"x": x, "g": g, "F": np.asarray(throughput)}
 
 
-def design_metrics(data: Design, value: float | None) -> Mapping[str, Json]:
+def metrics(data: Design, value: float | None) -> Mapping[str, Json]:
     """Figures at a value."""
     return {} if not value else {"F": value, "T": 1.0 / value}

@@ -288,22 +288,22 @@ def most_useful(demand: F64, switches: int, delay: float) -> tuple[int, int]:
     return max(on_one, 1), math.floor((switches * known - rho) / wait)
 
 
-def exact_demands(data: TopologyMatchings) -> list[Fraction]:
+def derived(data: TopologyMatchings) -> list[Fraction]:
     """The demands."""
     return rounding.decimals(data.demand)
 
 
-def without_delay(data: TopologyMatchings) -> list[Bound]:
+def closed_forms(data: TopologyMatchings) -> list[Bound]:
     """Without delay, the bound of the ports."""
     return [bound for bound in data.bounds() if bound.exact]
 
 
-def too_few_matchings(data: TopologyMatchings) -> Bound | None:
+def refute(data: TopologyMatchings) -> Bound | None:
     """Bound that excludes every schedule: too few matchings for the partners of a node."""
     return next((bound for bound in data.bounds() if bound.value == np.inf), None)
 
 
-def priced_bound(data: TopologyMatchings, duals: Mapping[str, F64]) -> Bound | None:
+def certify(data: TopologyMatchings, duals: Mapping[str, F64]) -> Bound | None:
     """Bound from the duals of ``served`` as prices of the pairs."""
     prices = np.asarray(duals.get("served", ()), dtype=float)
     if prices.shape != data.demand.shape:

@@ -103,6 +103,7 @@ class TopologyMatchings(Formulation):
         "longest_first": ("switch", "earlier"),
         "switches": ("upper",),
     }
+    beside = (matching_bounds, matchings_solution)
 
     n: int
     switches: int
@@ -232,18 +233,7 @@ class TopologyMatchings(Formulation):
         charged = numbers if self.first else np.maximum(numbers - 1, 0)
         return float((t.sum(axis=1) + self.delay * charged).max(initial=0.0))
 
-    derived = matching_bounds.exact_demands
-    bounds = matching_bounds.bounds
-    closed_forms = matching_bounds.without_delay
-    refute = matching_bounds.too_few_matchings
-    certify = matching_bounds.priced_bound
-    estimate = matchings_solution.size_of_matchings
-    arrays = matchings_solution.matching_arrays
-    repair = matchings_solution.held_longer
     filled = matchings_solution.schedule_values
-    describe = matchings_solution.described_matchings
-    links = matchings_solution.matching_links
-    metrics = matchings_solution.matchings_metrics
 
 
 def matchings_data(

@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from opticoll.types import Json
 
 
-def size_of_matchings(data: TopologyMatchings) -> dict[str, int] | None:
+def estimate(data: TopologyMatchings) -> dict[str, int] | None:
     """About the size of the model: circuits only where there is demand."""
     return size(data, variables=2 * data.switches * data.configurations * (len(data.pairs) + 1) + 1)
 
 
-def matching_arrays(data: TopologyMatchings, names: Collection[str]) -> dict[str, Array]:
+def arrays(data: TopologyMatchings, names: Collection[str]) -> dict[str, Array]:
     """Shapes of the variables; a solution may have fewer configurations. Amounts and T follow from the others."""
     size = SolutionSize("configurations", most=None if data.enough else data.configurations)
     slots = Axis("switch", data.switches), Axis("configuration", size)
@@ -45,7 +45,7 @@ def circuits_and_lengths(data: TopologyMatchings, values: Mapping[str, F64]) -> 
     return given, np.rint(np.clip(given, 0.0, 1.0)), np.nan_to_num(np.asarray(values["t"], dtype=float))
 
 
-def held_longer(data: TopologyMatchings, values: Mapping[str, F64]) -> dict[str, F64] | None:
+def repair(data: TopologyMatchings, values: Mapping[str, F64]) -> dict[str, F64] | None:
     """Round circuits, and hold all of them longer by the same factor until everything is served."""
     if {"x", "t"} - set(values):
         return None
@@ -78,7 +78,7 @@ def schedule_values(data: TopologyMatchings, circuits: F64, lengths: F64) -> dic
     return {"x": x, "z": z, "t": t, "w": np.clip(data.demand - before, 0.0, room), "T": np.array(makespan)}
 
 
-def described_matchings(data: TopologyMatchings, values: Mapping[str, F64]) -> dict[str, Json]:
+def describe(data: TopologyMatchings, values: Mapping[str, F64]) -> dict[str, Json]:
     """Properties of a verified solution: every switch's matchings as circuits, when they begin and how long."""
     _, circuits, t = circuits_and_lengths(data, values)
     schedule: list[Json] = []
@@ -96,7 +96,7 @@ def described_matchings(data: TopologyMatchings, values: Mapping[str, F64]) -> d
     }
 
 
-def matching_links(data: TopologyMatchings, values: Mapping[str, F64]) -> Links:
+def links(data: TopologyMatchings, values: Mapping[str, F64]) -> Links:
     """Load of every pair with demand, and what its circuits could carry."""
     _, circuits, t = circuits_and_lengths(data, values)
     room = np.einsum("hkij,hk->ij", circuits, t)
@@ -104,6 +104,6 @@ def matching_links(data: TopologyMatchings, values: Mapping[str, F64]) -> Links:
     return Links(Topology(data.n, tail, head), data.demand[tail, head], room[tail, head], 1.0, SHARDS, SHARDS)
 
 
-def matchings_metrics(data: TopologyMatchings, value: float | None) -> Mapping[str, Json]:
+def metrics(data: TopologyMatchings, value: float | None) -> Mapping[str, Json]:
     """Figures at a value."""
     return {} if value is None else {"T": value, "delay": data.delay}

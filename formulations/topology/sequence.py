@@ -71,10 +71,10 @@ import numpy as np
 from opticoll.formulations.builders import Cvx, Pyo
 from opticoll.formulations.flows.concurrent_flow import demand_parameter
 from opticoll.formulations.index import Index
-from opticoll.formulations.model import CvxpyModel, Formulation, NotApplicable, Parameter, PyomoModel
-from opticoll.formulations.topology import sequence_bounds, sequence_limits, sequence_solution
+from opticoll.formulations.model import CvxpyModel, Formulation, Parameter, PyomoModel
+from opticoll.formulations.topology import sequence_bounds, sequence_data, sequence_solution
 from opticoll.formulations.topology.design import Design, rack_excess
-from opticoll.formulations.topology.node_demand import pool_of_nodes, refuse_racks, stated_demand
+from opticoll.formulations.topology.node_demand import pool_of_nodes, stated_demand
 from opticoll.instances.duration import Duration, relative, shard_seconds
 from opticoll.instances.topology_setting import TopologySetting, read_topology
 
@@ -85,8 +85,6 @@ if TYPE_CHECKING:
 
 
 NAME = "topology.sequence"
-#: Maximum number of configurations.
-MOST_CONFIGURATIONS = 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,6 +179,7 @@ class TopologySequence(Formulation):
         "held": ("phase", "source", "node"),
         "served": ("source", "node"),
     }
+    beside = (sequence_bounds, sequence_solution)
 
     n: int
     degree: int
@@ -200,6 +199,7 @@ class TopologySequence(Formulation):
     uplinks: int = 0
 
     longest = cached_property(sequence_bounds.longest)
+    of_nodes = classmethod(sequence_data.of_nodes)
 
     @property
     def racks(self) -> Design:
@@ -238,7 +238,7 @@ class TopologySequence(Formulation):
         pool = pool_of_nodes(instance, NAME)
         unit_s = shard_seconds(given["shard"], given["bandwidth"], NAME)
         delay, startup = (relative(given[name], unit_s, f"{NAME}: {name}") for name in ("delay", "startup"))
-        return sequence_data(
+        return cls.of_nodes(
             pool.n,
             pool.degree,
             given["configurations"],
@@ -285,17 +285,16 @@ class TopologySequence(Formulation):
         if not self.directed:
             onward = circuits.where(circuits["src"] < circuits["dst"])
             b.row("both_ways", onward.of(circuits) @ x == onward.of(circuits, src="dst", dst="src") @ x, over=onward)
-        if self.rack:
-            rack, R = self.racks.rack_of, self.racks.racks
-            wires = circuits.given(leaves=rack[circuits["src"]], enters=rack[circuits["dst"]])
-            wires = wires.where(wires["leaves"] != wires["enters"])
-            apart = np.broadcast_to(~np.eye(R, dtype=bool), (K, R, R))
-            between, racks = Index.of_mask("configuration leaves enters", apart), Index.grid(configuration=K, rack=R)
-            if self.cables:
-                b.row("cables", between.of(wires) @ x <= self.cables, over=between)
-            if self.uplinks:
-                b.row("uplinks_out", racks.of(wires, leaves="rack") @ x <= self.uplinks, over=racks)
-                b.row("uplinks_in", racks.of(wires, enters="rack") @ x <= self.uplinks, over=racks)
+        rack, R = self.racks.rack_of, self.racks.racks
+        wires = circuits.given(leaves=rack[circuits["src"]], enters=rack[circuits["dst"]])
+        wires = wires.where(wires["leaves"] != wires["enters"])  # between racks
+        if self.cables:
+            between = Index.of_mask("configuration leaves enters", np.tile(~np.eye(R, dtype=bool), (K, 1, 1)))
+            b.row("cables", between.of(wires) @ x <= self.cables, over=between)
+        if self.uplinks:
+            racks = Index.grid(configuration=K, rack=R)
+            b.row("uplinks_out", racks.of(wires, leaves="rack") @ x <= self.uplinks, over=racks)
+            b.row("uplinks_in", racks.of(wires, enters="rack") @ x <= self.uplinks, over=racks)
         if M > 1:
             at = (
                 circuits.given(lower=circuits["copy"])
@@ -304,7 +303,7 @@ class TopologySequence(Formulation):
             )
             b.row("order", at.of(circuits, copy="lower") @ x >= at.of(circuits, copy=at["lower"] + 1) @ x, over=at)
         if self.standing is not None:
-            at = circuits.where(circuits["configuration"] == 0).keyed("src dst copy")
+            at = pairs.join(Index.grid(copy=M)).keyed("src dst copy")
             there = at["copy"] < self.standing[at["src"], at["dst"]]
             b.row("standing", at.of(circuits, configuration=0) @ x == there, over=at)
         b.row("lit", w <= L * x, over=circuits)
@@ -365,9 +364,8 @@ class TopologySequence(Formulation):
         b.row("ports_in", lambda k, j: circuits(k, V, [j]) <= d)
         if not self.directed:
             b.row("both_ways", lambda k, i, j, m: x[k, i, j, m] == x[k, j, i, m], where=lambda k, i, j, m: i < j)
-        if self.rack:
-            R = [[i for i in V if i // self.rack == r] for r in range(-(-n // self.rack))]
-            rest = [[j for j in V if j not in inside] for inside in R]
+        R = [[i for i in V if i // (self.rack or n) == r] for r in range(-(-n // (self.rack or n)))]
+        rest = [[j for j in V if j not in inside] for inside in R]
         if self.cables:
             b.row("cables", lambda k, r, q: circuits(k, R[r], R[q]) <= self.cables, where=lambda k, r, q: r != q)
         if self.uplinks:
@@ -480,112 +478,7 @@ class TopologySequence(Formulation):
         used = np.asarray(values["y"], dtype=float).sum() if self.startup > 0 else 0.0
         return float(np.asarray(values["t"], dtype=float).sum() + self.delay * changes + self.startup * used)
 
-    derived = sequence_bounds.exact_numbers
-    bounds = sequence_bounds.bounds
-    refute = sequence_bounds.unreachable
-    estimate = sequence_solution.size_of_sequence
-    arrays = sequence_solution.sequence_arrays
-    repair = sequence_solution.repaired_sequence
-    describe = sequence_solution.described_sequence
-    links = sequence_solution.sequence_links
-    metrics = sequence_solution.sequence_metrics
     fits = sequence_solution.fits_racks
-
-
-def sequence_data(
-    n: int,
-    degree: int,
-    configurations: int,
-    *,
-    demand: F64 | None = None,
-    delay: float = 0.0,
-    directed: bool = False,
-    start: object = None,
-    relays: str = "pass",
-    charge: str = "any",
-    overlap: bool = False,
-    parallel: int = 0,
-    startup: float = 0.0,
-    rack: int = 0,
-    cables: int = 0,
-    uplinks: int = 0,
-) -> TopologySequence:
-    """Prepare the data of the model for n nodes of the given degree.
-
-    Parameters
-    ----------
-    n, degree
-        Number of nodes, and of circuits out of and into each.
-    configurations
-        Number of configurations; 0 to choose it.
-    demand
-        Shards from every node to every other, ``(n, n)``; None for one each.
-    start
-        Topology that stands at the start, as an instance; None for any.
-    delay, directed, relays, charge, overlap, parallel, startup, rack, cables, uplinks
-        As the parameters of the formulation; times in shards / link bandwidth.
-
-    Raises
-    ------
-    NotApplicable
-        If the parameters are out of range or exclude each other.
-    """
-    if n < 2 or not 0 <= configurations <= MOST_CONFIGURATIONS or parallel < 0:
-        msg = (
-            f"{NAME}: {n} nodes, {configurations} configurations, {parallel} parallel circuits: give at least 2 nodes, "
-            f"0 to {MOST_CONFIGURATIONS} configurations, and 0 or more parallel circuits"
-        )
-        raise NotApplicable(msg)
-    sequence_limits.refuse_times(NAME, delay, startup)
-    refuse_racks(NAME, n, rack, cables, uplinks)
-    if delay == 0:
-        sequence_limits.refuse_without_delay(
-            NAME, charge=charge, overlap=overlap, chosen=configurations == 0 and startup == 0
-        )
-    if configurations == 0 and relays == "step":
-        msg = f"{NAME}: with relays=step, circuits may stay for any number of configurations; give configurations="
-        raise NotApplicable(msg)
-    amounts = np.ones((n, n)) - np.eye(n) if demand is None else np.asarray(demand, dtype=float)
-    standing = (
-        None
-        if start is None
-        else sequence_limits.standing_circuits(NAME, start, n, degree, directed=directed, most=parallel or degree)
-    )
-    chosen = configurations == 0
-    data = TopologySequence(
-        n,
-        degree,
-        configurations or 1,
-        amounts,
-        delay,
-        directed,
-        standing,
-        relays,
-        "changed" if chosen else charge,
-        overlap,
-        min(parallel or degree, degree),
-        chosen,
-        startup,
-        rack,
-        cables,
-        uplinks,
-    )
-    if data.standing is not None and not data.fits(data.standing):
-        msg = f"{NAME}: start={getattr(start, 'spec', 'the topology')} has more circuits between racks than the limits"
-        raise NotApplicable(msg)
-    if chosen:
-        if not sequence_bounds.known_sequences(data):
-            msg = f"{NAME}: no sequence is known that keeps to the limits of the racks; give configurations="
-            raise NotApplicable(msg)
-        most = sequence_bounds.most_useful(data)
-        if most > MOST_CONFIGURATIONS:
-            msg = (
-                f"{NAME}: at delay={delay:g}, {most} configurations may pay; give configurations= up to "
-                f"{MOST_CONFIGURATIONS}"
-            )
-            raise NotApplicable(msg)
-        object.__setattr__(data, "configurations", most)
-    return data
 
 
 FORMULATION = TopologySequence

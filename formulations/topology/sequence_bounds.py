@@ -457,12 +457,12 @@ def most_useful(data: TopologySequence) -> int:
     return 1 + max(math.floor(spare / each * (1 + Fraction(1, 10**9))), 0)
 
 
-def exact_numbers(data: TopologySequence) -> list[Fraction]:
+def derived(data: TopologySequence) -> list[Fraction]:
     """The demands, the times, and the bound L on the lengths, which holds with some room."""
     times = data.delay, data.startup, data.longest
     return [*rounding.decimals(data.demand), *map(rounding.decimal, times)]
 
 
-def unreachable(data: TopologySequence) -> Bound | None:
+def refute(data: TopologySequence) -> Bound | None:
     """Bound that excludes every sequence: some source reaches too few nodes."""
     return next((bound for bound in data.bounds() if bound.value == np.inf), None)

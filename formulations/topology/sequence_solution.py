@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 SHORT = 1e-5
 
 
-def size_of_sequence(data: TopologySequence) -> dict[str, int] | None:
+def estimate(data: TopologySequence) -> dict[str, int] | None:
     """About the size of the model, with the variables that its parameters give it."""
     n, K, changing = data.n, data.configurations, data.charge == "changed"
     circuits, flows = 2 * K * n * (n - 1) * data.parallel, data.phases * int(data.sends.sum()) * n * (n - 1)
@@ -32,7 +32,7 @@ def size_of_sequence(data: TopologySequence) -> dict[str, int] | None:
     return size(data, variables=circuits + flows + changes + K * (1 + (data.startup > 0)))
 
 
-def sequence_arrays(data: TopologySequence, names: Collection[str]) -> dict[str, Array]:
+def arrays(data: TopologySequence, names: Collection[str]) -> dict[str, Array]:
     """Shapes of the variables; capacities, stocks and kept circuits follow from the others."""
     n, K = data.n, data.configurations
     pair, configuration, change = (Axis("src", n), Axis("dst", n)), Axis("configuration", K), Axis("change", K - 1)
@@ -54,7 +54,7 @@ def sequence_arrays(data: TopologySequence, names: Collection[str]) -> dict[str,
     return result
 
 
-def repaired_sequence(data: TopologySequence, values: Mapping[str, F64]) -> dict[str, F64] | None:
+def repair(data: TopologySequence, values: Mapping[str, F64]) -> dict[str, F64] | None:
     """Round circuits, drop what flows where none is, serve all demand, and make configurations as long as loads.
 
     A program may let a circuit that is not set carry its tolerance times L, which is too much in its rows. What is
@@ -106,7 +106,7 @@ def phase_capacities(data: TopologySequence, counts: F64, t: F64) -> F64:
     return result
 
 
-def described_sequence(data: TopologySequence, values: Mapping[str, F64]) -> dict[str, Json]:
+def describe(data: TopologySequence, values: Mapping[str, F64]) -> dict[str, Json]:
     """Properties of a verified solution: its configurations, their lengths and topologies."""
     counts = np.rint(np.asarray(values["x"], dtype=float)).sum(axis=3).astype(np.int64)
     t = np.asarray(values["t"], dtype=float)
@@ -124,7 +124,7 @@ def described_sequence(data: TopologySequence, values: Mapping[str, F64]) -> dic
     }
 
 
-def sequence_links(data: TopologySequence, values: Mapping[str, F64]) -> Links:
+def links(data: TopologySequence, values: Mapping[str, F64]) -> Links:
     """What the circuits of every phase carry, in the order of the phases, and what they could."""
     counts = np.rint(np.asarray(values["x"], dtype=float)).sum(axis=3)
     room = phase_capacities(data, counts, np.asarray(values["t"], dtype=float))
@@ -133,7 +133,7 @@ def sequence_links(data: TopologySequence, values: Mapping[str, F64]) -> Links:
     return Links(Topology(data.n, tail, head), load, room[phase, tail, head], 1.0, SHARDS, SHARDS)
 
 
-def sequence_metrics(data: TopologySequence, value: float | None) -> Mapping[str, Json]:
+def metrics(data: TopologySequence, value: float | None) -> Mapping[str, Json]:
     """Figures at a value."""
     return {} if value is None else {"T": value, "delay": data.delay}
 

@@ -40,10 +40,8 @@ import numpy as np
 
 from opticoll.formulations.builders import Cvx, Pyo
 from opticoll.formulations.index import Index
-from opticoll.formulations.model import CvxpyModel, Formulation, Parameter, PyomoModel
+from opticoll.formulations.model import CvxpyModel, Formulation, PyomoModel
 from opticoll.formulations.topology import steps_solution, timed_steps
-from opticoll.formulations.topology.timed_steps import USUAL
-from opticoll.instances.collective_steps import COLLECTIVES, FORMS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -65,25 +63,11 @@ class TopologySteps(Formulation):
     where = "ours"
     example = "ring:8"
     problem = "MILP"
-    parameters = (
-        Parameter("algorithm", str, default="recursive:2", help=FORMS),
-        Parameter(
-            "collective",
-            str,
-            default=USUAL,
-            help="the collective; usual: all-to-all for shifts, bruck and retri, all-reduce for the others",
-            choices=(USUAL, *COLLECTIVES),
-        ),
-        Parameter("delay", float, default=1.0, help="time of a change of topology [shards / link bandwidth]", least=0),
-        Parameter("startup", float, default=0.0, help="time before every step [shards / link bandwidth]", least=0),
-        Parameter("ports", int, default=0, help="one-way circuits out of and into a node; 0 for the degree", least=0),
-        Parameter("between", str, default="", help="specs of other topologies to choose from, separated by ;"),
-        Parameter("reuse", bool, default=True, help="circuits set for a step may stay for others"),
-        Parameter("times", str, "step-choice", "method that routes the steps", ("step-choice",), constructs=True),
-    )
+    parameters = timed_steps.PARAMETERS
     meaning = "time of all steps and changes [shards / link bandwidth]"
     variables: ClassVar = {"y": ("step", "topology"), "v": ("step", "topology")}
     constraints: ClassVar = {"one": ("step",), "changed": ("step", "topology")}
+    beside = (steps_solution,)
 
     n: int
     steps: tuple[str, ...]
@@ -137,7 +121,7 @@ class TopologySteps(Formulation):
         def before(i: int, q: int) -> Any:
             return y[i - 1, q] if i else int(q == 0)
 
-        b.row("one", lambda i: quicksum(y[i, q] for q in Q) == 1)
+        b.row("one", lambda i: quicksum(y[i, q] for q in Q if allowed[i, q]) == 1)
         b.row("changed", lambda i, q: v[i, q] >= y[i, q] - before(i, q), where=lambda *iq: allowed[iq])
         steps = quicksum((time[i][q] + self.startup) * y[i, q] for i, q in y)
         return b.minimize(steps + self.delay * quicksum(v[iq] for iq in v))
@@ -158,13 +142,7 @@ class TopologySteps(Formulation):
         changes = int((np.diff(chosen, prepend=0) != 0).sum())
         return float(self._cost[np.arange(len(chosen)), chosen].sum() + self.delay * changes)
 
-    derived = steps_solution.exact_step_times
-    estimate = steps_solution.size_of_steps
-    arrays = steps_solution.step_arrays
     chosen = steps_solution.chosen_topologies
-    bounds = steps_solution.steps_bounds
-    describe = steps_solution.described_steps
-    metrics = steps_solution.step_metrics
 
 
 FORMULATION = TopologySteps

@@ -20,17 +20,17 @@ if TYPE_CHECKING:
     from opticoll.types import Json
 
 
-def exact_step_times(data: TopologySteps) -> list[Fraction]:
+def derived(data: TopologySteps) -> list[Fraction]:
     """Times of the choices, with the start-up."""
     return [rounding.decimal(float(value)) for value in np.unique(data._cost[data.allowed])]
 
 
-def size_of_steps(data: TopologySteps) -> dict[str, int] | None:
+def estimate(data: TopologySteps) -> dict[str, int] | None:
     """About the size of the model: two variables a choice."""
     return size(data, variables=2 * int(data.allowed.sum()))
 
 
-def step_arrays(data: TopologySteps, names: Collection[str]) -> dict[str, Array]:
+def arrays(data: TopologySteps, names: Collection[str]) -> dict[str, Array]:
     """Shapes of y, or of the number of every step's topology, and of v, which follows."""
     step = Axis("step", len(data.steps), [f"{i}: {name}" for i, name in enumerate(data.steps)])
     if "topology" in names:
@@ -46,7 +46,7 @@ def chosen_topologies(data: TopologySteps, values: Mapping[str, F64]) -> I64:
     return np.asarray(np.nan_to_num(np.asarray(values["y"], dtype=float)).argmax(axis=1), dtype=np.int64)
 
 
-def steps_bounds(data: TopologySteps) -> list[Bound]:
+def bounds(data: TopologySteps) -> list[Bound]:
     """Every step at its fastest; one change at least, or none."""
     least = rounding.sum_down(data.least.min(axis=1) + data.startup)
     stay = rounding.sum_down(data.least[:, 0] + data.startup) if data.allowed[:, 0].all() else np.inf
@@ -55,7 +55,7 @@ def steps_bounds(data: TopologySteps) -> list[Bound]:
     return [Bound("stay-or-change", min(stay, max(once, least)), f"{word}, with one change or none", "topology")]
 
 
-def described_steps(data: TopologySteps, values: Mapping[str, F64]) -> dict[str, Json]:
+def describe(data: TopologySteps, values: Mapping[str, F64]) -> dict[str, Json]:
     """Properties of a verified solution: the topology and time of every step, and the time on the standing one."""
     chosen = data.chosen(values)
     time = data.time[np.arange(len(chosen)), chosen]
@@ -71,6 +71,6 @@ def described_steps(data: TopologySteps, values: Mapping[str, F64]) -> dict[str,
     }
 
 
-def step_metrics(data: TopologySteps, value: float | None) -> Mapping[str, Json]:
+def metrics(data: TopologySteps, value: float | None) -> Mapping[str, Json]:
     """Figures at a value."""
     return {} if value is None else {"T": value, "delay": data.delay}

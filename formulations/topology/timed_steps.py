@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.errors import BadInput
-from opticoll.formulations.model import NotApplicable
+from opticoll.formulations.model import NotApplicable, Parameter
 from opticoll.formulations.topology import pattern_times
 from opticoll.instances import parse
-from opticoll.instances.collective_steps import collective_steps
+from opticoll.instances.collective_steps import COLLECTIVES, FORMS, collective_steps
 from opticoll.instances.topology import Topology
 
 if TYPE_CHECKING:
@@ -23,6 +23,23 @@ if TYPE_CHECKING:
 TOLERANCE = 1e-6
 #: Word for the collective that an algorithm performs by default.
 USUAL = "usual"
+#: Parameters of ``topology.steps``.
+PARAMETERS = (
+    Parameter("algorithm", str, default="recursive:2", help=FORMS),
+    Parameter(
+        "collective",
+        str,
+        default=USUAL,
+        help="the collective; usual: all-to-all for shifts, bruck and retri, all-reduce for the others",
+        choices=(USUAL, *COLLECTIVES),
+    ),
+    Parameter("delay", float, default=1.0, help="time of a change of topology [shards / link bandwidth]", least=0),
+    Parameter("startup", float, default=0.0, help="time before every step [shards / link bandwidth]", least=0),
+    Parameter("ports", int, default=0, help="one-way circuits out of and into a node; 0 for the degree", least=0),
+    Parameter("between", str, default="", help="specs of other topologies to choose from, separated by ;"),
+    Parameter("reuse", bool, default=True, help="circuits set for a step may stay for others"),
+    Parameter("times", str, "step-choice", "method that routes the steps", ("step-choice",), constructs=True),
+)
 #: Maximum number of flow variables of all steps and topologies together.
 MOST_FLOWS = 4_000_000
 

@@ -17,95 +17,42 @@ Flows of s on circuits into s are fixed at 0. The minimum of the maximum load of
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from opticoll.formulations.builders import Cvx, Pyo
 from opticoll.formulations.flows import flow_checks as checks
 from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow
-from opticoll.formulations.model import CvxpyModel, Formulation, NotApplicable, Parameter, PyomoModel
-from opticoll.formulations.topoopt import routing_solution
-from opticoll.formulations.topoopt.circuit_design import CircuitDesign, ports_left, server_pool
-from opticoll.formulations.topoopt.forwarding import routed_design
-from opticoll.instances.servers import ServerPool
+from opticoll.formulations.model import CvxpyModel, Formulation, PyomoModel
+from opticoll.formulations.topoopt import routing_data, routing_solution
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable
-
     from opticoll.formulations.model import Values
-    from opticoll.instances.topology import Topology
-
-NAME = "topoopt.routing"
-#: Maximum number of servers: larger flow matrices are too large for any solver here.
-MOST_SERVERS = 512
+    from opticoll.formulations.topoopt.circuit_design import CircuitDesign
 
 
 @dataclass(frozen=True, eq=False)
 class FixedCircuits(Formulation):
     """Data of the model: the flow problem, the design with the given circuits, and Lambda_0 [bytes]."""
 
-    name = NAME
+    name = "topoopt.routing"
     where = "section 5.5, figure 15"
     example = "servers:n=12,degree=4,traffic=dlrm"
-    parameters = (
-        Parameter(
-            "circuits",
-            str,
-            default="topology-finder",
-            help="method that chooses the circuits",
-            choices=("topology-finder", "ocs-reconfig"),
-            constructs=True,
-        ),
-        Parameter(
-            "traffic",
-            str,
-            default="all",
-            help="traffic to route: all, or point-to-point only",
-            choices=("all", "point-to-point"),
-        ),
-    )
+    parameters = routing_data.PARAMETERS
     concurrent = "F"
     meaning = "served fraction F of the unit load; largest load of a circuit = unit load / F"
     variables: ClassVar = {"f": ("arc", "source"), "F": ()}
     constraints: ClassVar = {"balance": ("vertex", "source"), "capacity": ("arc",)}
     units: ClassVar = {"f": "unit loads", "F": ""}  # Lambda_0, ``unit_load`` of the metrics
-
-    derived = routing_solution.exact_routing_numbers
-    bounds = routing_solution.routing_bounds
-    metrics = routing_solution.routing_metrics
-    describe = routing_solution.described_routing
-    links = routing_solution.routing_links
-    certify = checks.length_certificate
-    arrays = checks.flow_arrays
-    repair = checks.repaired
-    sets = checks.senders
-    changeable = checks.capacities_and_demands
+    beside = (routing_solution, checks)
 
     flow: ConcurrentFlow
     design: CircuitDesign
     unit: float
-
-    @property
-    def topology(self) -> Topology:
-        """V and A."""
-        return self.flow.topology
+    topology = property(checks.topology)
 
     @classmethod
-    def _prepare(cls, instance: object, given: dict[str, Any]) -> FixedCircuits:
-        """Prepare the data of the model; ``circuits`` is the function that makes the design with the given circuits."""
-        pool = server_pool(instance, NAME)
-        if pool.n > MOST_SERVERS:
-            msg = f"{NAME}: {pool.n} servers have too many flows; use at most {MOST_SERVERS}"
-            raise NotApplicable(msg)
-        design: CircuitDesign = given["circuits"](pool)
-        if given["traffic"] == "all":
-            return flow_over(design)
-        if not pool.point_to_point.any():
-            msg = f"{NAME}: {pool.spec} has no point-to-point traffic; route all traffic with traffic=all"
-            raise NotApplicable(msg)
-        alone = ServerPool(pool.n, pool.degree, pool.point_to_point, spec=pool.spec)
-        return flow_over(routed_design(alone, design.circuits, ()))
+    def _prepare(cls, instance: object, given: dict[str, Any]) -> Self:
+        return cls(*routing_data.flow_over(routing_data.chosen_design(instance, cls.name, **given)))
 
     def cvxpy(self) -> CvxpyModel:
         """The model in CVXPY: ``M f >= F D`` without the rows of the sources, ``f 1 <= c``."""
@@ -113,7 +60,7 @@ class FixedCircuits(Formulation):
 
         b, M = Cvx(self), self.topology.incidence()  # (n, m): +1 where an arc enters, -1 where it leaves
         c, D = b.data("c"), b.data("D")
-        f, F = b.var("f", upper=np.where(self.flow.blocked, 0.0, np.inf)), b.var("F")
+        f, F = b.var("f", upper=self.flow.most), b.var("F")
         b.row("balance", M @ f >= F * D, where=self.flow.served)
         b.row("capacity", cp.sum(f, axis=1) <= c)
         return b.maximize(F)
@@ -126,9 +73,9 @@ class FixedCircuits(Formulation):
         into, out_of = b.incident()
         (S,) = b.sets("source")
         c, D = b.data("c"), b.data("D")
-        f, F = b.var("f", upper=np.where(self.flow.blocked, 0.0, np.inf)), b.var("F")
+        f, F = b.var("f", upper=self.flow.most), b.var("F")
 
-        def balance(u: Hashable, s: Hashable) -> object:
+        def balance(u: Any, s: Any) -> Any:
             net = quicksum(f[a, s] for a in into[u]) - quicksum(f[a, s] for a in out_of[u])
             return net - D[u, s] * F >= 0
 
@@ -141,18 +88,6 @@ class FixedCircuits(Formulation):
     def residuals(self, values: Values) -> dict[str, float]:
         """Worst violation of ``balance``, ``capacity``, f >= 0 and f = 0 on circuits into s."""
         return checks.flow_residuals(self.flow, values["f"], values["F"])
-
-
-def flow_over(design: CircuitDesign) -> FixedCircuits:
-    """Build the data for the demand of a design over its circuits."""
-    topology, n, demand = design.topology, design.pool.n, design.demand
-    out, into = (np.maximum(-free, 1) for free in ports_left(n, 0, design.circuits))
-    unit = float(max((demand.sum(axis=1) / out).max(), (demand.sum(axis=0) / into).max()))
-    sources = np.flatnonzero(demand.sum(axis=1) > 0)
-    blocked = topology.head[:, None] == sources[None, :]
-    scaled = demand[sources].T / unit
-    flow = ConcurrentFlow(topology, sources, scaled, topology.capacity, blocked, equality=False)
-    return FixedCircuits(flow, design, unit)
 
 
 FORMULATION = FixedCircuits

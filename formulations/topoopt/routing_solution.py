@@ -66,7 +66,7 @@ def routed_by_flow(
     return build_design(pool, circuits, rings, routes)
 
 
-def exact_routing_numbers(data: FixedCircuits) -> list[Fraction]:
+def derived(data: FixedCircuits) -> list[Fraction]:
     """Demands in units of Lambda_0."""
     n, demand = data.design.pool.n, data.design.demand
     whole = {value: rounding.decimal(value) for value in np.unique(demand).tolist()}
@@ -80,7 +80,7 @@ def exact_routing_numbers(data: FixedCircuits) -> list[Fraction]:
     return [value / unit for value in whole.values() if value]
 
 
-def routing_bounds(data: FixedCircuits) -> list[Bound]:
+def bounds(data: FixedCircuits) -> list[Bound]:
     """Upper bounds on F from ports, from hops, and from lengths by multiplicative weights."""
     hops = data.flow.length_bound(np.ones(data.topology.arcs))
     lengths = any_lengths_bound(data.flow)
@@ -97,7 +97,7 @@ def routing_bounds(data: FixedCircuits) -> list[Bound]:
     ]
 
 
-def routing_metrics(data: FixedCircuits, value: float | None) -> dict[str, Json]:
+def metrics(data: FixedCircuits, value: float | None) -> dict[str, Json]:
     """Minimum of the maximum load [bytes], and the maximum load of the design's own routes."""
     least = data.unit / value if value else None
     own = data.design
@@ -113,7 +113,7 @@ def routing_metrics(data: FixedCircuits, value: float | None) -> dict[str, Json]
     }
 
 
-def described_routing(data: FixedCircuits, values: Mapping[str, F64]) -> dict[str, Json]:
+def describe(data: FixedCircuits, values: Mapping[str, F64]) -> dict[str, Json]:
     """Loads of a verified flow for the whole demand [bytes]: quantiles 0, 5, .. 100 % over circuits; its tax."""
     load = np.asarray(values["f"], dtype=float).sum(axis=1) * data.unit / float(np.asarray(values["F"]))
     return {
@@ -124,7 +124,7 @@ def described_routing(data: FixedCircuits, values: Mapping[str, F64]) -> dict[st
     }
 
 
-def routing_links(data: FixedCircuits, values: Mapping[str, F64]) -> Links:
+def links(data: FixedCircuits, values: Mapping[str, F64]) -> Links:
     """Bytes over every circuit if all demand is served, relative to the busiest one."""
     load = np.asarray(values["f"], dtype=float).sum(axis=1) * data.unit / float(np.asarray(values["F"]))
     return Links(data.topology, load, data.topology.capacity, float(load.max(initial=0.0)), "bytes", "circuits")

@@ -36,28 +36,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from opticoll.formulations.builders import Cvx, Pyo
 from opticoll.formulations.index import Index
-from opticoll.formulations.model import CvxpyModel, Formulation, NotApplicable, Parameter, PyomoModel
+from opticoll.formulations.model import CvxpyModel, Formulation, PyomoModel
 from opticoll.formulations.topoopt import strategy_solution, strategy_traffic
-from opticoll.formulations.topoopt.circuit_design import server_pool
-from opticoll.instances.servers import ServerPool
-from opticoll.instances.training.training_jobs import JOBS, TrainingJob, measured_kinds, training_job
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from opticoll.instances.servers import ServerPool
     from opticoll.instances.topology import F64, I64
-
-NAME = "topoopt.strategy"
-#: Bandwidth of an interface [bytes/s]: 100 Gb/s.
-BANDWIDTH = 12.5e9
-#: Maximum number of servers, which limits the size of the traffic matrices of all ways.
-MOST_SERVERS = 512
+    from opticoll.instances.training.training_jobs import TrainingJob
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,36 +61,15 @@ class Plane(Formulation):
     has the computing time [s] of a part by shards for every kind, and is empty if computing takes no time.
     """
 
-    name = NAME
+    name = "topoopt.strategy"
     where = "sections 4.1, 5.4, Eq. (1)"
     example = "servers:n=12,degree=4,traffic=dlrm"
     problem = "MILP"
-    parameters = (
-        Parameter("bandwidth", float, default=BANDWIDTH, help="bandwidth of an interface [bytes/s]", least=0),
-        Parameter("memory", float, default=0.0, help="memory of a server for weights [GiB]; 0: no limit", least=0),
-        Parameter(
-            "weight_bytes",
-            float,
-            default=8.0,
-            help="bytes per weight, including its gradient",
-            least=0,
-            only_with={"memory": ()},
-        ),
-        Parameter("computing", float, default=0.0, help="C of Eq. (1) [s], in addition to the operators", least=0),
-        Parameter(
-            "alpha", float, default=0.0, help="slow-down by forwarding; 0: the minimum over all topologies", least=0
-        ),
-        Parameter(
-            "operators",
-            str,
-            default="list-1",
-            help="layers of List 1, or operators with the authors' times",
-            choices=("list-1", "measured"),
-        ),
-    )
+    parameters = strategy_traffic.PARAMETERS
     meaning = "iteration time by Eq. (1) [s]"
     variables: ClassVar = {"x": ("kind", "way")}
     constraints: ClassVar = {"parts": ("kind",), "memory": ()}
+    beside = (strategy_solution,)
 
     pool: ServerPool
     kinds: tuple[TrainingJob, ...]
@@ -125,53 +97,9 @@ class Plane(Formulation):
         return self.computing + float((self.cost * x).sum())
 
     @classmethod
-    def _prepare(cls, instance: object, given: dict[str, Any]) -> Self:
+    def _prepare(cls, instance: object, given: dict[str, Any]) -> Plane:
         """The data of the model."""
-        pool = server_pool(instance, NAME)
-        numbers, family = given, dict(pool.parameters)
-        measured = numbers.pop("operators") == "measured"
-        name = str(family.get("traffic", ""))
-        if name not in JOBS:
-            msg = f"{NAME}: the traffic of {pool.spec} is not a training job; use traffic= one of {', '.join(JOBS)}"
-            raise NotApplicable(msg)
-        if pool.n > MOST_SERVERS:
-            msg = f"{NAME}: the traffic of {pool.n} servers is too large to list; use at most {MOST_SERVERS}"
-            raise NotApplicable(msg)
-        for key in ("bandwidth", "weight_bytes"):
-            if not numbers[key]:
-                msg = f"{NAME}: {key}=0; use a number above 0"
-                raise NotApplicable(msg)
-        given_job = name, str(family.get("section") or "5.3"), int(family.get("batch") or 0)
-        times: tuple[dict[int, float], ...] = ()
-        if measured:
-            result, rest = measured_kinds(*given_job, pool.n)
-            kinds, count = tuple(kind.job for kind in result), [kind.count for kind in result]
-            times = tuple(kind.seconds for kind in result)
-            numbers["computing"] += rest
-        else:
-            kinds, count = strategy_traffic.parts_of_job(training_job(*given_job))
-        divisors = [s for s in range(2, pool.n + 1) if pool.n % s == 0]
-        ways = ("replicated", "placed", *(f"shards={s}" for s in divisors))
-        data = cls(
-            pool,
-            kinds,
-            np.array(count, dtype=np.int64),
-            ways,
-            (0, 0, *divisors),
-            numbers["bandwidth"],
-            numbers["memory"] * 2**30,
-            numbers["weight_bytes"],
-            numbers["computing"],
-            numbers["alpha"],
-            times,
-        )
-        least = float(data.count @ np.where(data.allowed, data.held, np.inf).min(axis=1))
-        if 0 < data.memory < least:
-            msg = (
-                f"{NAME}: {name} needs at least {least / 2**30:.4g} GiB per server; raise memory, or set 0 for no limit"
-            )
-            raise NotApplicable(msg)
-        return data
+        return strategy_traffic.prepared(cls, instance, **given)
 
     def sets(self) -> dict[str, Sequence[Any]]:
         """Kinds of parts, and ways to place one."""
@@ -230,11 +158,6 @@ class Plane(Formulation):
     traffic = strategy_traffic.traffic_of_part
     weights = strategy_traffic.weights_of_part
     job_pool = strategy_traffic.job_pool
-    derived = strategy_solution.exact_strategy_numbers
-    arrays = strategy_solution.strategy_arrays
-    bounds = closed_forms = strategy_solution.strategy_bounds
-    describe = strategy_solution.described_strategy
-    estimate = strategy_solution.size_of_plane
 
 
 FORMULATION = Plane

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from opticoll.types import Json
 
 
-def exact_strategy_numbers(data: Plane) -> list[Fraction]:
+def derived(data: Plane) -> list[Fraction]:
     """Time of one part in every way, and its share of the memory."""
     rate = data.pool.n * data.pool.degree * rounding.entered(data.bandwidth)
     slow = rounding.entered(data.alpha) if data.alpha > 0 else Fraction(1)
@@ -36,12 +36,12 @@ def exact_strategy_numbers(data: Plane) -> list[Fraction]:
     return results
 
 
-def size_of_plane(data: Plane) -> dict[str, int] | None:
+def estimate(data: Plane) -> dict[str, int] | None:
     """About the size of the model: a variable for every way that is allowed."""
     return size(data, variables=int(data.allowed.sum()))
 
 
-def strategy_arrays(data: Plane, names: Collection[str]) -> dict[str, Array]:
+def arrays(data: Plane, names: Collection[str]) -> dict[str, Array]:
     """Shape of x, by kinds of parts and ways to place one."""
     parts = [
         *(f"layer of {one.weights} weights" for kind in data.kinds for one in kind.layers),
@@ -51,7 +51,7 @@ def strategy_arrays(data: Plane, names: Collection[str]) -> dict[str, Array]:
     return {"x": Array(axes, unit="parts")}
 
 
-def strategy_bounds(data: Plane) -> list[Bound]:
+def bounds(data: Plane) -> list[Bound]:
     """Bound of every kind in its cheapest way, and a Lagrangian bound with the best memory price of all ratios."""
     cost, held = (np.where(data.allowed, array, np.inf) for array in (data.cost, data.held))
     cheapest = rounding.sum_down([data.computing, rounding.dot_down(data.count, cost.min(axis=1))])
@@ -83,7 +83,10 @@ def strategy_bounds(data: Plane) -> list[Bound]:
     return result
 
 
-def described_strategy(data: Plane, values: Mapping[str, F64]) -> dict[str, Json]:
+closed_forms = bounds
+
+
+def describe(data: Plane, values: Mapping[str, F64]) -> dict[str, Json]:
     """Summary of a verified strategy: bytes, memory, and parts by way."""
     x = np.where(data.allowed, np.rint(np.nan_to_num(np.asarray(values["x"], dtype=float))), 0.0)
     return {

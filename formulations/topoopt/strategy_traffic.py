@@ -8,14 +8,107 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from opticoll.formulations.model import NotApplicable, Parameter
+from opticoll.formulations.topoopt.circuit_design import server_pool
 from opticoll.formulations.topoopt.forwarding import travelled
 from opticoll.instances.servers import AllReduceGroup, ServerPool
-from opticoll.instances.training.training_jobs import traffic_of
+from opticoll.instances.training.training_jobs import JOBS, measured_kinds, traffic_of, training_job
 
 if TYPE_CHECKING:
     from opticoll.formulations.topoopt.strategy import Plane
     from opticoll.instances.topology import F64, I64, Mask
     from opticoll.instances.training.training_jobs import Traffic, TrainingJob
+
+#: Bandwidth of an interface [bytes/s]: 100 Gb/s.
+BANDWIDTH = 12.5e9
+#: Maximum number of servers, which limits the size of the traffic matrices of all ways.
+MOST_SERVERS = 512
+#: Parameters of ``topoopt.strategy``.
+PARAMETERS = (
+    Parameter("bandwidth", float, default=BANDWIDTH, help="bandwidth of an interface [bytes/s]", least=0),
+    Parameter("memory", float, default=0.0, help="memory of a server for weights [GiB]; 0: no limit", least=0),
+    Parameter(
+        "weight_bytes",
+        float,
+        default=8.0,
+        help="bytes per weight, including its gradient",
+        least=0,
+        only_with={"memory": ()},
+    ),
+    Parameter("computing", float, default=0.0, help="C of Eq. (1) [s], in addition to the operators", least=0),
+    Parameter("alpha", float, default=0.0, help="slow-down by forwarding; 0: the minimum over all topologies", least=0),
+    Parameter(
+        "operators",
+        str,
+        default="list-1",
+        help="layers of List 1, or operators with the authors' times",
+        choices=("list-1", "measured"),
+    ),
+)
+
+
+def prepared(
+    cls: type[Plane],
+    instance: object,
+    *,
+    bandwidth: float,
+    memory: float,
+    weight_bytes: float,
+    computing: float,
+    alpha: float,
+    operators: str,
+) -> Plane:
+    """The problem on a pool of servers with the traffic of a training job.
+
+    Raises
+    ------
+    NotApplicable
+        For other traffic, too many servers, parameters of 0, or too little memory for any strategy.
+    """
+    pool = server_pool(instance, cls.name)
+    family = dict(pool.parameters)
+    name = str(family.get("traffic", ""))
+    if name not in JOBS:
+        msg = f"{cls.name}: the traffic of {pool.spec} is not a training job; use traffic= one of {', '.join(JOBS)}"
+        raise NotApplicable(msg)
+    if pool.n > MOST_SERVERS:
+        msg = f"{cls.name}: the traffic of {pool.n} servers is too large to list; use at most {MOST_SERVERS}"
+        raise NotApplicable(msg)
+    for key, number in (("bandwidth", bandwidth), ("weight_bytes", weight_bytes)):
+        if not number:
+            msg = f"{cls.name}: {key}=0; use a number above 0"
+            raise NotApplicable(msg)
+    given_job = name, str(family.get("section") or "5.3"), int(family.get("batch") or 0)
+    times: tuple[dict[int, float], ...] = ()
+    if operators == "measured":
+        result, rest = measured_kinds(*given_job, pool.n)
+        kinds, count = tuple(kind.job for kind in result), [kind.count for kind in result]
+        times = tuple(kind.seconds for kind in result)
+        computing += rest
+    else:
+        kinds, count = parts_of_job(training_job(*given_job))
+    divisors = [s for s in range(2, pool.n + 1) if pool.n % s == 0]
+    ways = ("replicated", "placed", *(f"shards={s}" for s in divisors))
+    data = cls(
+        pool,
+        kinds,
+        np.array(count, dtype=np.int64),
+        ways,
+        (0, 0, *divisors),
+        bandwidth,
+        memory * 2**30,
+        weight_bytes,
+        computing,
+        alpha,
+        times,
+    )
+    least = float(data.count @ np.where(data.allowed, data.held, np.inf).min(axis=1))
+    if 0 < data.memory < least:
+        msg = (
+            f"{cls.name}: {name} needs at least {least / 2**30:.4g} GiB per server; raise memory, or set 0 for no limit"
+        )
+        raise NotApplicable(msg)
+    return data
 
 
 def allowed_ways(data: Plane) -> Mask:

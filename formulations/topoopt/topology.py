@@ -44,7 +44,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -53,10 +53,7 @@ from opticoll.formulations.index import Index
 from opticoll.formulations.model import (
     CvxpyModel,
     Formulation,
-    NotApplicable,
-    Parameter,
     PyomoModel,
-    changed_from_defaults,
 )
 from opticoll.formulations.topoopt import (
     circuit_design,
@@ -65,7 +62,7 @@ from opticoll.formulations.topoopt import (
     wiring_demand,
     wiring_solution,
 )
-from opticoll.formulations.topoopt.circuit_design import CircuitDesign, server_pool
+from opticoll.formulations.topoopt.circuit_design import CircuitDesign
 from opticoll.instances.servers import ServerPool
 
 if TYPE_CHECKING:
@@ -109,39 +106,8 @@ class Wiring(Formulation):
         "total_load": (),
         "total_hops": (),
     }
-    parameters = (
-        Parameter(
-            "objective",
-            str,
-            default="max-load",
-            help="bytes over the busiest circuit, or byte-hops per byte",
-            choices=OBJECTIVES,
-        ),
-        Parameter(
-            "parallel", int, default=0, help="maximum circuits per pair of servers; 0: as many as it has ports", least=0
-        ),
-        Parameter(
-            "rings",
-            str,
-            default="free",
-            help="all-reduce rings: chosen, or in the order of the members",
-            choices=("free", "default"),
-        ),
-        Parameter(
-            "all_reduce",
-            str,
-            default="rings",
-            help="all-reduce over rings, or over pairs of double binary trees",
-            choices=("rings", "trees"),
-        ),
-        Parameter(
-            "flows",
-            str,
-            default="source",
-            help="commodities of the program: servers, or pairs (tighter)",
-            choices=("source", "pair"),
-        ),
-    )
+    parameters = wiring_demand.PARAMETERS
+    beside = (wiring_bounds, wiring_solution)
 
     pool: ServerPool
     goal: str
@@ -204,30 +170,9 @@ class Wiring(Formulation):
         return tail, head
 
     @classmethod
-    def _prepare(cls, instance: object, given: dict[str, Any]) -> Self:
+    def _prepare(cls, instance: object, given: dict[str, Any]) -> Wiring:
         """The data of the model."""
-        pool = server_pool(instance, NAME)
-        parallel = given["parallel"]
-        if not pool.groups:
-            stated = {name: given[name] for name in ("rings", "all_reduce")}
-            for name in changed_from_defaults(cls.parameters, stated):
-                msg = f"{NAME}: {name}={given[name]} has no effect on {pool.spec}, which all-reduces nothing"
-                raise NotApplicable(msg)
-        limit = min(parallel or pool.degree, pool.degree)
-        if limit * (pool.n - 1) < pool.degree:
-            msg = (
-                f"{NAME}: parallel={parallel} leaves some of {pool.degree} ports without a circuit to one of the "
-                f"{pool.n - 1} other servers; use degree={limit * (pool.n - 1)} or parallel=0"
-            )
-            raise NotApplicable(msg)
-        return cls(
-            pool,
-            given["objective"],
-            limit,
-            given["rings"] == "free",
-            given["flows"] == "pair",
-            given["all_reduce"] == "trees",
-        )
+        return wiring_demand.prepared(cls, instance, **given)
 
     def sets(self) -> dict[str, Sequence[Any]]:
         """Servers, parallel circuits, groups, commodities s or (s,t), and rings (group, order)."""
@@ -361,14 +306,6 @@ class Wiring(Formulation):
     def meaning(self) -> str:  # type: ignore[override]
         """Meaning of the value."""
         return MEANINGS[self.goal]
-
-    derived = wiring_bounds.exact_wiring_numbers
-    estimate = wiring_solution.size_of_wiring
-    unfold = wiring_solution.with_design
-    arrays = wiring_solution.wiring_arrays
-    bounds = wiring_bounds.wiring_bounds
-    describe = wiring_solution.described_wiring
-    links = wiring_solution.wiring_links
 
 
 FORMULATION = Wiring

@@ -33,68 +33,41 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from opticoll.formulations.builders import Cvx, Pyo
 from opticoll.formulations.index import Index
-from opticoll.formulations.model import CvxpyModel, Formulation, NotApplicable, Parameter, PyomoModel
+from opticoll.formulations.model import CvxpyModel, Formulation, PyomoModel
 from opticoll.formulations.topoopt import utility_solution
-from opticoll.formulations.topoopt.circuit_design import server_pool
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from opticoll.instances.servers import ServerPool
     from opticoll.instances.topology import F64, I64
-
-NAME = "topoopt.utility"
-DISCOUNTS = ("halves", "factorial", "every", "first")
 
 
 @dataclass(frozen=True, eq=False)
 class CircuitUtility(Formulation):
     """Data of the model."""
 
-    name = NAME
+    name = "topoopt.utility"
     where = "appendix E.4, (1), (2)"
     example = "servers:n=8,degree=3,traffic=random,seed=1"
     sense = "max"
     problem = "MILP"
-    parameters = (
-        Parameter(
-            "discount",
-            str,
-            default="halves",
-            help="gain of the l-th circuit of a pair: 2^-l, 1/l!, 1 for every one, 1 for the first only",
-            choices=DISCOUNTS,
-        ),
-        Parameter(
-            "traffic",
-            str,
-            default="all",
-            help="traffic that counts: all, with default rings, or point-to-point traffic alone",
-            choices=("all", "direct"),
-        ),
-    )
+    parameters = utility_solution.PARAMETERS
     meaning = "demand with the discounts of its circuits [bytes]"
     variables: ClassVar = {"y": ("pair", "circuit")}
     constraints: ClassVar = {"ports_out": ("server",), "ports_in": ("server",)}
+    beside = (utility_solution,)
 
-    pool: ServerPool
+    n: int
+    degree: int
     demand: F64
     discount: str
-
-    @property
-    def n(self) -> int:
-        """Servers."""
-        return self.pool.n
-
-    @property
-    def degree(self) -> int:
-        """Number d of ports of a server, out and in."""
-        return self.pool.degree
+    discounts = cached_property(utility_solution.discounts)
 
     @cached_property
     def pairs(self) -> I64:
@@ -111,34 +84,15 @@ class CircuitUtility(Formulation):
         """g_l, ``(L,)``."""
         return np.array([float(gain) for gain in utility_solution.exact_gains(self.discount, self.degree)])
 
-    @property
-    def numbers(self) -> range:
-        """Circuits l of a pair, from 1."""
-        return range(1, self.gains.size + 1)
-
-    @cached_property
-    def discounts(self) -> F64:
-        """Discount(0), ..., Discount(d), ``(d + 1,)``."""
-        values = np.zeros(self.degree + 1)
-        values[1 : self.gains.size + 1] = self.gains
-        return np.cumsum(values)
-
     @classmethod
-    def _prepare(cls, instance: object, given: dict[str, Any]) -> Self:
+    def _prepare(cls, instance: object, given: dict[str, Any]) -> CircuitUtility:
         """The data of the model."""
-        pool = server_pool(instance, NAME)
-        demand = pool.traffic if given["traffic"] == "all" else pool.point_to_point
-        if not demand.any():
-            msg = f"{NAME}: {pool.spec} has no point-to-point traffic; use traffic=all"
-            raise NotApplicable(msg)
-        if given["traffic"] != "all" and not pool.groups:
-            msg = f"{NAME}: traffic=direct has no effect on {pool.spec}, which all-reduces nothing"
-            raise NotApplicable(msg)
-        return cls(pool, demand, given["discount"])
+        return utility_solution.prepared(cls, instance, **given)
 
     def sets(self) -> dict[str, Sequence[Any]]:
         """Pairs (i,j) with demand, circuits of a pair from 1, and servers."""
-        return {"pair": list(map(tuple, self.pairs.tolist())), "circuit": self.numbers, "server": range(self.n)}
+        P, L = list(map(tuple, self.pairs.tolist())), range(1, self.gains.size + 1)
+        return {"pair": P, "circuit": L, "server": range(self.n)}
 
     def cvxpy(self) -> CvxpyModel:
         """The model in CVXPY."""
@@ -157,7 +111,8 @@ class CircuitUtility(Formulation):
 
         b, d = Pyo(self), self.degree
         T = {(i, j): float(self.demand[i, j]) for i, j in self.pairs.tolist()}
-        gain = dict(zip(self.numbers, map(float, utility_solution.exact_gains(self.discount, d)), strict=True))
+        (L,) = b.sets("circuit")
+        gain = dict(zip(L, map(float, utility_solution.exact_gains(self.discount, d)), strict=True))
         y = b.var("y", upper=1, integer=True)
         b.row(
             "ports_out",
@@ -189,17 +144,9 @@ class CircuitUtility(Formulation):
         """Equation (1) [bytes], of the numbers of circuits."""
         return float(self.amounts @ self.discounts[np.minimum(self.circuits(values), self.degree)])
 
-    derived = utility_solution.exact_gains_of_pairs
-    bounds = utility_solution.utility_bounds
-    closed_forms = utility_solution.equal_demand
-    certify = utility_solution.port_prices_bound
     price_bound = utility_solution.price_bound
-    arrays = utility_solution.utility_arrays
     circuits = utility_solution.circuits_of_pairs
     filled = utility_solution.first_circuits
-    repair = utility_solution.rounded_utility
-    describe = utility_solution.described_utility
-    links = utility_solution.utility_links
 
 
 FORMULATION = CircuitUtility

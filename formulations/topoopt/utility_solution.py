@@ -1,4 +1,4 @@
-"""Bounds on the utility of circuits: ports of a server, and prices of ports."""
+"""Utility of circuits: parameters, gains, bounds by ports of a server and their prices, solutions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.formulations import rounding
-from opticoll.formulations.model import Bound
+from opticoll.formulations.model import Bound, NotApplicable, Parameter
+from opticoll.formulations.topoopt.circuit_design import server_pool
 from opticoll.formulations.variables import Array, Axis, Links
 from opticoll.instances.topology import Topology
 
@@ -23,6 +24,50 @@ if TYPE_CHECKING:
 
 #: Last circuits of a pair whose gains are normal floating-point numbers.
 LAST = {"halves": 1000, "factorial": 170, "first": 1}
+DISCOUNTS = ("halves", "factorial", "every", "first")
+#: Parameters of ``topoopt.utility``.
+PARAMETERS = (
+    Parameter(
+        "discount",
+        str,
+        default="halves",
+        help="gain of the l-th circuit of a pair: 2^-l, 1/l!, 1 for every one, 1 for the first only",
+        choices=DISCOUNTS,
+    ),
+    Parameter(
+        "traffic",
+        str,
+        default="all",
+        help="traffic that counts: all, with default rings, or point-to-point traffic alone",
+        choices=("all", "direct"),
+    ),
+)
+
+
+def prepared(cls: type[CircuitUtility], instance: object, *, discount: str, traffic: str) -> CircuitUtility:
+    """The problem on a pool of servers.
+
+    Raises
+    ------
+    NotApplicable
+        If it has no such traffic.
+    """
+    pool = server_pool(instance, cls.name)
+    demand = pool.traffic if traffic == "all" else pool.point_to_point
+    if not demand.any():
+        msg = f"{cls.name}: {pool.spec} has no point-to-point traffic; use traffic=all"
+        raise NotApplicable(msg)
+    if traffic != "all" and not pool.groups:
+        msg = f"{cls.name}: traffic=direct has no effect on {pool.spec}, which all-reduces nothing"
+        raise NotApplicable(msg)
+    return cls(pool.n, pool.degree, demand, discount)
+
+
+def discounts(data: CircuitUtility) -> F64:
+    """Discount(0), ..., Discount(d), ``(d + 1,)``."""
+    values = np.zeros(data.degree + 1)
+    values[1 : data.gains.size + 1] = data.gains
+    return np.cumsum(values)
 
 
 def exact_gains(discount: str, degree: int) -> list[Fraction]:
@@ -35,13 +80,13 @@ def exact_gains(discount: str, degree: int) -> list[Fraction]:
     return [Fraction(1)] * last
 
 
-def exact_gains_of_pairs(data: CircuitUtility) -> list[Fraction]:
+def derived(data: CircuitUtility) -> list[Fraction]:
     """The demands times the gains."""
     gains = exact_gains(data.discount, data.degree)
     return [amount * gain for amount in rounding.decimals(data.amounts) for gain in gains]
 
 
-def utility_bounds(data: CircuitUtility) -> list[Bound]:
+def bounds(data: CircuitUtility) -> list[Bound]:
     """The largest gains of every server at its own ports; exact for the same demand between all servers."""
     out, into = (most_gains(data, side) for side in (data.demand, data.demand.T))
     uniform = len(data.pairs) == data.n * (data.n - 1) and bool((data.amounts == data.amounts[0]).all())
@@ -60,12 +105,12 @@ def most_gains(data: CircuitUtility, demand: F64) -> float:
     return rounding.sum_up(rounding.up(np.concatenate(total), 3))
 
 
-def equal_demand(data: CircuitUtility) -> list[Bound]:
+def closed_forms(data: CircuitUtility) -> list[Bound]:
     """The bound for the same demand between all servers."""
     return [bound for bound in data.bounds() if bound.exact]
 
 
-def port_prices_bound(data: CircuitUtility, duals: Mapping[str, F64]) -> Bound | None:
+def certify(data: CircuitUtility, duals: Mapping[str, F64]) -> Bound | None:
     """Bound from the duals of ``ports_out`` and ``ports_in`` as prices of ports [bytes]."""
     prices = [np.asarray(duals.get(name, ()), dtype=float) for name in ("ports_out", "ports_in")]
     if any(price.shape != (data.n,) for price in prices):
@@ -83,11 +128,11 @@ def price_bound(data: CircuitUtility, out: F64, into: F64) -> float:
     return rounding.sum_up(np.concatenate([np.tile(out, data.degree), np.tile(into, data.degree), beyond.ravel()]))
 
 
-def utility_arrays(data: CircuitUtility, names: Collection[str]) -> dict[str, Array]:
+def arrays(data: CircuitUtility, names: Collection[str]) -> dict[str, Array]:
     """Shape of y, whose circuits are numbered from 1, and of the duals that :meth:`certify` reads."""
     pair = Axis("pair", len(data.pairs), lambda _: [f"{i} -> {j}" for i, j in data.pairs.tolist()])
     ports = Array((Axis("server", data.n),), unit="bytes", dual=True)
-    y = Array((pair, Axis("circuit", data.gains.size, list(data.numbers))))
+    y = Array((pair, Axis("circuit", data.gains.size, range(1, data.gains.size + 1))))
     return {"y": y, "ports_out": ports, "ports_in": ports}
 
 
@@ -102,14 +147,14 @@ def first_circuits(data: CircuitUtility, circuits: I64) -> dict[str, F64]:
     return {"y": (np.arange(data.gains.size) < circuits[:, None]).astype(float)}
 
 
-def rounded_utility(data: CircuitUtility, values: Mapping[str, F64]) -> dict[str, F64] | None:
+def repair(data: CircuitUtility, values: Mapping[str, F64]) -> dict[str, F64] | None:
     """Round, and give every pair its first circuits."""
     if np.shape(values.get("y", ())) != (len(data.pairs), data.gains.size):
         return None
     return data.filled(data.circuits(values))
 
 
-def described_utility(data: CircuitUtility, values: Mapping[str, F64]) -> dict[str, Json]:
+def describe(data: CircuitUtility, values: Mapping[str, F64]) -> dict[str, Json]:
     """Number of circuits, most of one pair, and the share of the demand that has a circuit."""
     count = data.circuits(values)
     return {
@@ -119,7 +164,7 @@ def described_utility(data: CircuitUtility, values: Mapping[str, F64]) -> dict[s
     }
 
 
-def utility_links(data: CircuitUtility, values: Mapping[str, F64]) -> Links:
+def links(data: CircuitUtility, values: Mapping[str, F64]) -> Links:
     """Demand of every pair that has circuits, in the time of the slowest [bytes / circuit bandwidth]."""
     count = data.circuits(values)
     direct = np.flatnonzero(count)

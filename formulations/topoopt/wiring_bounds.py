@@ -90,7 +90,7 @@ def least_load(data: Wiring) -> float:
     return min(-rounding.digits_up(-rounding.quotient_down(best, data.unit), 9), 1.0)
 
 
-def exact_wiring_numbers(data: Wiring) -> list[Fraction]:
+def derived(data: Wiring) -> list[Fraction]:
     """Demands in units of U, and U over the total demand; U, L and H are decimals."""
     pairs = np.argwhere(data.most > 0) if data.by_pair else None
     free = data.free_rings and not data.trees
@@ -102,7 +102,7 @@ def exact_wiring_numbers(data: Wiring) -> list[Fraction]:
     return [value / rounding.entered(data.unit) for value in result] + [rounding.entered(data.unit) / total]
 
 
-def wiring_bounds(data: Wiring) -> list[Bound]:
+def bounds(data: Wiring) -> list[Bound]:
     """The :attr:`lower_bounds`, and for the maximum load what :attr:`idle` adds to them."""
     if data.goal != "max-load" or not data.idle:
         return data.lower_bounds

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.formulations.model import NotApplicable
+from opticoll.formulations.model import NotApplicable, Parameter, changed_from_defaults
 from opticoll.formulations.topoopt import circuit_design
-from opticoll.formulations.topoopt.circuit_design import Ring, default_rings
+from opticoll.formulations.topoopt.circuit_design import Ring, default_rings, server_pool
 
 if TYPE_CHECKING:
     from opticoll.formulations.topoopt.topology import Wiring
@@ -18,6 +18,66 @@ if TYPE_CHECKING:
 
 #: Maximum number of members of a group whose cyclic orders are listed: 7 members have 720.
 MOST_MEMBERS = 7
+#: Parameters of ``topoopt.topology``.
+PARAMETERS = (
+    Parameter(
+        "objective",
+        str,
+        default="max-load",
+        help="bytes over the busiest circuit, or byte-hops per byte",
+        choices=("max-load", "bandwidth-tax"),
+    ),
+    Parameter(
+        "parallel", int, default=0, help="maximum circuits per pair of servers; 0: as many as it has ports", least=0
+    ),
+    Parameter(
+        "rings",
+        str,
+        default="free",
+        help="all-reduce rings: chosen, or in the order of the members",
+        choices=("free", "default"),
+    ),
+    Parameter(
+        "all_reduce",
+        str,
+        default="rings",
+        help="all-reduce over rings, or over pairs of double binary trees",
+        choices=("rings", "trees"),
+    ),
+    Parameter(
+        "flows",
+        str,
+        default="source",
+        help="commodities of the program: servers, or pairs (tighter)",
+        choices=("source", "pair"),
+    ),
+)
+
+
+def prepared(
+    cls: type[Wiring], instance: object, *, objective: str, parallel: int, rings: str, all_reduce: str, flows: str
+) -> Wiring:
+    """The problem on a pool of servers.
+
+    Raises
+    ------
+    NotApplicable
+        If a parameter has no effect, or leaves ports without a circuit.
+    """
+    pool = server_pool(instance, cls.name)
+    if not pool.groups:
+        stated = {"rings": rings, "all_reduce": all_reduce}
+        for name in changed_from_defaults(cls.parameters, stated):
+            msg = f"{cls.name}: {name}={stated[name]} has no effect on {pool.spec}, which all-reduces nothing"
+            raise NotApplicable(msg)
+    limit = min(parallel or pool.degree, pool.degree)
+    if limit * (pool.n - 1) < pool.degree:
+        msg = (
+            f"{cls.name}: parallel={parallel} leaves some of {pool.degree} ports without a circuit to one of the "
+            f"{pool.n - 1} other servers; use degree={limit * (pool.n - 1)} or parallel=0"
+        )
+        raise NotApplicable(msg)
+    return cls(pool, objective, limit, rings == "free", flows == "pair", all_reduce == "trees")
 
 
 def rings_by_default(data: Wiring) -> tuple[Ring, ...]:

@@ -23,19 +23,19 @@ if TYPE_CHECKING:
     from opticoll.types import Json
 
 
-def with_design(data: Wiring, values: Mapping[str, F64]) -> dict[str, F64]:
+def unfold(data: Wiring, values: Mapping[str, F64]) -> dict[str, F64]:
     """Add the design that the values describe, if any."""
     result = design_of_program(data, kept := {name: np.asarray(array, dtype=float) for name, array in values.items()})
     return kept if result is None else {**kept, **result.values()}
 
 
-def size_of_wiring(data: Wiring) -> dict[str, int] | None:
+def estimate(data: Wiring) -> dict[str, int] | None:
     """About the size of the model, with the variables that its objective needs."""
     loads, circuits = data.goal == "max-load", data.n * (data.n - 1) * data.copies
     return size(data, variables=(1 + loads) * circuits + data.flows[0].size + len(data.orders) + loads)
 
 
-def wiring_arrays(data: Wiring, names: Collection[str]) -> dict[str, Array]:
+def arrays(data: Wiring, names: Collection[str]) -> dict[str, Array]:
     """Shapes of a design, and of the program's variables if given."""
     result = circuit_design_solution.arrays(data.pool, lambda values: decode(data, values))
     if {"y", "f", "w", "t", "share"}.isdisjoint(names):
@@ -54,14 +54,14 @@ def wiring_arrays(data: Wiring, names: Collection[str]) -> dict[str, Array]:
     }
 
 
-def described_wiring(data: Wiring, values: Mapping[str, F64]) -> Mapping[str, Json]:
+def describe(data: Wiring, values: Mapping[str, F64]) -> Mapping[str, Json]:
     """Summary of a verified design."""
     read = circuit_design_solution.read_design(data.pool, values)
     assert read is not None
     return circuit_design_solution.describe(read)
 
 
-def wiring_links(data: Wiring, values: Mapping[str, F64]) -> Links:
+def links(data: Wiring, values: Mapping[str, F64]) -> Links:
     """Load of every link."""
     return circuit_design_solution.links(decode(data, values))
 

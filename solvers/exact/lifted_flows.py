@@ -126,16 +126,16 @@ def _by_commodity(
     place = {int(s): k for k, s in enumerate(grouped.flow.sources)}
     flows = whole.columns["g"].index.reshape(grouped.flow.blocked.shape)
     columns = form.columns["f"].index.reshape(data.flow.blocked.shape)
-    amounts = [decimal(float(amount)) for amount in data.amount.tolist()]
+    amounts = [decimal(float(amount)) for amount in data.flow.amounts.tolist()]
     x = [Fraction(0)] * len(form.cost)
     x[int(form.columns["F"].index[0])] = answer.objective
     for source in np.unique(data.flow.sources).tolist():
         mine = np.flatnonzero(data.flow.sources == source).tolist()
         flow = {a: answer.x[j] for a, j in enumerate(flows[:, place[source]].tolist()) if j >= 0 and answer.x[j] > 0}
-        wanted = {int(data.targets[k]): answer.objective * amounts[k] for k in mine}
+        wanted = {int(data.flow.targets[k]): answer.objective * amounts[k] for k in mine}
         parts = _divided(data.flow, source, flow, wanted)
         for k in mine:
-            for a, value in parts[int(data.targets[k])].items():
+            for a, value in parts[int(data.flow.targets[k])].items():
                 x[int(columns[a, k])] = value
     leaf = answer.nodes[0]
     assert isinstance(leaf, Leaf)

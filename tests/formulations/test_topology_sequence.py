@@ -18,7 +18,7 @@ from opticoll.errors import BadInput
 from opticoll.formulations.topology.design import NAME as DESIGN
 from opticoll.formulations.topology.design import design_data
 from opticoll.formulations.topology.design_bounds import least_time
-from opticoll.formulations.topology.sequence import NAME, sequence_data
+from opticoll.formulations.topology.sequence import NAME, TopologySequence
 from opticoll.formulations.topology.sequence_bounds import (
     bounds,
     circuits,
@@ -163,7 +163,8 @@ def test_no_sequence_is_below_the_bounds(n, degree, directed, K):
         demands.append(np.rint(draw.exponential(size=(n, n)) * 8) * uniform(n))
     for demand in demands:
         stated = {
-            bound.name: bound.value for bound in bounds(sequence_data(n, degree, K, demand=demand, directed=directed))
+            bound.name: bound.value
+            for bound in bounds(TopologySequence.of_nodes(n, degree, K, demand=demand, directed=directed))
         }
         best = min(time_of(one, demand) for one in sequences(n, degree, directed, K))
         assert best >= max(stated.values()) * (1 - 1e-9)
@@ -173,7 +174,7 @@ def test_no_sequence_is_below_the_bounds(n, degree, directed, K):
 
 def known_time(n, degree, directed, K):
     """The best of the known sequences of at most K configurations."""
-    known = known_sequences(sequence_data(n, degree, K, directed=directed))
+    known = known_sequences(TopologySequence.of_nodes(n, degree, K, directed=directed))
     return float(min((one.time for one in known if one.configurations <= K), default=np.inf))
 
 
@@ -188,7 +189,7 @@ def test_bounds_hold_for_random_sequences(seed):
     if not demand.any():
         return
     every, _ = some(n, degree, directed)
-    data = sequence_data(
+    data = TopologySequence.of_nodes(
         n,
         degree,
         K,
@@ -224,7 +225,7 @@ def test_bounds_of_uneven_demands_hold_for_all_sequences(n, degree, directed, K)
     for seed in range(2):
         draw = np.random.default_rng(seed)
         demand = draw.integers(0, 9, size=(n, n)) * draw.choice([1, 4], size=(n, 1)) * uniform(n)
-        data = sequence_data(n, degree, K, demand=demand, directed=directed)
+        data = TopologySequence.of_nodes(n, degree, K, demand=demand, directed=directed)
         best = min(time_of(one, demand) for one in product(some(n, degree, directed)[0], repeat=K))
         hops, ports = hop_time(data, K)[0], port_time(data)[0]
         assert max(hops, ports) <= best * (1 + 1e-9)
@@ -292,7 +293,7 @@ def test_two_way_counts_are_the_coefficients_of_their_generating_function():
 @each("directed", [False, True])
 @each(("n", "degree"), [(5, 2), (7, 2), (10, 3), (9, 3), (22, 3), (13, 4)])
 def test_one_configuration_has_the_bound_of_designs(n, degree, directed):
-    data = sequence_data(n, degree, 1, directed=directed)
+    data = TopologySequence.of_nodes(n, degree, 1, directed=directed)
     assert hop_time(data, 1)[0] == least_time(design_data(n, degree, directed))[0]
 
 
@@ -328,9 +329,9 @@ def test_full_circuits_bound_every_way_to_use_the_ports_of_a_source(n, degree, K
 
 
 def test_bounds_of_two_prototypes():
-    values = {K: hop_time(sequence_data(16, 2, K, directed=True), K)[0] for K in (1, 2, 3, 4)}
+    values = {K: hop_time(TopologySequence.of_nodes(16, 2, K, directed=True), K)[0] for K in (1, 2, 3, 4)}
     assert values == {1: 19, 2: 13, 3: 12, 4: 11}
-    values = {K: hop_time(sequence_data(32, 4, K, directed=True), K)[0] for K in (2, 3, 4)}
+    values = {K: hop_time(TopologySequence.of_nodes(32, 4, K, directed=True), K)[0] for K in (2, 3, 4)}
     assert values == {2: Fraction(27, 2), 3: Fraction(25, 2), 4: Fraction(23, 2)}
 
 
@@ -344,7 +345,7 @@ def test_the_load_of_a_ring_is_that_of_its_paths():
             back = not directed and 2 * ahead > n
             for step in range(ahead, n) if back else range(ahead):
                 load[int(back), (s + step) % n] += demand[s, v]
-        data = sequence_data(n, 2, 1, demand=demand, directed=directed)
+        data = TopologySequence.of_nodes(n, 2, 1, demand=demand, directed=directed)
         assert ring_time(data) == Fraction(load.max()) / (2 if directed else 1)
 
 
@@ -456,7 +457,7 @@ def test_the_model_has_the_least_time_of_all_sequences(n, degree, settings):
                 kept.append(counts)
         times = {"delay": delay, "overlap": overlap, "step": step}
         best = min(best, least_started(kept, demand, startup, **times) + delay * charged)
-    assert best >= max(bound.value for bound in sequence_data(n, degree, K, **given).bounds()) * (1 - 1e-9)
+    assert best >= max(bound.value for bound in TopologySequence.of_nodes(n, degree, K, **given).bounds()) * (1 - 1e-9)
     for method, search in (("highs", {}), ("sequence-search", {"starts": 2, "exchanges": 10})):
         run = oc.solve(NAME, f"servers:n={n},degree={degree}", method=method, configurations=K, **search, **given)
         assert run.verified
@@ -561,7 +562,7 @@ def test_bounds_with_racks_and_start_up_hold_for_random_sequences(seed):
     startup, delay = float(draw.choice([0.25, 2.0])), float(draw.choice([0.5, 1.0]))
     demand = uniform(n) if seed % 3 else np.rint(draw.exponential(size=(n, n)) * 4 + 1) * uniform(n)
     relays, charge = ("step" if step else "pass"), ("changed" if changed else "any")
-    data = sequence_data(
+    data = TopologySequence.of_nodes(
         n, 2, K, demand=demand, delay=delay, directed=directed, relays=relays, charge=charge, startup=startup, **racks
     )
     stated = max(bound.value for bound in data.bounds())
@@ -622,7 +623,7 @@ def test_too_few_configurations_are_refuted(settings):
     n = settings.get("n", 4)
     run = oc.solve(NAME, f"servers:n={n},degree={settings['degree']}", configurations=settings["K"])
     assert run.termination == "infeasible"
-    assert sum(layers(sequence_data(n, 1, settings["K"]), settings["K"])) < n - 1
+    assert sum(layers(TopologySequence.of_nodes(n, 1, settings["K"]), settings["K"])) < n - 1
 
 
 # the checker ----------------------------------------------------------------------------------------------------------
@@ -646,7 +647,7 @@ def solved():
 
 def test_every_wrong_entry_is_noticed(solved):
     draw = np.random.default_rng(0)
-    data = sequence_data(5, 2, 3, delay=0.5, overlap=True, charge="changed", relays="step")
+    data = TopologySequence.of_nodes(5, 2, 3, delay=0.5, overlap=True, charge="changed", relays="step")
     values = {name: np.array(array) for name, array in solved.values.items()}
     assert max(data.residuals(values).values()) < 1e-7
     assert data.objective(values) == pytest.approx(solved.objective)
@@ -673,7 +674,7 @@ def test_every_wrong_entry_is_noticed(solved):
 )
 def test_repair_rounds_drops_and_lengthens(settings):
     result = oc.solve(NAME, "servers:n=4,degree=2", method="sequence-search", exchanges=10, starts=1, **settings)
-    data = sequence_data(4, 2, 2, **settings)
+    data = TopologySequence.of_nodes(4, 2, 2, **settings)
     exact = {name: np.array(array) for name, array in result.values.items()}
     near = {name: array for name, array in exact.items() if name not in ("w", "b", "e")}
     near["g"] = np.where(near["g"] == 0, 1e-9, near["g"])
@@ -690,7 +691,7 @@ def test_repair_rounds_drops_and_lengthens(settings):
 def test_a_solver_that_leaves_out_its_tolerance_of_the_demand_is_repaired(missing):
     """What is sent and how long it takes grow until everything is served; of more, the checker decides."""
     demand = np.array([[0, 0, 0], [0, 0, 0.537], [0.881, 0, 0]])
-    data = sequence_data(3, 1, 2, demand=demand, directed=True)
+    data = TopologySequence.of_nodes(3, 1, 2, demand=demand, directed=True)
     run = oc.solve(NAME, "servers:n=3,degree=1", configurations=2, demand=demand, directed=True, method="highs")
     values = {name: run.values[name] * (1 - missing if name in ("g", "t") else 1.0) for name in ("x", "g", "t")}
     assert data.residuals(values)["served"] == pytest.approx(missing)
@@ -745,7 +746,7 @@ def test_the_time_of_given_circuits_is_that_of_a_plain_lp(seed):
     every = some(n, 2, directed)[0]
     counts = np.array([every[i] for i in draw.integers(len(every), size=K)])
     demand = np.rint(draw.exponential(size=(n, n)) * 4) * uniform(n)
-    data = sequence_data(n, 2, K, demand=demand, directed=directed, relays="step" if step else "pass")
+    data = TopologySequence.of_nodes(n, 2, K, demand=demand, directed=directed, relays="step" if step else "pass")
     lines = all_lines(data, counts)
     routed, best = route(data, lines, K), time_of(counts, demand, step=step)
     assert (routed is None) == (not np.isfinite(best))
@@ -779,7 +780,7 @@ def test_work_over_the_circuits_bounds_the_time(seed):
 def test_exchanges_keep_to_ports_and_limits_and_do_not_add_work(n, degree, settings):
     draw = np.random.default_rng(n)
     demand = draw.integers(1, 9, size=(n, n)) * uniform(n)
-    data = sequence_data(n, degree, 3, demand=demand, **settings)
+    data = TopologySequence.of_nodes(n, degree, 3, demand=demand, **settings)
     ring = np.roll(np.eye(n, dtype=np.int64), 1, axis=1)
     ring = ring if data.directed else ring + ring.T
     first = np.array([ring] * 3).astype(np.int64)
@@ -805,7 +806,7 @@ def test_exchanges_keep_to_ports_and_limits_and_do_not_add_work(n, degree, setti
 
 
 def test_circuits_and_ports_of_odd_sizes():
-    assert circuits(sequence_data(5, 3, 1)) == 14
-    assert circuits(sequence_data(5, 3, 1, directed=True)) == 15
-    assert port_time(sequence_data(5, 3, 1))[0] == Fraction(4, 3)
+    assert circuits(TopologySequence.of_nodes(5, 3, 1)) == 14
+    assert circuits(TopologySequence.of_nodes(5, 3, 1, directed=True)) == 15
+    assert port_time(TopologySequence.of_nodes(5, 3, 1))[0] == Fraction(4, 3)
     assert str(parse("complete:5").spec) == "complete:5"

@@ -11,6 +11,7 @@ import msgspec
 import numpy as np
 
 from opticoll.errors import MethodMismatch
+from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow
 from opticoll.formulations.flows.path_sets import assemble, to_arrays
 from opticoll.formulations.flows.single_source import strip_paths
 from opticoll.formulations.model import Parameter
@@ -126,7 +127,10 @@ def child_flows(context: Context, g: F64, F: float) -> Divided:
     topology: Topology = context.instance
     traffic = context.data.flow.traffic
     ranks = np.flatnonzero(traffic.any(axis=1)).tolist()
-    children = [(rank, partial(Child.of, topology, rank, g[:, i], traffic[rank])) for i, rank in enumerate(ranks)]
+    children = [
+        (rank, partial(Child, ConcurrentFlow.from_rank(topology, rank, traffic[rank], g[:, i])))
+        for i, rank in enumerate(ranks)
+    ]
     # Every target receives its full demand; F follows from the joint load.
     entries = topology.arcs * int(np.count_nonzero(traffic))
     flows = np.concatenate(solve_children(context, children, entries), axis=1)
@@ -278,7 +282,7 @@ def path_flows(context: Context, g: F64, F: float) -> Divided:
     for i, source in enumerate(np.unique(flow.sources).tolist()):
         context.remaining()
         columns = np.flatnonzero(flow.sources == source)
-        targets, amount = context.data.targets[columns], context.data.amount[columns] * F
+        targets, amount = flow.targets[columns], flow.amounts[columns] * F
         split = strip_paths(topology, source, g[:, i], targets, amount)
         for column, stripped in zip(columns.tolist(), split, strict=True):
             for path in stripped:

@@ -10,7 +10,7 @@ import numpy as np
 
 from opticoll.errors import MethodMismatch
 from opticoll.formulations.alltoall.sccl_ways import straight
-from opticoll.formulations.alltoall.time_expansion import waiting
+from opticoll.formulations.alltoall.time_expansion import flow_of_source, waiting
 from opticoll.formulations.alltoall.timestep_child import StepChild
 from opticoll.formulations.alltoall.timestep_mcf import StepFlow
 from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow
@@ -98,14 +98,15 @@ def child_flows(context: Context, by_source: StepFlow, values: Mapping[str, F64]
     """Split the flows of all sources by one LP each: f ``(m, |K|, L)``, and what split it."""
     flow, groups = np.asarray(values["f"], dtype=float), by_source.groups
     numbers = np.searchsorted(by_source.topology.terminals, groups.sources).tolist()
-    children = [
-        (number, partial(StepChild.of, by_source, column, flow[:, column], 1.0))
-        for column, number in enumerate(numbers)
-    ]
+    children = [(number, partial(_child, by_source, k, flow[:, k])) for k, number in enumerate(numbers)]
     moving = by_source.unrolled.moving
     entries = by_source.topology.arcs * by_source.steps * int(np.count_nonzero(groups.demand))
     columns = [one[moving].transpose(0, 2, 1) for one in solve_children(context, children, entries)]
     return np.concatenate(columns, axis=1), f"{len(children)} child LPs"
+
+
+def _child(by_source: StepFlow, column: int, flow: F64) -> StepChild:
+    return StepChild(*flow_of_source(by_source, column, flow), 1.0)
 
 
 def path_flows(context: Context, by_source: StepFlow, values: Mapping[str, F64]) -> tuple[F64, str]:

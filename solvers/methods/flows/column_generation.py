@@ -510,7 +510,7 @@ def _wanted(context: Context) -> tuple[tuple[I64, I64], F64]:
     if name == "alltoall.path-mcf":
         return data.routing.commodities, data.routing.amount
     if name == "alltoall.link-mcf":
-        return (data.flow.sources, data.targets), data.amount
+        return (data.flow.sources, data.flow.targets), data.flow.amounts
     sources, targets, amount = data.flow.demanded()
     return (sources, targets), amount
 
@@ -531,7 +531,7 @@ def _allowed(context: Context) -> tuple[PathRule | None, PathSet | None]:
         if context.data.printed:
             msg = "column-generation solves the link MCF without printed=true, whose flows are not sums of paths"
             raise MethodMismatch(msg)
-        if context.data.targets.size * topology.arcs > MOST_ENTRIES:
+        if context.data.flow.groups * topology.arcs > MOST_ENTRIES:
             msg = (
                 f"column-generation: {context.data.flow.groups} commodities on {topology.arcs} arcs are too many "
                 "to keep every commodity's flow; solve alltoall.path-mcf with paths=all, or alltoall.master"

@@ -28,7 +28,7 @@ from opticoll.analysis.designs.sequence_records import (
 )
 from opticoll.errors import BadInput
 from opticoll.formulations.topology import sequence_bounds
-from opticoll.formulations.topology.sequence import sequence_data
+from opticoll.formulations.topology.sequence import TopologySequence
 from opticoll.instances.collective_steps import collective_steps
 from opticoll.solvers.methods.topology.sequence_flows import least_hops
 from opticoll.solvers.methods.topology.sequence_orbits import (
@@ -145,7 +145,7 @@ def test_rows_of_the_table_hold(row):
 
 def test_bounds_of_the_table_are_those_of_the_formulation():
     for row in ROWS:
-        data = sequence_data(row.n, row.degree, row.configurations, directed=row.directed)
+        data = TopologySequence.of_nodes(row.n, row.degree, row.configurations, directed=row.directed)
         hops, _ = sequence_bounds.hop_time(data, row.configurations)
         ports, _ = sequence_bounds.port_time(data)
         assert row.bound == max(hops, ports)

@@ -15,7 +15,7 @@ from opticoll.analysis.designs.envelope import cyclic_records
 from opticoll.analysis.designs.reconfigure import _sequence, reconfigure
 from opticoll.analysis.designs.sequence_records import SequenceRecord
 from opticoll.errors import BadInput
-from opticoll.formulations.topology.sequence import sequence_data
+from opticoll.formulations.topology.sequence import TopologySequence
 from opticoll.instances import parse
 from opticoll.solvers.methods.topology.sequence_flows import all_lines, route
 
@@ -58,7 +58,7 @@ def routed_time(n, degree, directed, topologies):
         np.add.at(counts[k], (one.tail, one.head), 1)
     assert max(counts.sum(axis=1).max(), counts.sum(axis=2).max()) <= degree
     assert directed or (counts == counts.transpose(0, 2, 1)).all()
-    data = sequence_data(n, degree, len(topologies), directed=directed)
+    data = TopologySequence.of_nodes(n, degree, len(topologies), directed=directed)
     return route(data, all_lines(data, counts), len(topologies)).time
 
 

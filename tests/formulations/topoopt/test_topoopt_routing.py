@@ -14,6 +14,7 @@ from opticoll.formulations.topoopt import routing, routing_solution
 from opticoll.formulations.topoopt.circuit_design import CircuitDesign
 from opticoll.formulations.topoopt.circuit_design_solution import residuals
 from opticoll.formulations.topoopt.forwarding import routed_design
+from opticoll.formulations.topoopt.routing_data import flow_over
 from opticoll.instances import ServerPool, parse
 from opticoll.solvers import solve
 from opticoll.solvers.compile.compilation import compile_model
@@ -94,7 +95,9 @@ def test_the_optimum_does_not_depend_on_names(order, seed):
     new = np.asarray(order)
     moved = new[result.circuits]
     moved = moved[np.lexsort((moved[:, 1], moved[:, 0]))]
-    one, other = (routing.flow_over(d) for d in (result, routed_design(pool.relabelled(order), moved, ())))
+    one, other = (
+        routing.FixedCircuits(*flow_over(d)) for d in (result, routed_design(pool.relabelled(order), moved, ()))
+    )
     assert best(one)[0] == pytest.approx(best(other)[0], rel=1e-7)
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from reference import optimum
 
 from opticoll.errors import BadInput
-from opticoll.formulations.topoopt import strategy
+from opticoll.formulations.topoopt import strategy, strategy_traffic
 from opticoll.formulations.topoopt.circuit_design_solution import residuals as design_residuals
 from opticoll.instances import parse
 from opticoll.instances.servers import ServerPool
@@ -172,7 +172,7 @@ def test_uniform_strategies_have_the_traffic_of_the_jobs(model, shards):
 def test_time_falls_with_bandwidth_and_rises_with_computing(factor, model):
     spec = f"servers:n=4,degree=2,traffic={model}"
     base = front(plane(spec))[0][0]
-    assert front(plane(spec, bandwidth=strategy.BANDWIDTH * factor))[0][0] == pytest.approx(base / factor)
+    assert front(plane(spec, bandwidth=strategy_traffic.BANDWIDTH * factor))[0][0] == pytest.approx(base / factor)
     assert front(plane(spec, computing=factor))[0][0] == pytest.approx(base + factor)
 
 

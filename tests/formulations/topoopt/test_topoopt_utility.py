@@ -16,8 +16,8 @@ from scipy.optimize import linear_sum_assignment
 
 import opticoll as oc
 from opticoll.errors import BadInput
-from opticoll.formulations.topoopt.utility import DISCOUNTS, NAME, CircuitUtility
-from opticoll.formulations.topoopt.utility_solution import exact_gains
+from opticoll.formulations.topoopt.utility import CircuitUtility
+from opticoll.formulations.topoopt.utility_solution import DISCOUNTS, exact_gains
 from opticoll.instances.servers import AllReduceGroup, ServerPool
 from opticoll.solvers.methods.topoopt.utility_circuits import (
     counted,
@@ -141,7 +141,7 @@ def test_equal_demands_have_a_closed_form(discount, n, degree):
     assert flow_value(data) == stated
     assert bound.exact
     assert bound.value == pytest.approx(float(stated), rel=1e-12)
-    assert oc.solve(NAME, pool, discount=discount).objective == pytest.approx(float(stated), rel=1e-12)
+    assert oc.solve(CircuitUtility.name, pool, discount=discount).objective == pytest.approx(float(stated), rel=1e-12)
 
 
 def test_one_port_is_an_assignment():
@@ -154,7 +154,9 @@ def test_one_port_is_an_assignment():
 def test_greedy_has_half_at_worst():
     """Demands 3, 2, 2 with one port each: Algorithm 5 takes 3, the others together are 4."""
     pool = ServerPool(4, 1, HALF)
-    runs = {method: oc.solve(NAME, pool, method=method) for method in ("transportation", "greedy-circuits")}
+    runs = {
+        method: oc.solve(CircuitUtility.name, pool, method=method) for method in ("transportation", "greedy-circuits")
+    }
     assert runs["transportation"].objective == 2.0
     assert runs["greedy-circuits"].objective == 1.5
     assert runs["transportation"].proof == "optimal"
@@ -177,8 +179,8 @@ def test_algorithm_5_by_hand():
 def test_connecting_servers_costs_utility():
     demand = np.array([[0, 9.0, 0, 0], [9.0, 0, 0, 0], [0, 0, 0, 9.0], [0, 0, 9.0, 0]])
     pool = ServerPool(4, 1, demand)
-    apart = oc.solve(NAME, pool, method="greedy-circuits")
-    joined = oc.solve(NAME, pool, method="greedy-circuits", connected=True)
+    apart = oc.solve(CircuitUtility.name, pool, method="greedy-circuits")
+    joined = oc.solve(CircuitUtility.name, pool, method="greedy-circuits", connected=True)
     assert (apart.objective, joined.objective) == (18.0, 9.0)  # the two circuits that join them have no demand
 
 
@@ -196,7 +198,7 @@ def test_successive_matchings_follow_the_discount(kind):
 
 @cache
 def solved(method):
-    return oc.solve(NAME, "servers:n=6,degree=3,traffic=random,seed=2", method=method)
+    return oc.solve(CircuitUtility.name, "servers:n=6,degree=3,traffic=random,seed=2", method=method)
 
 
 def test_methods_keep_to_the_bounds_of_the_optimum():
@@ -235,6 +237,6 @@ def test_traffic_and_input():
     with pytest.raises(BadInput, match="no point-to-point traffic"):
         CircuitUtility.prepare(pool, {"traffic": "direct"})
     with pytest.raises(BadInput, match="needs a server pool"):
-        oc.solve(NAME, "ring:4")
+        oc.solve(CircuitUtility.name, "ring:4")
     with pytest.raises(BadInput, match="has no traffic"):
-        oc.solve(NAME, ServerPool(3, 2, np.zeros((3, 3))))
+        oc.solve(CircuitUtility.name, ServerPool(3, 2, np.zeros((3, 3))))

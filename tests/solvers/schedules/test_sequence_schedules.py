@@ -14,7 +14,7 @@ from slow_cases import marked
 
 import opticoll as oc
 from opticoll.errors import BadInput
-from opticoll.formulations.topology.sequence import NAME, sequence_data
+from opticoll.formulations.topology.sequence import NAME, TopologySequence
 from opticoll.solvers.schedules.schedule_json import configurations_document, read_configurations
 from opticoll.solvers.schedules.sequence_schedule import sequence_schedule
 from opticoll.solvers.schedules.sequence_simulator import run_configurations
@@ -192,7 +192,7 @@ def test_changed_schedules_are_refused(name, change):
 
 
 def test_a_chunk_takes_one_circuit_in_a_step():
-    stepping = sequence_data(5, 2, 1, directed=True, relays="step")
+    stepping = TopologySequence.of_nodes(5, 2, 1, directed=True, relays="step")
     for chunks, reason in ((None, "relayed"), (4, "not-held")):
         one = solved("one")
         stated = read_configurations(document_of(one, chunks), Path("schedule"), one.instance, 5)
