@@ -15,7 +15,7 @@ from opticoll.formulations.topoopt.wiring_demand import MOST_MEMBERS
 from opticoll.formulations.topoopt.wiring_solution import design_from_flow, rings_of
 from opticoll.solvers.methods.method import Answer, Beyond, Method
 from opticoll.solvers.methods.topology.link_exchanges import annealed
-from opticoll.solvers.methods.topology.metric_annealing import Metrics, anneal_loads
+from opticoll.solvers.methods.topology.load_annealing import anneal_loads
 from opticoll.solvers.methods.topoopt.ocs_reconfig import starting_design
 from opticoll.solvers.methods.topoopt.wiring_kernels import DONE, Options, enumerate_wirings, exchange, renamings
 from opticoll.solvers.task import Termination
@@ -281,7 +281,6 @@ class WiringSearch:
         self.loaded = not whole and data.n * (data.degree + 1) <= MOST_LOADED
         self.small = self.loaded and data.n <= MOST_SMALL and data.degree <= MOST_PORTS
         self.alike = 1  # renamings that keep the traffic
-        self.metrics = Metrics.none(data.n)
         self.splits = self.loads = 0  # annealing runs over split paths and of optimal loads
         self.pace = self.load_pace = np.inf  # and their steps per second
         self.chain = np.zeros((2, 0), dtype=np.int64)  # the best circuits from the last random ones
@@ -398,7 +397,7 @@ class WiringSearch:
                 self.chain_load = np.inf
         tail, head = tail.copy(), head.copy()
         best_tail, best_head, loads = tail.copy(), head.copy(), np.full(2, np.inf)
-        known, begun = self.metrics, time.monotonic()
+        begun = time.monotonic()
         pieces = LOAD_PIECES * max(moves // (FIRST_MOVES * tail.size**2), 1)
         heats = np.geomspace(heat, COOL_LOADS, pieces + 1) / (tail.size * self.data.degree)
         for hot, cool in zip(heats[:-1].tolist(), heats[1:].tolist(), strict=True):
@@ -412,11 +411,6 @@ class WiringSearch:
                 loads,
                 self.data.parallel,
                 self.demand,
-                known.length,
-                known.paid,
-                known.price,
-                known.order,
-                known.used,
                 -(-moves // pieces),
                 hot,
                 cool,
@@ -565,8 +559,8 @@ def run(context: Context) -> Answer:
 
     1. Simulated annealing by 2-exchanges from the heuristics' circuits and from random ones; the best are routed by LP.
        It first compares a norm of the loads over equally split shortest paths, which is fast, and then, for at most
-       :data:`MOST_LOADED` circuits and servers, optimal loads, with remembered metrics and a few changes of lengths
-       that rule out most exchanges (all in :mod:`opticoll.solvers.methods.topology`). With free rings, the tax and
+       :data:`MOST_LOADED` circuits and servers, optimal loads, with a few changes of lengths that rule out most
+       exchanges (all in :mod:`opticoll.solvers.methods.topology`). With free rings, the tax and
        other sizes it compares bounds by lengths. These descents continue during the enumeration for half of the time,
        or nine tenths of it while no target is excluded or if there are too many wirings.
     2. Enumeration of all wirings, server by server. At a target tau, a partial wiring is pruned by layers of servers

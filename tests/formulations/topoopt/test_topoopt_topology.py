@@ -23,7 +23,7 @@ from opticoll.solvers.compile.compilation import compile_model
 from opticoll.solvers.methods.topology import minimum_load
 from opticoll.solvers.methods.topology.length_ascent import raised_bound
 from opticoll.solvers.methods.topology.link_exchanges import annealed, split_norm
-from opticoll.solvers.methods.topology.metric_annealing import Metrics, anneal_loads
+from opticoll.solvers.methods.topology.load_annealing import anneal_loads
 from opticoll.solvers.methods.topoopt import design_search
 from opticoll.solvers.methods.topoopt.design_search import Oracle, WiringSearch, restart_length
 from opticoll.solvers.methods.topoopt.ocs_reconfig import ocs_reconfig
@@ -239,14 +239,13 @@ def test_few_whole_wirings_remain_for_a_proof():
 
 @settings(max_examples=10, deadline=None)
 @given(st.integers(0, 10_000), st.integers(4, 7), st.integers(1, 3))
-def test_annealed_loads_are_minimum_loads_and_metrics_bound_every_wiring(seed, n, degree):
+def test_annealed_loads_are_minimum_loads(seed, n, degree):
     random = np.random.default_rng(seed)
     count, pool = random_wiring(random, n, degree), pool_of(seed, n, degree, sparse=0.3)
     tail, head = (np.repeat(end, count[count > 0]) for end in np.nonzero(count))
-    best, loads, known = (tail.copy(), head.copy()), np.full(2, np.inf), Metrics.none(n)
-    memory = (known.length, known.paid, known.price, known.order, known.used)
+    best, loads = (tail.copy(), head.copy()), np.full(2, np.inf)
     before = least_load(pool.traffic, count)
-    anneal_loads(tail, head, *best, loads, degree, pool.traffic.copy(), *memory, 300, 0.05, 1e-3, seed)
+    anneal_loads(tail, head, *best, loads, degree, pool.traffic.copy(), 300, 0.05, 1e-3, seed)
     if not np.isfinite(before):
         assert not np.isfinite(loads).any()
         return
@@ -259,13 +258,6 @@ def test_annealed_loads_are_minimum_loads_and_metrics_bound_every_wiring(seed, n
         assert not np.diagonal(made).any()
         assert value == pytest.approx(least_load(pool.traffic, made), rel=1e-8)
     assert loads[1] <= min(loads[0], before) * (1 + 1e-9)
-    other = random_wiring(random, n, degree)
-    true, used = least_load(pool.traffic, other), int(known.used[0])
-    assert used > 0 or degree == 1
-    for length in known.length[:used]:
-        assert (length[:, :, None] + length[None, :, :] >= length[:, None, :] * (1 - 1e-9)).all()
-    priced = (known.length[:used] * other).sum(axis=(1, 2))
-    assert (known.paid[:used] <= true * priced * (1 + 1e-9)).all()
 
 
 @settings(max_examples=10, deadline=None)
@@ -326,9 +318,8 @@ def test_minimum_loads_of_degenerate_and_uneven_traffic(spec, given):
 def test_annealed_loads_reach_the_optimum():
     pool = pool_of(3, 4, 2)
     tail, head = np.repeat(np.arange(4), 2), np.roll(np.repeat(np.arange(4), 2), 2)
-    best, loads, known = (tail.copy(), head.copy()), np.full(2, np.inf), Metrics.none(4)
-    memory = (known.length, known.paid, known.price, known.order, known.used)
-    anneal_loads(tail, head, *best, loads, 2, pool.traffic.copy(), *memory, 3000, 0.05, 1e-3, 1)
+    best, loads = (tail.copy(), head.copy()), np.full(2, np.inf)
+    anneal_loads(tail, head, *best, loads, 2, pool.traffic.copy(), 3000, 0.05, 1e-3, 1)
     assert loads[1] == pytest.approx(brute(pool), rel=1e-8)
 
 
