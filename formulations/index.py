@@ -168,7 +168,10 @@ class Index(Sequence[Any]):
             ]
             counts = np.flatnonzero(where(*both))
             row, line = row[counts], line[counts]
-        return csr_array((np.ones(len(row)), (row, entries.entry[line])), shape=(len(self), entries.width))
+        start = np.searchsorted(row, np.arange(len(self) + 1))  # rows are in order
+        matrix = csr_array((np.ones(len(row)), entries.entry[line], start), shape=(len(self), entries.width))
+        matrix.sum_duplicates()
+        return matrix
 
 
 def _codes(columns: Sequence[tuple[I64, I64]], left: int, right: int) -> tuple[I64, I64]:
