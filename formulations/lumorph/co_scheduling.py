@@ -97,7 +97,7 @@ class CallBatches(Formulation):
         b.row("once", calls.of(pairs, k="call") @ x == 1)
         later = pairs.where(j != k).join(k_on_gpu)
         at = later.given(call=later["j"]).by("gpu call")
-        b.row("apart", at.of(later, j="call") @ x <= at.of(own, j="call") @ x, over=at)
+        b.row("apart", (at.of(later, j="call") - at.of(own, j="call")) @ x <= 0, over=at)
         return b.minimize((self.time @ calls.of(own, j="call")) @ x)
 
     def pyomo(self) -> PyomoModel:

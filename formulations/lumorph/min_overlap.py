@@ -153,8 +153,6 @@ class Overlap(Formulation):
 
     def cvxpy(self) -> CvxpyModel:
         """The chosen form in CVXPY."""
-        import cvxpy as cp
-
         b, topology, count, c = Cvx(self), self.topology, self.circuits.count, self.topology.capacity
         Lambda = b.var("Lambda", upper=count, integer=unit_capacities(self.routing))
         if self.model == "path":
@@ -163,19 +161,26 @@ class Overlap(Formulation):
             b.row("congestion", A @ x <= Lambda * c[used], over=Index.table("arc", {"arc": used}))
             b.row("choose", self.routing.paths.membership @ x == 1)
             return b.minimize(Lambda)
-        (s, d), vertices = self.commodities, np.arange(topology.n)[:, None]
-        x, M = b.var("x", upper=1, integer=True), topology.incidence()
-        into, out_of, k = M.maximum(0) @ x, (-M).maximum(0) @ x, np.arange(count)
+        k, (s, d) = np.arange(count), self.commodities
+        X = Index.grid(arc=topology.arcs, circuit=count)
+        X = X.given(tail=topology.tail[X["arc"]], head=topology.head[X["arc"]])
+        arcs, V = Index.grid(arc=topology.arcs), Index.grid(vertex=topology.n, circuit=count)
+        begin, end = (Index.table("circuit", {"circuit": k, "vertex": ends}) for ends in (s, d))
         entered, left = topology.in_degree > 0, topology.out_degree > 0
-        inner = (vertices != s) & (vertices != d)
-        b.row("congestion", cp.sum(x, axis=1) <= c * Lambda)
-        b.row("balance", into - out_of == 0, where=inner & (entered | left)[:, None])
-        b.row("enter_once", into <= 1, where=inner & entered[:, None])
-        b.row("leave_once", out_of <= 1, where=inner & left[:, None])
-        b.row("depart", out_of[s, k] == 1, where=left[s])
-        b.row("no_return", into[s, k] <= 0, where=entered[s])
-        b.row("no_exit", out_of[d, k] <= 0, where=left[d])
-        b.row("arrive", into[d, k] == 1, where=entered[d])
+        inner = V.where((V["vertex"] != s[V["circuit"]]) & (V["vertex"] != d[V["circuit"]]))
+        through = inner.where((entered | left)[inner["vertex"]])
+        enter, leave = inner.where(entered[inner["vertex"]]), inner.where(left[inner["vertex"]])
+        x = b.var("x", upper=1, integer=True, over=X)
+        b.row("congestion", arcs.of(X) @ x <= c * Lambda)
+        b.row("balance", (through.of(X, head="vertex") - through.of(X, tail="vertex")) @ x == 0, over=through)
+        b.row("enter_once", enter.of(X, head="vertex") @ x <= 1, over=enter)
+        b.row("leave_once", leave.of(X, tail="vertex") @ x <= 1, over=leave)
+        departing, returning = begin.where(left[s]), begin.where(entered[s])
+        exiting, arriving = end.where(left[d]), end.where(entered[d])
+        b.row("depart", departing.of(X, tail="vertex") @ x == 1, over=departing)
+        b.row("no_return", returning.of(X, head="vertex") @ x <= 0, over=returning)
+        b.row("no_exit", exiting.of(X, tail="vertex") @ x <= 0, over=exiting)
+        b.row("arrive", arriving.of(X, head="vertex") @ x == 1, over=arriving)
         return b.minimize(Lambda)
 
     def pyomo(self) -> PyomoModel:

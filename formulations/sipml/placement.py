@@ -170,8 +170,6 @@ class Placement(Formulation):
 
     def cvxpy(self) -> CvxpyModel:
         """The model in CVXPY, over arrays (sub-operation, GPU)."""
-        import cvxpy as cp
-
         b, n, k, Delta, H = Cvx(self), self.n, self.devices, self.delta, self.horizon
         p, wait, (first, second) = self.graph.duration / H, self.delay / H, self.unordered
         ops, gpus, places, there = Index.grid(op=n), Index.grid(gpu=k), Index.grid(op=n, gpu=k), Index.grid(op=n, to=k)
@@ -183,18 +181,19 @@ class Placement(Formulation):
         E = Index.grid(dependency=self.graph.dependencies, gpu=k)
         E = E.given(u=self.graph.tail[E["dependency"]], v=self.graph.head[E["dependency"]])
         at = E if self.bandwidth else E.where(E["gpu"] == 0)
-        moved = cp.multiply(wait[at["dependency"]], (at.of(places, op="u") - at.of(places, op="v")) @ a)
-        b.row("precede", at.of(ops, op="v") @ S >= at.of(ops, op="u") @ (S + p) + moved, over=at)
+        u, v, moved = at.of(ops, op="u"), at.of(ops, op="v"), at.of(places, op="u") - at.of(places, op="v")
+        b.row("precede", (v - u) @ S >= u @ p + moved.multiply(wait[at["dependency"]][:, None]) @ a, over=at)
         pairs = Index.grid(pair=first.size)
         at = Index.grid(pair=first.size, gpu=k)
         at = at.given(i=first[at["pair"]], j=second[at["pair"]])
         if len(pairs):
-            y = at.of(pairs) @ b.var("y", upper=1, integer=True)
             i, j, both = at.of(ops, op="i"), at.of(ops, op="j"), at.of(places, op="i") + at.of(places, op="j")
-            b.row("before", i @ (S + p) <= j @ S + 3 - y - both @ a, over=at)
-            b.row("after", j @ (S + p) <= i @ S + 2 + y - both @ a, over=at)
+            y, together = at.of(pairs) @ b.var("y", upper=1, integer=True), both @ a
+            b.row("before", (i - j) @ S + y + together <= 3 - i @ p, over=at)
+            b.row("after", (j - i) @ S - y + together <= 2 - j @ p, over=at)
         if self.crowded:
-            b.row("memory", gpus.of(places) @ cp.multiply((self.occupied / self.memory)[places["op"]], a) <= 1)
+            share = (self.occupied / self.memory)[places["op"]]
+            b.row("memory", gpus.of(places).multiply(share) @ a <= 1)
         if len(E) and not self.free and self.rule == "degree":
             peers = Index.of_mask("src dst", ~np.eye(k, dtype=bool))
             q = b.var("q", upper=1, integer=True, over=peers)
