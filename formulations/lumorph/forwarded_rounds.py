@@ -99,7 +99,6 @@ class ForwardedRounds(ScheduledRounds):
     class_of = cached_property(forwarded_solution.classes)
     given = cached_property(forwarded_solution.holders)
     wanted = cached_property(forwarded_solution.receivers)
-    peers = cached_property(forwarded_solution.most_peers)
     analytic_bounds = cached_property(forwarded_solution.forwarded_bounds)
 
     @classmethod
@@ -116,16 +115,6 @@ class ForwardedRounds(ScheduledRounds):
         return cls(plain.topology, plain.collective, replace(plain.limits, load=None), plain, rmax, use_bounds)
 
     @cached_property
-    def horizon(self) -> int:
-        """T: ``rmax``, or a sufficient number of rounds."""
-        return self.rmax or forwarded_solution.doubling_rounds(self)
-
-    @property
-    def floor(self) -> int:
-        """R_min."""
-        return min(self.fewest, self.horizon) if self.use_bounds else 0
-
-    @cached_property
     def routes(self) -> RouteSet:
         """P_sd of all ordered pairs of vertices, ascending."""
         source, target = np.nonzero(~np.eye(self.topology.n, dtype=bool))
@@ -134,11 +123,8 @@ class ForwardedRounds(ScheduledRounds):
     @cached_property
     def circuits(self) -> Index:
         """The (r, s, d, i, w) of every D, in order, with the route number ``path``."""
-        routes = self.routes
-        listed = Index.grid(r=self.horizon, path=routes.paths, w=self.limits.wavelengths)
-        path, pair = listed["path"], routes.pair[listed["path"]]
-        ends = {"s": routes.source[pair], "d": routes.target[pair], "i": path - routes.first[pair]}
-        return listed.given(**ends).keyed("r s d i w")
+        listed = Index.grid(r=self.horizon).join(Index.table("s d i path", self.routes.listed))
+        return listed.join(Index.grid(w=self.limits.wavelengths)).keyed("r s d i w")
 
     @cached_property
     def sends(self) -> Index:
@@ -230,6 +216,7 @@ class ForwardedRounds(ScheduledRounds):
         b.row("order", lambda r: R[r] - R[r - 1] <= 0, over=rounds[1:])
         return b.minimize(quicksum(R.values()))
 
+    sufficient = forwarded_solution.doubling_rounds
     of_program = forwarded_solution.schedule_of_circuits
     repair = forwarded_solution.rounded_forwarding
     estimate = forwarded_solution.forwarded_size

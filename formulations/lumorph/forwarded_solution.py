@@ -60,7 +60,7 @@ def most_peers(data: ForwardedRounds) -> int:
 
 def forwarded_bounds(data: ForwardedRounds) -> list[Bound]:
     """Analytic bounds on the number of rounds, for any routes."""
-    k, bounds = data.peers, []
+    k, bounds = most_peers(data), []
     spread = [(int(h.sum()), int((h | w).sum())) for h, w in zip(data.given, data.wanted, strict=True)]
     holders, reached = max(spread, key=lambda pair: rounds_to_reach(k, *pair))
     reason = f"chunks of {holders} vertices reach {reached}; with {k} peers a round their number grows {k + 1}-fold"

@@ -50,20 +50,15 @@ import numpy as np
 from opticoll.formulations.builders import Cvx, Pyo
 from opticoll.formulations.index import Index
 from opticoll.formulations.lumorph import iteration_solution
-from opticoll.formulations.lumorph.cost_formulas import layer_time
-from opticoll.formulations.lumorph.timed_calls import COSTS, timed_calls
-from opticoll.formulations.model import CvxpyModel, Formulation, NotApplicable, Parameter, PyomoModel
-from opticoll.instances.training.training_iteration import TrainingIteration
+from opticoll.formulations.lumorph.timed_calls import COSTS, timed_calls, timed_stages
+from opticoll.formulations.model import CvxpyModel, Formulation, Parameter, PyomoModel
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from opticoll.instances.topology import F64, I64, Mask
-    from opticoll.instances.training.training_iteration import Stage
 
 NAME = "lumorph.iteration"
-#: Maximum number of variables x.
-MOST_CHOICES = 2_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,37 +146,9 @@ class StagedCalls(Formulation):
     def _prepare(cls, instance: object, given: dict[str, Any]) -> Self:
         """The data of the model."""
         member, time, call = timed_calls(instance, given, NAME)
-        assert isinstance(instance, TrainingIteration)
-        if not instance.stages:
-            msg = (
-                f"{NAME}: {instance.spec} does not state when what is computed; use training:random,..,stages=S, or "
-                "TrainingIteration(.., stages=..) in Python"
-            )
-            raise NotApplicable(msg)
-        pairs = call.size * (call.size + 1) // 2 if given["batches"] else call.size
-        if len(instance.stages) * pairs > MOST_CHOICES:
-            msg = (
-                f"{NAME}: {len(instance.stages)} stages and {call.size} calls have more than {MOST_CHOICES:,} choices; "
-                "use fewer"
-            )
-            raise NotApplicable(msg)
-        sent = np.array([_transfer_time(instance, stage) for stage in instance.stages])
-        ends: Mask = (sent > 0) | (given["boundaries"] == "stages")
-        ends[-1] = True
-        merged: I64 = np.cumsum(ends) - ends  # the boundary at which each stage of the instance ends
-        computing = np.zeros(int(ends.sum()))
-        np.add.at(computing, merged, [stage.computing_us for stage in instance.stages])
-        return cls(
-            np.round(computing, 3),
-            np.round(sent[ends], 3),
-            member,
-            time,
-            merged[[instance.calls[k].ready for k in call.tolist()]],
-            call,
-            given["overlap"],
-            given["batches"],
-            given["first"],
-        )
+        computing, transfers, ready = timed_stages(instance, given["boundaries"], NAME)
+        switches = (given["overlap"], given["batches"], given["first"])
+        return cls(computing, transfers, member, time, ready[call], call, *switches)
 
     def sets(self) -> dict[str, Sequence[Any]]:
         """Stages, GPUs, calls, and the choices (b,j,k)."""
@@ -202,7 +169,7 @@ class StagedCalls(Formulation):
         on_gpu = Index.table("k gpu", dict(zip(("k", "gpu"), np.nonzero(self.member), strict=True)))
         users = later.join(on_gpu)
         at = users.given(call=users["j"]).by("stage gpu call")
-        b.row("apart", at.of(users, j="call") @ x <= at.of(own, j="call") @ x, over=at)
+        b.row("apart", (at.of(users, j="call") - at.of(own, j="call")) @ x <= 0, over=at)
         busy = stages.of(own) @ cp.multiply(self.time[j], x)  # by all batches of a stage
         p = stages.of(stages, stage=self.before)
         waiting = p @ busy if self.first == "calls" else 0
@@ -292,14 +259,6 @@ class StagedCalls(Formulation):
     bounds = iteration_solution.iteration_bounds
     metrics = iteration_solution.iteration_metrics
     derived = iteration_solution.exact_iteration_numbers
-
-
-def _transfer_time(instance: TrainingIteration, stage: Stage) -> float:
-    """Time of the transfers of a stage, known or of its layer, one after the other [us]."""
-    if stage.transfers_us is not None:
-        return stage.transfers_us
-    layers = [each for each in instance.transfers if each.layer == stage.layer >= 0]
-    return float(sum(layer_time(each.sources, each.targets, each.size) for each in layers))
 
 
 FORMULATION = StagedCalls

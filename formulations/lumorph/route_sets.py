@@ -66,11 +66,16 @@ class RouteSet:
         return {pair: [self.path(p) for p in range(*self.first[k : k + 2])] for k, pair in enumerate(ends)}
 
     @property
+    def listed(self) -> dict[str, I64]:
+        """Every route by its number ``path``: the ``i``-th from ``s`` to ``d``."""
+        path, pair = np.arange(self.paths), self.pair
+        return {"s": self.source[pair], "d": self.target[pair], "i": path - self.first[pair], "path": path}
+
+    @property
     def crossed(self) -> dict[str, I64]:
         """Every arc ``e`` of every route, the ``i``-th from ``s`` to ``d``."""
         path = np.repeat(np.arange(self.paths), np.diff(self.start))
-        pair = self.pair[path]
-        return {"s": self.source[pair], "d": self.target[pair], "i": path - self.first[pair], "e": self.arcs}
+        return {name: self.listed[name][path] for name in "sdi"} | {"e": self.arcs}
 
 
 def straight_routes(

@@ -71,6 +71,20 @@ class ScheduledRounds(Formulation):
     #: Bounds on the number of rounds, for any routes.
     analytic_bounds: cached_property[list[Bound]]
 
+    def sufficient(self) -> int:
+        """Rounds that suffice on every instance: the default of ``rmax``."""
+        self._undefined("sufficient")
+
+    @cached_property
+    def horizon(self) -> int:
+        """T: ``rmax``, or a sufficient number of rounds."""
+        return self.rmax or self.sufficient()
+
+    @property
+    def floor(self) -> int:
+        """R_min."""
+        return min(self.fewest, self.horizon) if self.use_bounds else 0
+
     @property
     def most_rounds(self) -> int:
         """The largest number of rounds that ``rmax`` allows, 0 for any."""

@@ -134,16 +134,9 @@ class SumModel(ScheduledRounds):
             raise NotApplicable(msg)
         return cls(plain.topology, plain.collective, plain.limits, plain, rmax, use_bounds)
 
-    @cached_property
-    def horizon(self) -> int:
-        """T: ``rmax``, or rounds that suffice for both phases one after the other."""
-        programs = [self.plain.program(phase, 1) for phase in self.plain.phases]
-        return self.rmax or sum(map(sufficient_rounds, programs))
-
-    @property
-    def floor(self) -> int:
-        """R_min."""
-        return min(self.fewest, self.horizon) if self.use_bounds else 0
+    def sufficient(self) -> int:
+        """Rounds of both phases one after the other."""
+        return sum(sufficient_rounds(self.plain.program(phase, 1)) for phase in self.plain.phases)
 
     @cached_property
     def program(self) -> RoundProgram:

@@ -1,4 +1,4 @@
-"""All-reduces of a training iteration with their times by the authors' costs."""
+"""All-reduces and stages of a training iteration with their times by the authors' costs."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from opticoll.formulations.lumorph.cost_formulas import LUMORPH_2, LUMORPH_4, RING, formula
+from opticoll.formulations.lumorph.cost_formulas import LUMORPH_2, LUMORPH_4, RING, formula, layer_time
 from opticoll.formulations.model import NotApplicable, Parameter
 from opticoll.instances.training.training_iteration import TrainingIteration
 
 if TYPE_CHECKING:
     from opticoll.formulations.lumorph.cost_formulas import Variant
     from opticoll.instances.topology import F64, I64, Mask
+    from opticoll.instances.training.training_iteration import Stage
     from opticoll.types import Settings
 
 
@@ -62,3 +63,36 @@ def timed_calls(instance: object, parameters: Settings, formulation: str) -> tup
         member[row, list(call.ranks)] = True
     order = np.argsort(-time, kind="stable")
     return member[order], time[order], np.array([k for k, _ in shared])[order]
+
+
+def timed_stages(instance: object, boundaries: str, formulation: str) -> tuple[F64, F64, I64]:
+    """Computing and transfers of every stage [us], ``(S,)``, and the stage at whose end each call is ready.
+
+    With ``boundaries`` "transfers", a stage without transfers is one with the next that has some.
+
+    Raises
+    ------
+    NotApplicable
+        For an iteration that does not state its stages.
+    """
+    assert isinstance(instance, TrainingIteration)
+    if not instance.stages:
+        msg = (
+            f"{formulation}: {instance.spec} does not state when what is computed; use training:random,..,stages=S, or "
+            "TrainingIteration(.., stages=..) in Python"
+        )
+        raise NotApplicable(msg)
+    sent = np.array([_transfer_time(instance, stage) for stage in instance.stages])
+    ends: Mask = (sent > 0) | (boundaries == "stages")
+    ends[-1] = True
+    merged: I64 = np.cumsum(ends) - ends  # the boundary at which each stage of the instance ends
+    computing = np.bincount(merged, [stage.computing_us for stage in instance.stages])
+    return np.round(computing, 3), np.round(sent[ends], 3), merged[[call.ready for call in instance.calls]]
+
+
+def _transfer_time(instance: TrainingIteration, stage: Stage) -> float:
+    """Time of the transfers of a stage, known or of its layer, one after the other [us]."""
+    if stage.transfers_us is not None:
+        return stage.transfers_us
+    layers = [each for each in instance.transfers if each.layer == stage.layer >= 0]
+    return float(sum(layer_time(each.sources, each.targets, each.size) for each in layers))

@@ -8,7 +8,7 @@ import numpy as np
 
 from opticoll.errors import BadInput
 from opticoll.formulations.index import Index
-from opticoll.formulations.rounds.segments import offsets, positions
+from opticoll.formulations.rounds.segments import offsets
 from opticoll.formulations.rounds.wavelengths import arcs_taken
 from opticoll.formulations.variables import Axis, Links
 from opticoll.instances.topology import Topology
@@ -66,5 +66,5 @@ def chord_index(high: I64, where: str) -> Index:
             "matrix"
         )
         raise BadInput(msg)
-    pair, count = positions(offsets(each), np.arange(high.size))
-    return Index.table("pair count", {"pair": pair, "count": count - offsets(each)[pair]})
+    pair = np.repeat(np.arange(high.size), each)
+    return Index.table("pair count", {"pair": pair, "count": np.arange(pair.size) - offsets(each)[pair]})

@@ -25,7 +25,6 @@ from cases import CASES
 from opticoll.formulations import formulation, formulations
 from opticoll.formulations.model import check_stated
 from opticoll.solvers.compile.compilation import compile_model
-from opticoll.solvers.process.memory import entries
 
 
 def both_builds(name):
@@ -74,6 +73,11 @@ def check_docstring(name, stated):
 def test_builds_share_no_code(name):
     code = [set(code_of(build)) for build in both_builds(name).values()]
     assert sum(map(len, code)) == len(set().union(*code))
+
+
+def entries(size):
+    """Variables, constraints and nonzeros together."""
+    return size["variables"] + size["constraints"] + size["nonzeros"]
 
 
 @pytest.mark.parametrize(("name", "spec", "settings"), [(name, *case) for name in CASES for case in CASES[name]])

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from opticoll.formulations.lumorph.forwarded_rounds import NAME
+from opticoll.formulations.lumorph.forwarded_solution import most_peers
 from opticoll.formulations.model import NotApplicable, Parameter
 from opticoll.solvers.methods.lumorph.patterns import Pattern
 from opticoll.solvers.methods.lumorph.realisation import realised
@@ -101,7 +102,7 @@ def _run_index(context: Context) -> Answer:
     one_lane = context.parameters["lanes"] == "one"
     limits = replace(data.limits, load=ANY if one_lane else None)
     best: tuple[int, int, int, Pattern, RoundSchedule] | None = None
-    for radix in [asked] if asked else radices(p, max(data.peers + 1, 2)):
+    for radix in [asked] if asked else radices(p, max(most_peers(data) + 1, 2)):
         pattern = index_pattern(data.collective, radix)
         if best is not None and pattern.steps >= best[0]:
             break
