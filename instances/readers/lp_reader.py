@@ -36,9 +36,8 @@ _FLIPPED: dict[Relation, Relation] = {"<": ">", "=": "=", ">": "<"}
 _NUMBER = r"(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
 _LETTER = r"[^\s+\-*/^<>=:\\\[\].0-9]"
 _NAME = rf"{_LETTER}(?:{_LETTER}|[.0-9]|\[[^\s\[\]]*\])*"
-#: Words of a line; what fits nothing else is a word of one character. In expressions a whole term may be one word.
+#: Words of a line; what fits nothing else is a word of one character.
 _WORDS = re.compile(rf"{_NUMBER}|{_NAME}|[<>=]+|\S")
-_TERMS = re.compile(rf"[+-] {_NUMBER} {_NAME}|{_WORDS.pattern}")
 #: A number that runs into a name, such as 1.5D2.
 _DOUBLE = re.compile(r"(?<![^\s+\-<>=:])(?:[0-9]+\.?[0-9]*|\.[0-9]+)[dD][+-]?[0-9]+")
 #: A bound, its words joined by blanks.
@@ -165,8 +164,7 @@ class _Reader(ProgramReader):
         """Read all lines."""
         for line, text in self.lines():
             self.line, self.text = line, text
-            pattern = _TERMS if self.section == "rows" or self.section == "objective" else _WORDS
-            words, place = pattern.findall(text.partition("\\")[0]), 0
+            words, place = _WORDS.findall(text.partition("\\")[0]), 0
             while place < len(words):
                 if self.section is None:
                     place = self._begin(words)
@@ -237,15 +235,7 @@ class _Reader(ProgramReader):
         while place < len(words):
             word = words[place]
             first = word[0]
-            if " " in word:
-                sign, number, name = word.split()
-                if name in columns and self.number is None and not (self.sign or self.relation):
-                    self.sign, self.number = (-1 if sign == "-" else 1), float(number)
-                    self._term(columns[name])
-                else:
-                    words[place : place + 1] = sign, number, name
-                    continue
-            elif first in "+-":
+            if first in "+-":
                 if self.number is not None:
                     self._refuse_constant(self.number)
                 self.sign = (self.sign or 1) * (-1 if first == "-" else 1)

@@ -3,7 +3,6 @@
 import json
 
 import networkx as nx
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -327,14 +326,3 @@ def test_networkx_round_trip(topology):
     for u, v, data in graph.edges(data=True):
         a = data["arc"]
         assert (topology.tail[a], topology.head[a], topology.capacity[a]) == (u, v, data["capacity"])
-
-
-def test_networkx_graphs():
-    graph = nx.Graph([("a", "b", {"bw": 2}), ("b", "c", {"bw": np.float32(0.5)})])
-    topology = oc.topology(graph, capacity="bw")
-    assert topology.labels == ("a", "b", "c")
-    assert topology.capacity.tolist() == [2.0, 2.0, 0.5, 0.5]
-    assert oc.topology(nx.cycle_graph(8)) == parse("ring:8")
-    looped = nx.DiGraph([(0, 0), (0, 1)])
-    assert oc.topology(looped, loops="drop").arcs == 1
-    assert oc.topology(looped, loops="keep").arcs == 2

@@ -17,7 +17,7 @@ from strategies import topologies
 import opticoll as oc
 from opticoll.analysis.cli.main import cli
 from opticoll.errors import BadInput
-from opticoll.instances import as_instance, parse, to_networkx
+from opticoll.instances import as_instance, parse
 from opticoll.solvers import solve
 from opticoll.solvers.procedure import rebuild, send
 from opticoll.solvers.resume_key import resume_key
@@ -130,13 +130,6 @@ def test_flows_at_vertices_are_those_of_the_incidence_matrix(topology):
     for v in range(topology.n):
         assert topology.arcs_in[v] == tuple(np.flatnonzero(topology.head == v))
         assert topology.arcs_out[v] == tuple(np.flatnonzero(topology.tail == v))
-
-
-@settings(max_examples=40)
-@given(topologies())
-def test_graphs_that_networkx_gets_come_back(topology):
-    assert oc.topology(to_networkx(topology)) == topology
-    assert oc.topology(to_networkx(topology), ranks=range(topology.n)) == topology
 
 
 def mixed(attributes):
