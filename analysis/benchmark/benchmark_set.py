@@ -40,8 +40,6 @@ COLUMNS = ("problem", "grade", *SIZES, "sense", "value", "bound", "proof")
 PROVEN = 1e-6
 #: Relative gap beyond which a problem counts as open.
 OPEN = 1e-4
-#: Processor time of HiGHS [s] below which a problem is easy.
-EASY_S = 1.0
 
 
 @dataclass(frozen=True)

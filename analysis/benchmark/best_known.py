@@ -14,7 +14,6 @@ import numpy as np
 
 from opticoll.analysis.benchmark.benchmark_set import (
     BEST,
-    EASY_S,
     PROVEN,
     SOLUTIONS,
     BestKnown,
@@ -27,10 +26,7 @@ from opticoll.formulations import formulation
 from opticoll.instances import parse
 from opticoll.shared_files import rewrite
 from opticoll.solvers import solution_json, verify
-from opticoll.solvers.adapters.interface import distribution_version
-from opticoll.solvers.process.isolation import solve_isolated
 from opticoll.solvers.task import PROVEN as PROVEN_PROOFS
-from opticoll.solvers.task import Proof, SolveRequest, Termination
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -40,8 +36,6 @@ if TYPE_CHECKING:
     from opticoll.analysis.benchmark.benchmark_set import BenchmarkProblem
     from opticoll.types import Json
 
-#: Processor time of the first run of HiGHS on a problem without a limit [s].
-FIRST_S = 60.0
 #: Largest solution that is shipped [bytes].
 MOST_BYTES = 100_000
 _SUFFIXES = re.compile(r"(\.sol|\.json|\.vipr)(\.gz)?$")
@@ -88,29 +82,6 @@ def write_known(known: Mapping[str, BestKnown], path: Path = BEST) -> None:
     listed = {problem.name for problem in problems()}
     entries = {name: asdict(entry) for name, entry in sorted(known.items()) if name in listed}
     rewrite(path, json.dumps(entries, indent=1) + "\n")
-
-
-def begun(problem: BenchmarkProblem) -> BestKnown:
-    """The record of a problem that has none: without a value, and graded by a run of HiGHS on one thread."""
-    from opticoll.analysis.benchmark.runs import ProblemMatrix
-
-    form, limit = ProblemMatrix.of(problem).form, problem.limit_s or FIRST_S
-    outcome = solve_isolated(form, "highs", SolveRequest(threads=1, cpu_limit_s=limit))
-    seconds = outcome.cpu_s if outcome.termination is Termination.OPTIMAL else None
-    return BestKnown(
-        value=None,
-        bound=None,
-        proof=str(Proof.NONE),
-        sense=formulation(problem.formulation).sense,
-        method=None,
-        bound_source=None,
-        instance_hash=parse(problem.instance).hash,
-        grade="hard" if seconds is None else "easy" if seconds < EASY_S else "medium",
-        highs_s=seconds,
-        limit_s=limit,
-        size=form.size,
-        opticoll=str(distribution_version("opticoll")),
-    )
 
 
 # submitted files ------------------------------------------------------------------------------------------------------
@@ -200,7 +171,7 @@ def submit(problem: BenchmarkProblem, path: Path) -> Submission:
     result = examined(problem, path)
     if result.verdict not in ("better", "tighter bound"):
         return result
-    known = result.record or begun(problem)
+    known = best_known()[problem.name]
     better = improved(known, result.value, f"submitted ({path.name})", result.bound, f"submitted ({path.name})")
     assert better is not None
     if known.proof in PROVEN_PROOFS and better.value != known.value:

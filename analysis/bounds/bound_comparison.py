@@ -12,11 +12,9 @@ function returned, or the exact value of the float.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
-from math import log
 from typing import TYPE_CHECKING, Any
 
 from opticoll.analysis.bounds.bound_values import ComparedBound, Found
@@ -29,8 +27,6 @@ if TYPE_CHECKING:
 
 #: Relative difference up to which a bound counts as attained, and beyond which as violated, in floating point.
 TOLERANCE = 1e-6
-#: Factor by which a bound is off if it is one on another quantity, or in another unit.
-FAR = 10.0
 #: Relative difference of two floats that stand for the same number.
 SAME = 1e-9
 #: Field of a record that holds the fraction of a quantity.
@@ -76,16 +72,12 @@ class Case(Fields, frozen=True, kw_only=True):
 
 @dataclass(frozen=True)
 class Quantity:
-    """The bounded quantity (the objective, T = 1 / F, or a metric) and the sense of the bound.
-
-    ``stated`` says that the caller or the function named the quantity; otherwise it is the default.
-    """
+    """The bounded quantity (the objective, T = 1 / F, or a metric) and the sense of the bound."""
 
     name: str
     sense: Sense
     metric: bool = False
     inverse: bool = False
-    stated: bool = True
 
     def interval(self, record: Record) -> tuple[float | None, float | None, float | None]:
         """Lower end, upper end and proven value; None where it is unknown."""
@@ -197,52 +189,3 @@ def _in_fractions(known: dict[str, Any], value: ComparedBound, optimum: Fraction
         status=Status.VIOLATED if violated else Status.HOLDS,
         message=message,
     )
-
-
-def warnings_about(cases: Sequence[Case], quantity: Quantity, *, concurrent: bool) -> list[str]:
-    """Signs that the bound is one on another quantity, or in another unit, one line each.
-
-    Parameters
-    ----------
-    cases
-        Cases of a user's function.
-    concurrent
-        Whether the objective is F of a concurrent flow, so that 1/F is its time T.
-    """
-    negative = [case for case in cases if case.bound is not None and case.bound < 0 and (case.optimum or 0) > 0]
-    if negative and quantity.sense == "lower":
-        return [f"the lower bound is negative on {len(negative)} cases, first {negative[0].case}: 0 is a better one"]
-    known = [
-        (case.bound, case.optimum, case.ratio)
-        for case in cases
-        if case.bound and case.optimum and case.ratio is not None and case.ratio > 0
-    ]
-    if len(known) < 2 or _alike([optimum for _, optimum, _ in known]):
-        return []
-    ratios, products = [ratio for *_, ratio in known], [bound * optimum for bound, optimum, _ in known]
-    warning = _warning(ratios, products, quantity, concurrent=concurrent)
-    return [] if warning is None else [warning]
-
-
-def _warning(ratios: list[float], products: list[float], quantity: Quantity, *, concurrent: bool) -> str | None:
-    """What the quotients of bound and optimum, and their products, say about the bound."""
-    name = "F" if concurrent and quantity.name == "objective" else quantity.name
-    inverse = "F = 1/T" if name == "T" else "T = 1/F" if concurrent else f"1 / {name}"
-    state = "state what it bounds (on, or @oc.bound_on in its file)"
-    cases = f"on all {len(ratios)} cases"
-    if _alike(products):
-        return f"bound x {name} is {products[0]:.6g} {cases}: it seems to bound {inverse}; {state}"
-    if quantity.stated:
-        if max(ratios) >= 1 / FAR and min(ratios) <= FAR:
-            return None
-        factor = f"bound / {name} is {min(ratios):.2g} to {max(ratios):.2g} {cases}"
-        return f"{factor}: a factor or a unit seems to be missing"
-    if _alike(ratios) and abs(ratios[0] - 1) > SAME:
-        return f"bound / {name} is {ratios[0]:.6g} {cases}: a factor or a unit seems to be missing; {state}"
-    if concurrent and all(abs(log(product)) < abs(log(ratio)) for product, ratio in zip(products, ratios, strict=True)):
-        return f"the bound is compared with {name} but is nearer to {inverse} {cases}; {state}"
-    return None
-
-
-def _alike(values: Sequence[float]) -> bool:
-    return max(values) - min(values) <= SAME * max(map(abs, values))

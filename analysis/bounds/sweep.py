@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from opticoll.analysis.bounds.bound_comparison import SAME, TOLERANCE, Case, Quantity, Status, compared, warnings_about
+from opticoll.analysis.bounds.bound_comparison import SAME, TOLERANCE, Case, Quantity, Status, compared
 from opticoll.analysis.bounds.bound_values import (
     BoundFunction,
     ComparedBound,
@@ -75,7 +75,7 @@ class SweepResult(Printed, Fields, frozen=True, kw_only=True):
 
     ``instances`` counts all instances, ``classes`` the cases, see above; the other counts are of cases. ``decided``
     are those that hold or are violated. ``counterexample`` is the violated case with the fewest vertices, then arcs.
-    ``exact`` says that fractions were compared; ``warnings`` are signs that the bound is one on another quantity.
+    ``exact`` says that fractions were compared.
     """
 
     formulation: str
@@ -96,7 +96,6 @@ class SweepResult(Printed, Fields, frozen=True, kw_only=True):
     counterexample: str | None
     interrupted: bool
     exact: bool
-    warnings: list[str]
     cases: list[Case]
 
     @property
@@ -179,9 +178,6 @@ class SweepResult(Printed, Fields, frozen=True, kw_only=True):
         sign = ">" if self.sense == "lower" else "<"
         return f"{case.case}: bound {case.bound_exact} {sign} optimum {case.optimum_exact}"
 
-    def _printed(self) -> dict[str, str]:
-        return self.lines() | ({"warning": "; ".join(self.warnings)} if self.warnings else {})
-
     def tables(self) -> list[Listing]:
         """The first cases in which the bound is violated or undecided, or fails."""
         noted = [case for case in self.cases if case.status not in {Status.HOLDS, Status.INAPPLICABLE}]
@@ -237,7 +233,7 @@ def sweep(
         an object that ``oc.solve`` takes as an instance (a networkx graph, a matrix, a DataFrame), or a list of these.
     on
         What is bounded: ``"objective"``, ``"T"`` (= 1/F, where that is the time), or a metric of the solution. By
-        default what the function declares, or the objective; then signs of another quantity are ``warnings``.
+        default what the function declares, or the objective.
     sense
         ``"lower"`` or ``"upper"``. By default the sense of the relaxation: a lower bound on an objective that is
         minimised and on T, an upper bound on one that is maximised. Required for a metric.
@@ -315,7 +311,6 @@ def sweep(
         if cell.key in summary.results or not isinstance(value, ComparedBound)  # else interrupted
     ]
     _check_metric(model, quantity, [*answers.values()])
-    warned = [] if function is None else warnings_about(cases, quantity, concurrent=model.concurrent is not None)
     return SweepResult(
         formulation=model.name,
         bound=label,
@@ -328,7 +323,6 @@ def sweep(
         classes=len(classes),
         interrupted=summary.interrupted,
         exact=exact,
-        warnings=warned,
         cases=cases,
         **_counts(cases),
     )
@@ -385,8 +379,7 @@ def _quantity(
         declare = f"declare it by @oc.bound_on({name!r}, 'lower'), or " if by_function else ""
         msg = f"{source}a bound on a metric is a function FILE.py:FUNCTION and needs a sense; {declare}give"
         raise BadInput(msg, **stated, remedy={"sense": "lower"})
-    quantity = _quantity_named(model, name, bound_sense, named=function is None)
-    return replace(quantity, stated=on is not None or declared is not None)
+    return _quantity_named(model, name, bound_sense, named=function is None)
 
 
 def _quantities(model: type[Formulation], instance: Instance, settings: Mapping[str, Any]) -> list[str]:

@@ -84,8 +84,6 @@ def sweep(out: Path | None, fail_on_violation: bool, as_json: bool, **options: A
     output.show(result, as_json=as_json)
     for file in files:
         click.echo(f"wrote {file}", err=True)
-    for warning in result.warnings:
-        notify(f"sweep: {warning}")
     for case in result.cases:
         if case.status == Status.ERROR:
             notify(f"sweep: {result.bound} on {case.case}: {case.message}")

@@ -26,7 +26,7 @@ from opticoll.errors import BadInput
 from opticoll.formulations.topology.design import Design, design_data
 from opticoll.formulations.topology.design_bounds import least_time
 from opticoll.instances.families.regular_graphs import digraph_spec
-from opticoll.instances.topology import Topology, link_groups
+from opticoll.instances.topology import Topology
 from opticoll.solvers.task import Proof, Task
 
 if TYPE_CHECKING:
@@ -57,8 +57,7 @@ class TopologyDesign(Printed):
     """A topology of given degree, its time, and the bound on all topologies of that degree.
 
     ``gap`` is T / bound - 1; ``source`` is ``table`` or ``search``; ``others`` are well-known topologies of the same
-    size and degree, for comparison. ``T_failed`` is the worst T after one link has failed, if requested, and
-    ``failed_link`` the ends of that link. ``rack``, ``cables`` and ``uplinks`` limit the wiring, 0 for none.
+    size and degree, for comparison. ``rack``, ``cables`` and ``uplinks`` limit the wiring, 0 for none.
     """
 
     n: int
@@ -72,8 +71,6 @@ class TopologyDesign(Printed):
     reason: str
     source: str
     others: tuple[Timed, ...] = ()
-    T_failed: float | None = None
-    failed_link: tuple[int, int] | None = None
     rack: int = 0
     cables: int = 0
     uplinks: int = 0
@@ -85,18 +82,13 @@ class TopologyDesign(Printed):
 
     def lines(self) -> dict[str, str]:
         """The design in words, by name of the line, as ``opticoll design`` prints it."""
-        lines = {
+        return {
             **({"racks": self._racks()} if self.rack else {}),
             "topology": f"{self.topology}   (from the {self.source})",
             "T": f"{number(self.T)}   ({self.proof} for this topology)",
             "T bound": f"{number(self.bound)}   for any topology: {self.reason}",
             "gap": "none: best possible" if self.best_possible else f"{100 * self.gap:.2f} %",
         }
-        if self.T_failed is not None and self.failed_link is not None:
-            tail, head = self.failed_link
-            grown = f"+{100 * (self.T_failed / self.T - 1):.2f} %, without {tail} to {head}"
-            lines["T, one failed"] = f"{number(self.T_failed)}   ({grown})"
-        return lines
 
     def tables(self) -> list[Listing]:
         """The topologies for comparison."""
@@ -104,9 +96,8 @@ class TopologyDesign(Printed):
         return [Listing("for comparison", ["topology", "T", "proof"], rows)] if rows else []
 
     def document(self) -> dict[str, Json]:
-        """The design as ``--json`` prints it; ``T_failed`` is null if the failure disconnects the topology."""
-        known = self.T_failed is not None and np.isfinite(self.T_failed)
-        return asdict(self) | {"T_failed": self.T_failed if known else None, "best_possible": self.best_possible}
+        """The design as ``--json`` prints it."""
+        return asdict(self) | {"best_possible": self.best_possible}
 
     def _racks(self) -> str:
         limits = [f"of {self.rack} nodes"]
@@ -177,7 +168,6 @@ def design(
     directed: bool = False,
     table: bool = True,
     compare: bool = False,
-    failed_links: int = 0,
     starts: int = 8,
     time_limit: Seconds | None = None,
     seed: int = 0,
@@ -197,8 +187,6 @@ def design(
         Whether to use the record of the table, if there is one; otherwise a search is run.
     compare
         Whether to solve well-known topologies of the same size and degree as well.
-    failed_links
-        0, or 1: also solve the topology with one link failed, for one link of each class of symmetric links.
     starts
         Descents of the search for each group.
     time_limit
@@ -224,9 +212,6 @@ def design(
     starts, seed = whole_number(starts, "design: starts", 1), whole_number(seed, "design: seed", 0)
     if time_limit is not None:
         finite_number(time_limit, "design: time_limit", positive=True)
-    if failed_links not in (0, 1):
-        msg = f"design: failed_links={failed_links} is not 0 or 1; only single failures are solved"
-        raise BadInput(msg)
     if n > MOST_NODES:
         msg = f"design: n={n} exceeds the limit of {MOST_NODES} nodes; use fewer"
         raise BadInput(msg)
@@ -255,7 +240,6 @@ def design(
     if timed.T is None:
         msg = f"design: {spec} could not be solved ({timed.proof}); run opticoll solve alltoall.master {spec}"
         raise BadInput(msg)
-    T_failed, failed_link = worst_failure(spec) if failed_links else (None, None)
     bound, reason = least_time(data)
     others = tuple(solved(other) for other in well_known(n, degree) if other != spec) if compare else ()
     return TopologyDesign(
@@ -270,8 +254,6 @@ def design(
         reason,
         "search" if record is None else "table",
         others,
-        T_failed,
-        failed_link,
         rack,
         cables,
         uplinks,
@@ -357,43 +339,6 @@ def complete_multigraph(n: int, degree: int) -> str:
     return (
         digraph_spec(Topology(n, np.repeat(np.arange(n), degree), [(x + s) % n for x in range(n) for s in steps])) or ""
     )
-
-
-def worst_failure(spec: str) -> tuple[float, tuple[int, int]]:
-    """The largest T of a topology after one link has failed, and the ends of that link.
-
-    One link of every class under the verified automorphisms is removed in turn; a link in both directions fails as a
-    whole. T is infinite if the rest is not connected.
-
-    Raises
-    ------
-    BadInput
-        If a solve ends without a verified T.
-    """
-    from opticoll.formulations.model import NotApplicable
-    from opticoll.instances import parse
-    from opticoll.instances.symmetry import automorphisms, orbits_of
-
-    topology = parse(spec)
-    link, _ = link_groups(topology.tail, topology.head, topology.capacity)
-    orbit = orbits_of(automorphisms(topology)[1], topology.arcs)
-    least = np.full(topology.arcs, topology.arcs)
-    np.minimum.at(least, link, orbit)
-    worst, ends = -np.inf, (0, 0)
-    for kind in np.unique(least[link]).tolist():
-        arc = int(np.flatnonzero(least[link] == kind)[0])
-        kept = link != link[arc]
-        rest = topology.with_arcs(topology.tail[kept], topology.head[kept], topology.capacity[kept])
-        try:
-            T = _solved(rest).T
-        except NotApplicable:
-            T = np.inf
-        if T is None:
-            msg = f"design: {spec} without the link {topology.tail[arc]} to {topology.head[arc]} could not be solved"
-            raise BadInput(msg)
-        if worst < T:
-            worst, ends = T, (int(topology.tail[arc]), int(topology.head[arc]))
-    return worst, ends
 
 
 def solved(spec: str) -> Timed:

@@ -291,9 +291,6 @@ def _add(result: DataFigure, points: pd.DataFrame) -> None:
 def _panel(result: DataFigure, title: str) -> Axes:
     """The panel with a title; the only one, or the first, without a title."""
     panels = dict(zip(result.convention["panel"], result.panels, strict=True))
-    if not any(len(axes.get_xticks()) for axes in result.panels):
-        msg = f"figure {result.name}: it is a drawing without axes; own points have no place on it"
-        raise BadInput(msg)
     if title in panels:
         found: Axes = panels[title]
         return found

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import copy
 import inspect
-import pickle
 import sys
 import time
 from typing import TYPE_CHECKING, Any
@@ -13,14 +11,13 @@ import numpy as np
 
 from opticoll.analysis.plots.style import label
 from opticoll.analysis.rendering import WIDTH
-from opticoll.arguments import flags_checked, number
+from opticoll.arguments import flags_checked
 from opticoll.errors import BadInput
 from opticoll.formulations.matrix.stated_model import StatedModel
 from opticoll.formulations.model import CvxpyModel, build_model, forms_of, is_own, read_parameters
 from opticoll.formulations.registry import formulation as formulation_named
 from opticoll.formulations.variables import index_names
 from opticoll.instances import Topology, as_instance
-from opticoll.instances.demands import traffic_of, uniform
 from opticoll.nearest_names import nearest
 from opticoll.solvers import verify
 from opticoll.solvers.auto import SIMPLEX_VARIABLES
@@ -86,8 +83,6 @@ class Model:
         #: The links before any update and their capacities now, 0 for those that are left out.
         self._network: Topology | None = plan.instance if isinstance(plan.instance, Topology) else None
         self._capacity: F64 | None = None if self._network is None else self._network.capacity
-        #: The demand before it was multiplied by a volume; None without a volume.
-        self._demand: F64 | None = None
         self._build(plan)
 
     def _build(self, plan: Plan) -> None:
@@ -106,22 +101,6 @@ class Model:
         self._basis: SimplexBasis | None = None
         self._far = False
         self._values: Mapping[str, F64] | None = None
-
-    def __copy__(self) -> Model:
-        """An independent copy, as by :func:`copy.deepcopy`: the model itself is changed in place."""
-        return copy.deepcopy(self)
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Model:
-        """An independent copy, with what was changed by hand and from where the next solve starts."""
-        result = memo[id(self)] = object.__new__(type(self))
-        vars(result).update(copy.deepcopy(vars(self), memo))
-        return result
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """As a pickle; the rules of a Pyomo model are functions in functions, which only cloudpickle takes."""
-        import cloudpickle
-
-        return _restored, (cloudpickle.dumps(vars(self)),)
 
     # the model
 
@@ -216,7 +195,7 @@ class Model:
 
     # changes
 
-    def update(self, *, capacity: Any = None, volume: float | None = None, **settings: Any) -> Model:
+    def update(self, *, capacity: Any = None, **settings: Any) -> Model:
         """Change the data of the model; the next :meth:`solve` starts from where the last one ended.
 
         Parameters
@@ -224,8 +203,6 @@ class Model:
         capacity
             Capacities of links [link bandwidths]: a mapping from links (``"u->v"`` or ``(u, v)``) to numbers, an array
             with one per link, or a number. A link of capacity 0 is left out until it gets another one.
-        volume
-            How many times as much as in the demand that was given last every rank sends, over zero.
         **settings
             Other parameters of the formulation, such as ``demand``.
 
@@ -253,13 +230,6 @@ class Model:
             names = ["capacity", *(p.name for p in self.formulation.parameters)]
             msg = f"update: no parameter {unknown[0]!r}; {nearest(unknown[0], names)}"
             raise BadInput(msg)
-        demand = None if "demand" in settings else self._demand
-        if volume is not None:
-            if "demand" in settings:
-                demand = self._demand_given(_planned(type(self.formulation), instance, self.form, given))
-            elif demand is None:
-                demand = self._demand_given(self._plan)
-            given["demand"] = number(volume, "update: volume", positive=True) * demand
         plan = _planned(type(self.formulation), instance, self.form, given)
         if not self._changes_in_place(plan.problem):
             if self.changed:
@@ -269,19 +239,11 @@ class Model:
                 )
                 raise BadInput(msg)
             self._build(plan)
-            self._capacity, self._demand = now, demand
+            self._capacity = now
             return self
-        self._capacity, self._demand = now, demand
+        self._capacity = now
         self._plan, self.formulation, self.instance, self._updated = plan, plan.problem, plan.instance, True
         return self
-
-    def _demand_given(self, plan: Plan) -> F64:
-        """The demand of a plan between ranks [shards], ``(N, N)``."""
-        if "demand" not in plan.parameters or not isinstance(plan.instance, Topology):
-            msg = f"update: {self.formulation.name} has no demand between ranks whose volume could change; omit volume"
-            raise BadInput(msg)
-        stated = traffic_of(plan.parameters, plan.instance)
-        return uniform(plan.instance.num_ranks) if stated is None else stated
 
     def _changes_in_place(self, new: Formulation) -> bool:
         """Put new data into the parameters of the model; False if they do not fit into it."""
@@ -493,13 +455,6 @@ class Model:
 
 
 # helpers
-
-
-def _restored(state: bytes) -> Model:
-    """A model from its pickle."""
-    result = object.__new__(Model)
-    vars(result).update(pickle.loads(state))  # noqa: S301 - part of a pickle that is being read
-    return result
 
 
 def _value_of(entry: Any) -> float:

@@ -96,12 +96,7 @@ def preview(study: Study, store: Store) -> Preview:
     for row in rows:
         of_key.setdefault(row["key"], []).append(row)
         of_task[task_of_row(row)] = row
-    mine = {task_of_cell(cell) for cell in study.cells}
-    strangers: dict[Hashable, list[Row]] = {}
-    for task, row in of_task.items():
-        if task not in mine:
-            strangers.setdefault((row["formulation"], row["instance_hash"]), []).append(row)
-    why = {cell.key: _reason(cell, of_key, of_task, strangers) for cell in left}
+    why = {cell.key: _reason(cell, of_key, of_task) for cell in left}
     return Preview(
         study,
         [
@@ -142,38 +137,17 @@ def _mapping(text: object) -> dict[str, Any]:
     return json.loads(text) if isinstance(text, str) else {}
 
 
-def _reason(
-    cell: Cell,
-    of_key: Mapping[str, Sequence[Row]],
-    of_task: Mapping[Hashable, Row],
-    strangers: Mapping[Hashable, Sequence[Row]],
-) -> str:
+def _reason(cell: Cell, of_key: Mapping[str, Sequence[Row]], of_task: Mapping[Hashable, Row]) -> str:
     """Why a cell without an answer would run."""
-    from opticoll.formulations.registry import formulation
-
     own = of_key.get(cell.key)
     if own:
         if any(row["answer"] for row in own):
             return "its solution file is missing, cut or changed"
         return f"no answer before: {own[-1]['termination']}"
     earlier = of_task.get(task_of_cell(cell))
-    if earlier is not None:
-        return "; ".join(_changes(cell, earlier)) or "something has changed that the stored run does not show"
-    wanted = dict(Requested.of(cell.task).items())
-    alike = strangers.get((formulation(cell.task.formulation).name, cell.facts.get("instance_hash")), ())
-    others = [_options(wanted, _requested(row)) for row in alike]
-    others = [changes for changes in others if "method" not in changes]
-    if not others:
+    if earlier is None:
         return "new"
-    changed = min(others, key=len)
-    return "options changed: " + ", ".join(f"{name} {old} -> {new}" for name, (old, new) in changed.items())
-
-
-def _options(new: Mapping[str, Any], old: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
-    """The options that differ, with their old and new values."""
-    before, after = ({**one, **(one["settings"] or {})} for one in (old, new))
-    names = [name for name in (*before, *after) if name != "settings"]
-    return {name: (before.get(name), after.get(name)) for name in names if before.get(name) != after.get(name)}
+    return "; ".join(_changes(cell, earlier)) or "something has changed that the stored run does not show"
 
 
 def _changes(cell: Cell, row: Row) -> list[str]:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import itertools
-import queue
 import sys
-import threading
 import time
 from collections import Counter
 from contextlib import ExitStack
@@ -37,7 +35,6 @@ from opticoll.solvers.process.executor import InProcess, JobCrashed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from typing import Self
 
     from opticoll.analysis.study.study_file import Cell, Study
     from opticoll.solvers.process.executor import Executor
@@ -166,7 +163,7 @@ def run_study(
     study, store
         What to run, and where it is recorded.
     executor
-        Runs the cells. Processes that share our files record them; otherwise this process does, while the next runs.
+        Runs the cells. Processes that share our files record them; otherwise this process does.
     on_result
         Called with every finished cell.
 
@@ -268,78 +265,16 @@ def _work_and_record(executor: Executor, jobs: list[CellJob], finish: Callable[[
                         running[next(sent)] = (job, stack.pop_all())
                         yield job.cell
 
-        with _Writer(finish) as writer:
-            try:
-                for index, made in executor.map_unordered(attempt, claimed()):
-                    writer.record(*running[index], made)
-                    del running[index]
-            finally:
-                for _, hold in running.values():
-                    hold.close()
+        try:
+            for index, made in executor.map_unordered(attempt, claimed()):
+                job, hold = running.pop(index)
+                with hold:
+                    finish(_recorded(job, made))
+        finally:
+            for _, hold in running.values():
+                hold.close()
         pause = _wait_for_others(busy, jobs, pause)
         jobs = busy
-
-
-#: Runs that wait to be written; a solution can be large.
-_WAITING = 2
-
-
-class _Writer:
-    """Records runs in a separate thread, so that the next cell does not wait for the disk.
-
-    A cell is finished, in the thread that made the writer, once its record is stored. At the end of the block, also
-    after Ctrl-C, every run handed over is recorded, unless the store has raised an error.
-
-    Parameters
-    ----------
-    finish
-        Called with every recorded cell.
-    """
-
-    def __init__(self, finish: Callable[[CellResult], None]) -> None:
-        self._finish = finish
-        self._waiting: queue.Queue[tuple[CellJob, ExitStack, Attempt | Exception] | None] = queue.Queue(_WAITING)
-        self._recorded: queue.SimpleQueue[CellResult] = queue.SimpleQueue()
-        self._error: Exception | None = None
-        self._thread = threading.Thread(target=self._write, daemon=True)  # a second Ctrl-C ends us
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self._waiting.put(None)
-        self._thread.join()
-        self._report()
-
-    def record(self, job: CellJob, hold: ExitStack, made: Attempt | Exception) -> None:
-        """Hand over a run, or how its cell failed; ``hold`` is closed when it has been recorded.
-
-        Raises
-        ------
-        OpticollError
-            If an earlier run could not be recorded.
-        """
-        self._report()
-        self._waiting.put((job, hold, made))
-        self._report()
-
-    def _report(self) -> None:
-        while not self._recorded.empty():
-            self._finish(self._recorded.get())
-        if self._error is not None:
-            raise self._error
-
-    def _write(self) -> None:
-        while (item := self._waiting.get()) is not None:
-            job, hold, made = item
-            with hold:
-                if self._error is not None:
-                    continue
-                try:
-                    self._recorded.put(_recorded(job, made))
-                except Exception as error:  # noqa: BLE001  raised in the other thread
-                    self._error = error
 
 
 def _recorded(job: CellJob, made: Attempt | Exception) -> CellResult:

@@ -35,7 +35,6 @@ NETWORKS = {
 }
 #: Bandwidth of TopoOpt over that of a fat-tree of similar cost, as section 5.5 of the paper implies it.
 FAT_TREE = 5.7 / 1.4
-CONTENTIONS = ("alone", "all")
 #: Conditions whose violation is in seconds; relative to the mean duration of a job in the result.
 _SECONDS = ("overlap", "early", "order", "idle")
 #: Parts of the bandwidth at which iterations are simulated; in between, times are linear in the inverse.
@@ -129,13 +128,10 @@ def cluster(
     load: float | None = None,
     active: int | None = None,
     work: Seconds = 86400.0,
-    durations: str = "exponential",
     mix: Mapping[str, float] | None = None,
     placement: str = "first",
     rack: int = 6,
     oversubscription: float = 2.0,
-    contention: str = "all",
-    slower: float = FAT_TREE,
     setup: Seconds = 0.0,
     look_ahead: str = "none",
     seed: int = 0,
@@ -146,8 +142,8 @@ def cluster(
     ----------
     network
         ``topoopt``: every job has a shard of its own, with TopologyFinder's circuits; ``ideal-switch``; ``fat-tree``:
-        of full bisection and of bandwidth smaller by ``slower``; ``oversubscribed-fat-tree``: of full bandwidth up to
-        the racks.
+        of full bisection and of bandwidth smaller by :data:`FAT_TREE`; ``oversubscribed-fat-tree``: of full bandwidth
+        up to the racks.
     servers, degree, link
         Servers, interfaces of each, and their rate.
     job_servers, jobs
@@ -156,17 +152,13 @@ def cluster(
         Work that arrives per time, over that which the servers can do at once; 0.6 unless ``active`` is given.
     active
         Keep this many jobs active, all of which are there from the beginning, instead of letting them arrive.
-    work, durations, mix
+    work, mix
         Mean duration of a job on a network of its own [s], and as for
         :func:`opticoll.instances.training.cluster_jobs.draw_jobs`.
     placement, setup, look_ahead
         As for :func:`opticoll.analysis.training.cluster_queue.simulate_cluster`.
     rack, oversubscription
         Servers of a rack of the oversubscribed fat-tree, and their bandwidth over that of its uplinks.
-    contention
-        Which rings share the uplinks: ``all``, as if all jobs sent at all times, or ``alone``, each its own.
-    slower
-        Bandwidth of TopoOpt over that of the fat-tree of similar cost.
     seed
         Seed of jobs and placements.
 
@@ -185,21 +177,21 @@ def cluster(
     whole = {"servers": servers, "degree": degree, "job_servers": job_servers, "rack": rack, "seed": seed}
     for name, value in (whole if active is None else whole | {"active": active}).items():
         whole_number(value, f"cluster: {name}", 0 if name == "seed" else None)
-    real = {"oversubscription": oversubscription, "slower": slower, "setup": setup}
+    real = {"oversubscription": oversubscription, "setup": setup}
     for name, size in (real if load is None else real | {"load": load}).items():
         number(size, f"cluster: {name}")
     number(work, "cluster: work", positive=True)
-    _check(network, contention, load, active, servers, job_servers, rack, oversubscription, slower)
-    _refuse_without_effect(network, rack=rack, oversubscription=oversubscription, contention=contention, slower=slower)
-    rate = parse_rate(link, "link") / (slower if network == "fat-tree" else 1.0)
+    _check(network, load, active, servers, job_servers, rack, oversubscription)
+    _refuse_without_effect(network, rack=rack, oversubscription=oversubscription)
+    rate = parse_rate(link, "link") / (FAT_TREE if network == "fat-tree" else 1.0)
     offered = None if active is not None else 0.6 if load is None else load
     interval = 0.0 if offered is None else work * job_servers / (offered * servers)
-    drawn = draw_jobs(jobs, servers=job_servers, work=work, interval=interval, durations=durations, mix=mix, seed=seed)
+    drawn = draw_jobs(jobs, servers=job_servers, work=work, interval=interval, mix=mix, seed=seed)
     if active is not None:
         drawn = tuple(ClusterJob(one.model, one.servers, 0.0, one.work) for one in drawn)
     shared = None
     if network == "oversubscribed-fat-tree":
-        shared = _uplinks([job.model for job in drawn], servers, degree, rate, rack, oversubscription, contention)
+        shared = _uplinks([job.model for job in drawn], servers, degree, rate, rack, oversubscription)
     schedule = simulate_cluster(
         drawn,
         servers,
@@ -264,15 +256,12 @@ def statistics(schedule: ClusterSchedule, own: F64, share: float = 0.99) -> tupl
 
 
 def _uplinks(
-    models: list[str], servers: int, degree: int, rate: float, rack: int, oversubscription: float, contention: str
+    models: list[str], servers: int, degree: int, rate: float, rack: int, oversubscription: float
 ) -> Callable[[Sequence[int], Sequence[I64]], Sequence[float]]:
     """How much the uplinks of racks slow jobs down."""
 
     def slowdowns(numbers: Sequence[int], held: Sequence[I64]) -> list[float]:
-        if contention == "all":
-            rates = fair_rates(held, servers, rack, oversubscription)
-        else:
-            rates = np.concatenate([fair_rates([one], servers, rack, oversubscription) for one in held])
+        rates = fair_rates(held, servers, rack, oversubscription)
         return [
             slowed(models[number], one.size, degree, rate, max(round(part, 6), _PARTS[-1]))
             for number, one, part in zip(numbers, held, rates.tolist(), strict=True)
@@ -284,7 +273,7 @@ def _uplinks(
 def _refuse_without_effect(network: str, **given: str | float) -> None:
     """Refuse settings of other networks than this one, unless they have their default."""
     for name, value in given.items():
-        of = "fat-tree" if name == "slower" else "oversubscribed-fat-tree"
+        of = "oversubscribed-fat-tree"
         if network != of and value != signature(cluster).parameters[name].default:
             msg = f"cluster: {name}={value} has no effect on network {network!r}, only on {of!r}"
             raise BadInput(msg)
@@ -292,20 +281,17 @@ def _refuse_without_effect(network: str, **given: str | float) -> None:
 
 def _check(
     network: str,
-    contention: str,
     load: float | None,
     active: int | None,
     servers: int,
     job_servers: int,
     rack: int,
     oversubscription: float,
-    slower: float,
 ) -> None:
     """Refuse settings out of range."""
-    for name, value, known in (("network", network, tuple(NETWORKS)), ("contention", contention, CONTENTIONS)):
-        if value not in known:
-            msg = f"cluster: {name} {value!r}; use one of {', '.join(known)}"
-            raise BadInput(msg)
+    if network not in tuple(NETWORKS):
+        msg = f"cluster: network {network!r}; use one of {', '.join(NETWORKS)}"
+        raise BadInput(msg)
     if load is not None and active is not None:
         msg = "cluster: load and active exclude each other; give the load of arriving jobs, or the number kept active"
         raise BadInput(msg)
@@ -315,8 +301,6 @@ def _check(
     if not 2 <= job_servers <= servers:
         msg = f"cluster: {servers} servers, {job_servers} of them for a job; use at least 2 for a job, and at most all"
         raise BadInput(msg)
-    if rack < 1 or not 1 <= oversubscription < np.inf or not 0 < slower < np.inf:
-        msg = (
-            f"cluster: rack={rack}, oversubscription={oversubscription}, slower={slower}; use at least 1, 1 and above 0"
-        )
+    if rack < 1 or not 1 <= oversubscription < np.inf:
+        msg = f"cluster: rack={rack}, oversubscription={oversubscription}; use at least 1"
         raise BadInput(msg)

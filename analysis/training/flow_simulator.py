@@ -111,51 +111,13 @@ def fair_rates(
 
 
 @compiled(nogil=True)
-def _push(times: F64, items: I64, size: int, time: float, item: int) -> int:  # pragma: no cover  compiled
-    """Insert into a binary heap by (time, item)."""
-    k = size
-    while k > 0:
-        above = (k - 1) // 2
-        if times[above] < time or (times[above] == time and items[above] <= item):
-            break
-        times[k], items[k] = times[above], items[above]
-        k = above
-    times[k], items[k] = time, item
-    return size + 1
-
-
-@compiled(nogil=True)
-def _pop(times: F64, items: I64, size: int) -> int:  # pragma: no cover  compiled
-    """Remove the first entry of the heap; it stays at ``size - 1``."""
-    first_time, first_item = times[0], items[0]
-    size -= 1
-    time, item = times[size], items[size]
-    k = 0
-    while True:
-        child = 2 * k + 1
-        if child >= size:
-            break
-        if child + 1 < size and (
-            times[child + 1] < times[child] or (times[child + 1] == times[child] and items[child + 1] < items[child])
-        ):
-            child += 1
-        if time < times[child] or (time == times[child] and item <= items[child]):
-            break
-        times[k], items[k] = times[child], items[child]
-        k = child
-    times[k], items[k] = time, item
-    times[size], items[size] = first_time, first_item
-    return size
-
-
-@compiled(nogil=True)
 def _advance(  # noqa: C901 - compiled
     tasks: tuple[I64, I64, F64, F64, I64, I64, I64],
     servers: tuple[I64, I64, I64, I64],
     state: tuple[I64, I64, F64, F64, I64],
     flows: tuple[I64, I64, I64, F64, F64, F64],
     progress: tuple[F64, F64, I64, F64, I64],
-    heap: tuple[F64, I64],
+    due: tuple[F64, I64],
     clock: F64,
     sizes: I64,
     until: float,
@@ -166,18 +128,18 @@ def _advance(  # noqa: C901 - compiled
 
     tasks     kind, server, computing time, latency, successors (start, list), first flow of every task
     servers   first of a server's tasks, its tasks, the first that may wait; 0 busy, 1 idle, 2 to be checked
-    sizes     completed tasks, entries of the heap, active flows, events, tasks to be checked
+    sizes     completed tasks, tasks that end at a known time (due), active flows, events, tasks to be checked
     """
     kind, server, seconds, lag, succ_start, succ, flow_start = tasks
     own_start, own, cursor, idle = servers
     status, waits, begin, end, todo = state
     start, arc, owner, share, capacity, size = flows
     left, rate, active, lasted, missing = progress
-    heap_time, heap_item = heap
+    due_time, due_item = due
     scratch_left, scratch_weight = np.empty(capacity.size), np.empty(capacity.size)
     scratch_count = np.empty(capacity.size + 1, dtype=np.int64)
     rows, used = np.empty((1024 if record else 1, 4)), 0
-    done, heaped, busy, events, fresh = sizes[0], sizes[1], sizes[2], sizes[3], sizes[4]
+    done, timers, busy, events, fresh = sizes[0], sizes[1], sizes[2], sizes[3], sizes[4]
     resolution, precision = clock[1], clock[2]
     stale = True
     while True:
@@ -194,7 +156,8 @@ def _advance(  # noqa: C901 - compiled
                     idle[s] = 2  # others may become ready at this moment
                 elif kind[t] == 0:
                     status[t], begin[t] = _RUNNING, now
-                    heaped = _push(heap_time, heap_item, heaped, now + seconds[t], t)
+                    due_time[timers], due_item[timers] = now + seconds[t], t
+                    timers += 1
                 else:
                     status[t], begin[t] = _RUNNING, now
                     missing[t] = 0
@@ -207,7 +170,8 @@ def _advance(  # noqa: C901 - compiled
                             stale = True
                             events += 1
                     if missing[t] == 0:
-                        heaped = _push(heap_time, heap_item, heaped, now + lag[t], t)
+                        due_time[timers], due_item[timers] = now + lag[t], t
+                        timers += 1
             else:  # has ended
                 status[t], end[t] = _DONE, now
                 done += 1
@@ -229,7 +193,8 @@ def _advance(  # noqa: C901 - compiled
                 t = own[k]
                 if status[t] == _READY:
                     status[t], begin[t], idle[s] = _RUNNING, now, 0
-                    heaped = _push(heap_time, heap_item, heaped, now + seconds[t], t)
+                    due_time[timers], due_item[timers] = now + seconds[t], t
+                    timers += 1
                     break
         if stale and busy > 0:
             if silent:
@@ -245,7 +210,9 @@ def _advance(  # noqa: C901 - compiled
             f = active[i]
             if rate[f] > 0.0:
                 soonest = min(soonest, left[f] / rate[f])
-        timed = heap_time[0] if heaped > 0 else np.inf
+        timed = np.inf
+        for i in range(timers):
+            timed = min(timed, due_time[i])
         together = max(resolution, precision * now)
         if soonest < np.inf and together > 0.0:
             latest = soonest
@@ -292,17 +259,30 @@ def _advance(  # noqa: C901 - compiled
                 t = owner[f]
                 missing[t] -= 1
                 if missing[t] == 0:
-                    heaped = _push(heap_time, heap_item, heaped, moment + lag[t], t)
+                    due_time[timers], due_item[timers] = moment + lag[t], t
+                    timers += 1
             else:
                 left[f] = max(left[f] - rate[f] * span, 0.0)
                 active[kept] = f
                 kept += 1
         busy = kept
-        while heaped > 0 and heap_time[0] <= moment:
-            heaped = _pop(heap_time, heap_item, heaped)
-            todo[fresh] = heap_item[heaped]
-            fresh += 1
-    sizes[0], sizes[1], sizes[2], sizes[3], sizes[4] = done, heaped, busy, events, fresh
+        ended = False
+        while not ended:  # those that are due, by time and number
+            first = -1
+            for i in range(timers):
+                if due_time[i] <= moment and (
+                    first < 0
+                    or due_time[i] < due_time[first]
+                    or (due_time[i] == due_time[first] and due_item[i] < due_item[first])
+                ):
+                    first = i
+            ended = first < 0
+            if not ended:
+                timers -= 1
+                todo[fresh] = due_item[first]
+                fresh += 1
+                due_time[first], due_item[first] = due_time[timers], due_item[timers]
+    sizes[0], sizes[1], sizes[2], sizes[3], sizes[4] = done, timers, busy, events, fresh
     return rows[:used].copy()
 
 
@@ -338,7 +318,7 @@ class _Engine:
             none.copy(),
             np.zeros(count, dtype=np.int64),
         )
-        self.heap = (np.zeros(count + 1), np.zeros(count + 1, dtype=np.int64))
+        self.due = (np.zeros(count + 1), np.zeros(count + 1, dtype=np.int64))
         self.clock = np.array([0.0, _checked(resolution, "resolution"), _checked(precision, "precision")])
         self.sizes = np.array([0, 0, 0, 0, ready.size], dtype=np.int64)
         self.rows: list[F64] = []
@@ -363,7 +343,7 @@ class _Engine:
             self.state,
             flows,
             self.progress,
-            self.heap,
+            self.due,
             self.clock,
             self.sizes,
             until,
@@ -481,7 +461,6 @@ def designed_network(
     *,
     latency: float = 1e-6,
     routing: Routing = "single",
-    paths: int = 4,
     ring_factor: float | None = None,
 ) -> ServerNetwork:
     """Choose circuits once for the traffic of a task graph and return their network.
@@ -494,7 +473,7 @@ def designed_network(
         Tasks, and the network's rule.
     bandwidth
         Of an interface [bytes/s].
-    latency, routing, paths
+    latency, routing
         As for :class:`Network`.
     ring_factor
         As for :func:`simulate`.
@@ -507,7 +486,7 @@ def designed_network(
         rings.setdefault(pool.groups[ring.group].members, []).append((ring.share, ring.order))
     topology = circuit_topology(pool.n, design.circuits)
     chosen = {members: tuple(those) for members, those in rings.items()}
-    return ServerNetwork(topology, bandwidth, latency, routing, paths, chosen)
+    return ServerNetwork(topology, bandwidth, latency, routing, chosen)
 
 
 def simulate_circuits(

@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 LINK = "100Gb/s"
 #: Latency of a hop [s].
 HOP_S = 1e-6
-PATHS = 4
 RESOLUTION_S = 1e-6
 #: Limit of the program that schedules all-reduces in rounds [s].
 TIME_LIMIT_S = 20.0
@@ -118,7 +117,6 @@ def iteration(
     batch: int = 0,
     overlap: str = "backward",
     routing: str = "auto",
-    paths: int | None = None,
     latency: Seconds | None = None,
     ring_factor: float | None = None,
     resolution: Seconds | None = None,
@@ -143,9 +141,9 @@ def iteration(
         Number of servers that train; by default all of the network.
     section, batch, overlap
         As for :func:`opticoll.instances.training.task_graph.training_iteration`.
-    routing, paths
-        ``single``, ``even`` or ``k`` (:class:`opticoll.analysis.training.network_iteration.ServerNetwork`), with
-        ``paths`` (4) for ``k``; ``auto``: even over switches, single where servers forward. Not for rounds.
+    routing
+        ``single`` or ``even`` (:class:`opticoll.analysis.training.network_iteration.ServerNetwork`); ``auto``: even
+        over switches, single where servers forward. Not for rounds.
     latency
         Latency of a hop, 1e-6 s by default, or of a round, 0.7e-6 s.
     resolution
@@ -177,7 +175,7 @@ def iteration(
         If some traffic has no route.
     """
     whole_number(batch, "iteration: batch", 0)
-    _check_numbers({"paths": paths, "servers": servers}, {"ring_factor": ring_factor, "resolution": resolution})
+    _check_numbers({"servers": servers}, {"ring_factor": ring_factor, "resolution": resolution})
     if not isinstance(model, str | TaskGraph):
         raise refused(model, "iteration: model", "the name of a model or a task graph")
     place = _network(network)
@@ -186,15 +184,11 @@ def iteration(
         raise BadInput(msg)
     settings = {
         "routing": None if routing == "auto" else routing,
-        "paths": paths,
         "ring_factor": ring_factor,
         "resolution": resolution,
     }
     rounds = {"delay": delay, "algorithm": algorithm, "time_limit": time_limit}
     _refuse_others(place, settings, rounds)
-    if paths is not None and routing != "k":
-        msg = f"iteration: paths are for routing k, not for {routing!r}; omit them, or give"
-        raise BadInput(msg, remedy={"routing": "k"})
     count = place.num_ranks if isinstance(place, Topology) else place.n
     graph = (
         model
@@ -207,7 +201,7 @@ def iteration(
     latency = _time(HOP_S if latency is None else latency, "latency")
     unit = link or (place.capacity_unit if isinstance(place, Topology) else None) or LINK
     rate, way = parse_rate(unit, "link") / 8, _routing_on(place, routing)
-    most, apart = PATHS if paths is None else paths, RESOLUTION_S if resolution is None else resolution
+    apart = RESOLUTION_S if resolution is None else resolution
     changes = None
     if isinstance(place, CircuitNetwork) and place.periodic:
         schedule, changes = simulate_circuits(
@@ -217,11 +211,9 @@ def iteration(
         built = ServerNetwork(ideal_switch(place.n, place.most_circuits), rate, 0.0, "even")
     else:
         if isinstance(place, Topology):
-            built = ServerNetwork(place, rate, latency, way, most)
+            built = ServerNetwork(place, rate, latency, way)
         else:
-            built = designed_network(
-                graph, place, rate, latency=latency, routing=way, paths=most, ring_factor=ring_factor
-            )
+            built = designed_network(graph, place, rate, latency=latency, routing=way, ring_factor=ring_factor)
         schedule = simulate(graph, built, ring_factor=ring_factor, resolution=apart, record=check)
     flows = flows_of(graph, built, ring_factor=ring_factor, hopwise=changes is not None)
     below: list[Bound] = bounds(graph, flows, built.latency)

@@ -51,9 +51,9 @@ if TYPE_CHECKING:
     from opticoll.instances.topology import F64, I64, Mask, Topology
     from opticoll.instances.training.task_graph import TaskGraph
 
-Routing = Literal["single", "even", "k"]
+Routing = Literal["single", "even"]
 Rings = tuple[tuple[float, tuple[int, ...]], ...]
-ROUTINGS = ("single", "even", "k")
+ROUTINGS = ("single", "even")
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,10 +69,7 @@ class ServerNetwork:
     latency
         Latency of a hop [s].
     routing
-        ``single``: one shortest path, ties by a hash. ``even``: all shortest paths, every vertex splits evenly. ``k``:
-        the k shortest paths evenly.
-    paths
-        Number of paths k.
+        ``single``: one shortest path, ties by a hash. ``even``: all shortest paths, every vertex splits evenly.
     rings
         Share and order of the rings of a group; the default is one ring in the order of its members.
     forwarding
@@ -88,7 +85,6 @@ class ServerNetwork:
     bandwidth: float
     latency: float = 1e-6
     routing: Routing = "single"
-    paths: int = 4
     rings: Mapping[tuple[int, ...], Rings] | None = None
     forwarding: bool = True
 
@@ -96,8 +92,8 @@ class ServerNetwork:
         if not (0 < self.bandwidth < np.inf and 0 <= self.latency < np.inf):
             msg = f"network: {self.bandwidth} bytes/s, latency {self.latency} s; give finite numbers, bandwidth above 0"
             raise BadInput(msg)
-        if self.routing not in ROUTINGS or self.paths < 1:
-            msg = f"network: routing {self.routing!r} over {self.paths} paths; use one of {', '.join(ROUTINGS)}"
+        if self.routing not in ROUTINGS:
+            msg = f"network: routing {self.routing!r}; use one of {', '.join(ROUTINGS)}"
             raise BadInput(msg)
         object.__setattr__(self, "topology", self.topology.joined())
 
@@ -130,26 +126,9 @@ class ServerNetwork:
         """
         topology = self.topology
         s, t = topology.terminals[source], topology.terminals[target]
-        if self.routing == "k":
-            return self._k_shortest(s, t)
         first = np.searchsorted(topology.tail, np.arange(topology.n + 1))
         result: tuple[I64, I64, F64] = _spread(s, t, self._hops, first, topology.head, self.routing == "even")
         return result
-
-    def _k_shortest(self, s: I64, t: I64) -> tuple[I64, I64, F64]:
-        from opticoll.formulations.flows.path_sets import PathRule, build_path_set
-
-        pairs, back = np.unique(np.stack([s, t], axis=1), axis=0, return_inverse=True)
-        rule = PathRule("k", self.paths)
-        path_set = build_path_set(self.topology, rule, "routes", (pairs[:, 0].copy(), pairs[:, 1].copy()))
-        starts, arcs, shares = [0], [], []
-        for p in back.ravel().tolist():
-            q = slice(path_set.start[path_set.first[p]], path_set.start[path_set.first[p + 1]])
-            own, count = np.unique(path_set.arcs[q], return_counts=True)
-            arcs.append(own)
-            shares.append(count / (path_set.first[p + 1] - path_set.first[p]))
-            starts.append(starts[-1] + own.size)
-        return np.array(starts, dtype=np.int64), np.concatenate(arcs), np.concatenate(shares)
 
 
 @compiled(nogil=True)

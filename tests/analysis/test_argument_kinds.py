@@ -27,7 +27,6 @@ CALLS = {
         "mix": None,
         "rack": 1,
         "oversubscription": 1.0,
-        "slower": 1.0,
         "setup": 0.0,
         "seed": 0,
     },
@@ -36,7 +35,7 @@ CALLS = {
     "export": {"formulation_name": "alltoall.master", "instance": "ring:3", "path": "m.txt", "settings": {}},
     "figure": {"name": "lumorph-5", "store": "none", "over": "none.csv"},
     "hybrids": {"graph": "op-graph:model=vgg16", "gpus": 0, "batch": 1, "degree": 4, "link": None},
-    "iteration": {"model": "dlrm", "network": "complete:4", "batch": 0, "paths": 1, "latency": 0.0, "delay": None},
+    "iteration": {"model": "dlrm", "network": "complete:4", "batch": 0, "latency": 0.0, "delay": None},
     "load": {"path": "none.json"},
     "model": {"formulation": "alltoall.master", "instance": "ring:3", "form": "cvxpy", "demand": "uniform"},
     "parse": {"spec": "ring:3"},
@@ -156,10 +155,6 @@ def test_messages_say_what_and_how(result):
         (lambda: oc.study("alltoall.master", "ring:3", columns=1), "study: columns: must be names of columns"),
         (lambda: oc.study("smoke", "ring:4"), "study: 'smoke' is a study, which states its instances and methods"),
         (lambda: oc.iteration("bert", "ring:4", servers=0), "iteration: servers: must be a whole number of at least 1"),
-        (
-            lambda: oc.iteration("bert", "ring:4", paths=3),
-            "iteration: paths are for routing k, not for 'auto'; omit them",
-        ),
         (lambda: oc.iteration("bert", "ring:4", ring_factor=-1), "iteration: ring_factor: must be a positive number"),
         (
             lambda: oc.sweep("alltoall.master", lambda _: 1.0, "ring:3", sense="low"),

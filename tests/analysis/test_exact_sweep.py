@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import opticoll as oc
-from opticoll.analysis.bounds.bound_comparison import Case, Quantity, Status, compared, warnings_about
+from opticoll.analysis.bounds.bound_comparison import Case, Quantity, Status, compared
 from opticoll.analysis.bounds.bound_values import ComparedBound
 from opticoll.analysis.cli.main import main
 from opticoll.errors import BadInput
@@ -134,54 +134,10 @@ def test_a_declared_quantity_that_is_no_time_of_a_flow_is_refused_by_its_declara
     assert "on=" not in str(refused.value)
 
 
-@pytest.mark.parametrize(
-    ("function", "words"),
-    [
-        (ring_time, "bound x F is 1 on all 3 cases: it seems to bound T = 1/F"),
-        (lambda g: 4 / ring_time(g), "bound / F is 4 on all 3 cases: a factor or a unit seems to be missing"),
-        (lambda g: ring_time(g) - Fraction(g.n, 10), "is nearer to T = 1/F on all 3 cases"),
-    ],
-)
-def test_a_bound_on_another_quantity_is_warned_about(function, words):
-    result = oc.sweep("alltoall.master", function, OVER)
-    assert len(result.warnings) == 1
-    assert words in result.warnings[0]
-    assert words in repr(result)
-
-
-@pytest.mark.parametrize("function", [declared, lambda g: 1 / ring_time(g), lambda g: 1 / ring_time(g) + 1 / g.n])
-def test_a_plausible_bound_is_not_warned_about(function):
-    assert oc.sweep("alltoall.master", function, OVER).warnings == []
-
-
-def test_a_stated_quantity_is_warned_about_only_if_the_inverse_fits():
-    half = oc.sweep("alltoall.master", lambda g: ring_time(g) / 2, OVER, on="T")
-    assert half.warnings == []
-    inverse = oc.sweep("alltoall.master", lambda g: 1 / ring_time(g), OVER, on="T")
-    assert "it seems to bound F = 1/T" in inverse.warnings[0]
-
-
-@pytest.mark.parametrize(
-    ("function", "words"),
-    [
-        (lambda g: ring_time(g) / (20 + g.n), "bound / T is 0.038 to 0.042 on all 3 cases"),
-        (lambda g: ring_time(g) * (20 + g.n), "bound / T is 24 to 26 on all 3 cases"),
-        (lambda g: 4 - g.n, "the lower bound is negative on 2 cases, first ring:5"),
-    ],
-)
-def test_a_bound_far_from_the_stated_quantity_is_warned_about(function, words):
-    assert words in oc.sweep("alltoall.master", function, OVER, on="T").warnings[0]
-
-
 def test_bounds_past_the_optimum_within_the_tolerance_are_counted():
     past = oc.sweep("alltoall.master", lambda g: ring_time(g) * (1 + Fraction(1, 10**7)), OVER, on="T")
     assert (past.violations, past.lines()["within the tolerance"][:32]) == (0, "3 bounds pass the optimum, by up")
     assert "within the tolerance" not in oc.sweep("alltoall.master", ring_time, OVER, on="T").lines()
-
-
-def test_one_optimum_says_nothing_about_units():
-    case = Case(case="ring:4", n=4, status=Status.HOLDS, bound=2.0, optimum=0.5, ratio=4.0)
-    assert warnings_about([case, case], Quantity("objective", "upper", stated=False), concurrent=True) == []
 
 
 def test_the_command_shows_fractions_and_fails_on_request(tmp_path: Path, capsys):

@@ -116,21 +116,6 @@ def test_a_basis_that_is_far_from_the_new_optimum_is_given_up(form, monkeypatch)
     assert methods == ["highs-ipx", "highs", usual, usual]
 
 
-@pytest.mark.parametrize("form", ["pyomo", "cvxpy"])
-@pytest.mark.parametrize("demand", ["uniform", "random:1"])
-def test_a_volume_multiplies_the_demand_given_last(form, demand):
-    model = oc.model("alltoall.master", "ring:4", form=form, demand=demand)
-    whole = model.solve().T
-    assert pytest.approx(3 * whole) == model.update(volume=3).solve().T
-    built = model.stated
-    assert pytest.approx(whole / 4) == model.update(volume=0.5, capacity=2.0).solve().T
-    assert model.stated is built
-    assert pytest.approx(whole / 2) == model.update(capacity=1.0).solve().T
-    permuted = oc.solve("alltoall.master", "ring:4", demand="permutation:2").T
-    assert pytest.approx(permuted) == model.update(demand="permutation:2").solve().T
-    assert pytest.approx(2 * permuted) == model.update(volume=2).solve().T
-
-
 def test_a_constraint_may_take_the_name_of_a_parameter():
     model = oc.model("alltoall.master", "ring:4", form="pyomo")
     bound = pyo.Constraint(expr=model.pyomo.F <= 0.1)
@@ -140,14 +125,6 @@ def test_a_constraint_may_take_the_name_of_a_parameter():
     assert model.solve().objective == pytest.approx(0.1)
     with pytest.raises(oc.BadInput, match="changed by hand"):
         model.update(capacity=2.0)
-
-
-def test_a_volume_is_a_positive_number_of_a_model_with_demand():
-    for wrong in (0, -1, float("nan"), "2", True):
-        with pytest.raises(oc.BadInput, match="update: volume"):
-            oc.model("alltoall.master", "ring:4").update(volume=wrong)
-    with pytest.raises(oc.BadInput, match="no demand between ranks"):
-        oc.model("alltoall.all-gather", "ring:4").update(volume=2)
 
 
 def test_a_change_by_hand_outlives_an_update():

@@ -20,7 +20,6 @@ from opticoll.formulations.topology.design import NAME, design_data
 from opticoll.formulations.topology.design_bounds import depth_sum, least_time
 from opticoll.instances import parse
 from opticoll.instances.families.low_diameter import inverse, product
-from opticoll.instances.topology import link_groups
 from opticoll.solvers import solve
 from opticoll.solvers.methods.method import Context
 from opticoll.solvers.methods.topology.symmetric_search import candidates, cayley_candidates, groups, search
@@ -288,33 +287,6 @@ def test_line_digraphs_of_complete_multigraphs_have_the_smallest_distances(n, de
     topology = parse(f"{design.complete_multigraph(n, degree)}+line=1")
     assert topology.n == n * degree
     assert set(topology.hops.sum(axis=1)) == {depth_sum(n * degree, degree, degree)} or n == 2
-
-
-@pytest.mark.parametrize("spec", ["torus:3x4", "digraph:123.230.301.012", "genkautz:n=7,d=2", "mesh:2x3"])
-def test_the_worst_failure_is_the_worst_of_all_links(spec):
-    topology = parse(spec)
-    link, count = link_groups(topology.tail, topology.head, topology.capacity)
-    times = []
-    for number in range(count):
-        kept = link != number
-        rest = topology.with_arcs(topology.tail[kept], topology.head[kept], topology.capacity[kept])
-        times.append(all_to_all_time(rest) if np.isfinite(rest.hops).all() else np.inf)
-    worst, (tail, head) = design.worst_failure(spec)
-    assert worst == pytest.approx(max(times), rel=1e-6)
-    assert ((topology.tail == tail) & (topology.head == head)).any()
-
-
-def test_design_reports_the_cost_of_a_failed_link(capsys):
-    assert main(["design", "n=6", "degree=3", "--failed-links", "1"]) == 0
-    assert "T, one failed" in capsys.readouterr().out
-    assert main(["design", "n=3", "degree=1", "--directed", "--failed-links", "1", "--json"]) == 0
-    document = json.loads(capsys.readouterr().out)
-    assert (document["T_failed"], len(document["failed_link"])) == (None, 2)
-
-
-def test_more_failed_links_are_refused():
-    with pytest.raises(BadInput, match="only single failures"):
-        oc.design(6, 3, failed_links=2)
 
 
 def test_well_known_topologies_have_the_size():

@@ -15,13 +15,6 @@ from opticoll.analysis.cli.options import JSON, notify, progress_line, refuse_to
 @click.option("--directed", is_flag=True, help="Links may run one way only (default: every link runs both ways).")
 @click.option("--search", is_flag=True, help="Run a new search instead of using the table of records.")
 @click.option("--compare", is_flag=True, help="Also solve well-known topologies of the same size and degree.")
-@click.option(
-    "--failed-links",
-    type=click.IntRange(0, 1),
-    default=0,
-    show_default=True,
-    help="With 1, also compute the worst T after one link has failed.",
-)
 @click.option("--rack", type=click.IntRange(min=0), default=0, metavar="R", help="Nodes per rack (default: no racks).")
 @click.option(
     "--cables",
@@ -92,7 +85,7 @@ def design(
         return 2
     n, degree = int(given["n"]), int(given["degree"])
     if delay is not None:
-        refuse_together(*(("--delay", name) for name in ("--compare", "--failed-links", "--search", "--rack")))
+        refuse_together(*(("--delay", name) for name in ("--compare", "--search", "--rack")))
         kept = {name: options[name] for name in ("directed", "time_limit", "seed")}
         title = f"design n={n} degree={degree}"
         with output.diverted_stdout(), progress_line(title, shown=True, plain=not as_json) as on_progress:

@@ -2,9 +2,8 @@
 
 Simulated iteration times of figures 11, 12, 16, 17, 27 and 28 of the TopoOpt paper, as a table.
 
-``python -m opticoll.analysis.papers.topoopt.iteration_figures --jobs 2`` writes ``iteration_times.csv`` beside this
-module. Existing rows of the file are kept, so an interrupted run resumes; give another file, or remove it, to simulate
-everything again. The same cells give the same file, whatever the order in which they were simulated.
+``python -m opticoll.analysis.papers.topoopt.iteration_figures`` writes ``iteration_times.csv`` beside this module. The
+same cells give the same file, whatever the order in which they were simulated.
 
 Columns: figure, model, batch (samples per GPU), network, degree, link_gbps, pause_us and interval_ms of circuits that
 change, and seconds. Ends of flows are merged within 0.2 % of the time of Eq. (1), or of the time since the start.

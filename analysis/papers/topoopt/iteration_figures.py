@@ -1,4 +1,4 @@
-"""Figures 11, 12, 16, 17, 27 and 28 of the TopoOpt paper: iteration times by flow-level simulation.
+"""Figures 11, 12, 17, 27 and 28 of the TopoOpt paper: iteration times by flow-level simulation.
 
 The times are those of :mod:`opticoll.analysis.papers.topoopt`. As a script, this module writes them.
 """
@@ -10,21 +10,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.analysis.papers.paper_figure import Figures, frame
-from opticoll.analysis.papers.topoopt.cluster_claims import LOADS, published, published_mean
+from opticoll.analysis.papers.paper_figure import Figures
 from opticoll.analysis.papers.topoopt.simulated_iterations import (
     BATCHES,
     FIELDS,
     LINKS,
     MODELS,
     NETWORKS,
-    main,
     table,
+    write_table,
 )
 from opticoll.analysis.papers.topoopt.time_claims import OVER_FAT_TREE, OVER_IDEAL
-from opticoll.analysis.plots.marks import curve, marks, stars
+from opticoll.analysis.plots.marks import curve, stars
 from opticoll.analysis.plots.panels import styled_figure
-from opticoll.analysis.plots.style import INK, log_axes, series, ticks_at
+from opticoll.analysis.plots.style import INK, log_axes, ticks_at
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -151,83 +150,6 @@ def _batches_finding(rows: pd.DataFrame) -> str:
     )
 
 
-def shared_means(rows: pd.DataFrame, degree: int) -> pd.DataFrame:
-    """Published mean over the jobs of figure 16 at every load, and ours with the same numbers of jobs [s]."""
-    ours = rows[(rows["degree"] == degree) & (rows["network"] == "TopoOpt")].set_index("model")["seconds"]
-    results = []
-    for jobs in LOADS:
-        own = published("topoopt", degree=degree, jobs=jobs)
-        simulated = sum(one.samples * float(ours[one.model]) for one in own) / sum(one.samples for one in own)
-        results.append({"jobs": jobs, "published": published_mean(own), "simulated": simulated})
-    return frame(results)
-
-
-#: Degree and network whose times of single jobs are published, with B = 100 Gb/s; the ideal switch has one link.
-_SHARED = ((4, "TopoOpt", "TopoOpt, d = 4"), (8, "TopoOpt", "TopoOpt, d = 8"), (8, "Ideal Switch", "ideal, 800 Gb/s"))
-_KEYS = {"TopoOpt": "topoopt", "Ideal Switch": "ideal-switch"}
-
-
-def _shared(rows: pd.DataFrame) -> Figure:
-    with styled_figure(7.6, 4.2, columns=2) as (figure, handles):
-        left, right = figure.subplots(1, 2)
-        for number, degree in enumerate((4, 8)):
-            means = shared_means(rows, degree)
-            curve(
-                left,
-                means["jobs"],
-                1e3 * means["simulated"],
-                number,
-                f"simulated, d = {degree}",
-                markersize=6,
-                linewidth=1.2,
-            )
-            words = f"published, d = {degree}"
-            marks(left, means["jobs"], 1e3 * means["published"], number, words, filled=False, marker="*", markersize=11)
-        for number, (degree, network, label) in enumerate(_SHARED):
-            colour, _ = series(number)
-            own = rows[(rows["degree"] == degree) & (rows["network"] == network)].set_index("model")["seconds"]
-            for place, model in enumerate(sorted(own.index)):
-                those = published(_KEYS[network], degree=degree, model=str(model))
-                x = place + 0.2 * (number - 1)
-                right.plot(
-                    [x, x],
-                    [1e3 * min(one.least for one in those), 1e3 * max(one.most for one in those)],
-                    color=colour,
-                    marker="*",
-                    markersize=9,
-                    markerfacecolor="none",
-                )
-                curve(right, [x], [1e3 * own[model]], number, label, markersize=6, linewidth=1.5)
-        left.set_xlabel("active jobs of 16 servers")
-        left.set_ylabel("mean iteration time [ms]")
-        left.set_ylim(bottom=0)
-        right.set_xticks(range(4), sorted(set(rows["model"])))
-        right.legend(handles=right.get_lines()[1::8], frameon=False, fontsize="small")
-        right.set_ylabel("iteration time [ms]")
-        right.set_xlabel("model")
-        right.set_ylim(bottom=0)
-        handles += left.get_lines()
-    return figure
-
-
-def _shared_finding(rows: pd.DataFrame) -> str:
-    parts = []
-    for degree in (4, 8):
-        means = shared_means(rows, degree)
-        off = means["simulated"] / means["published"] - 1
-        parts.append(f"d = {degree}: {100 * off.min():.1f} to {100 * off.max():.1f} %")
-    models = []
-    for degree, network, label in _SHARED[1:]:
-        ours = rows[(rows["degree"] == degree) & (rows["network"] == network)].set_index("model")["seconds"]
-        for model in sorted(ours.index):
-            mean = published_mean(published(_KEYS[network], degree=degree, model=str(model)))
-            models.append(f"{model} {1e3 * ours[model]:.1f} against {1e3 * mean:.1f} ms ({label})")
-    return (
-        f"Simulated means against the published ones, same jobs: {'; '.join(parts)}. Single jobs: {', '.join(models)}. "
-        "Nothing is fitted; headers and start-up of packets are omitted."
-    )
-
-
 #: Shortest interval [ms], and the rule by which circuits are chosen; a pause is a fifth of the interval at most.
 _RULES = {50.0: "every 50 ms", 5.0: "every 5 pauses, at least 5 ms", 0.5: "every 5 pauses, at least 0.5 ms"}
 
@@ -301,10 +223,9 @@ def _degrees_finding(rows: pd.DataFrame) -> str:
 
 FIGURES.drawn("topoopt-11", _of(11), _models)(_models_finding)
 FIGURES.drawn("topoopt-12-simulated", _of(12), lambda rows: by_batch(rows, 7.6, "iteration time [s]"))(_batches_finding)
-FIGURES.drawn("topoopt-16", _of(16), _shared)(_shared_finding)
 FIGURES.drawn("topoopt-17", _of(17), _pauses)(_pauses_finding)
 FIGURES.drawn("topoopt-27", _of(27), _models)(_models_finding)
 FIGURES.drawn("topoopt-28", _of(28), _degrees)(_degrees_finding)
 
 if __name__ == "__main__":
-    main()
+    write_table()

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import argparse
 import csv
 import io
-import sys
 from dataclasses import replace
 from functools import cache, lru_cache
 from itertools import product
@@ -20,7 +18,7 @@ from opticoll.instances.training.training_jobs import MEASURED_SERVERS, training
 from opticoll.shared_files import rewrite
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from opticoll.analysis.training.network_iteration import Flows
     from opticoll.instances.training.task_graph import TaskGraph
@@ -203,69 +201,43 @@ def _records(group: list[SimulatedCell]) -> list[dict[str, str]]:
     return [record(cell) for cell in group]
 
 
-def write_table(path: Path = TABLE, *, figures: Sequence[int] = (), jobs: int | None = None) -> None:
-    """Simulate the cells that a table has no row for, ``jobs`` at a time, and write it after each group of them.
+def write_table(path: Path = TABLE, *, jobs: int | None = None) -> None:
+    """Simulate all cells, ``jobs`` at a time, and write their rows in the order of the cells.
 
     Raises
     ------
     OpticollError
-        If a cell cannot be simulated; the rows found by then are kept.
+        If a cell cannot be simulated.
     """
     from opticoll.solvers.process.executor import make_executor
 
-    outcome = {tuple(row.items())[:-1]: row["seconds"] for row in _rows(path)} if path.exists() else {}
     groups: dict[tuple[Any, ...], list[SimulatedCell]] = {}
     for cell in cells():
-        wanted = not figures or cell["figure"] in figures
-        if wanted and tuple(_row(cell).items()) not in outcome:
-            changing = cell["link"] if cell["network"].startswith(("OCS", "SiP")) else None  # these share no routes
-            key = cell["model"], cell["network"], cell["degree"], cell.get("batch"), cell.get("section"), changing
-            groups.setdefault(key, []).append(cell)
-    # Those with most flows first, so no process is left with a long group at the end.
-    order = sorted(groups.values(), key=lambda group: (group[0]["model"] not in ("ncf", "dlrm"), -len(group)))
+        changing = cell["link"] if cell["network"].startswith(("OCS", "SiP")) else None  # these share no routes
+        key = cell["model"], cell["network"], cell["degree"], cell.get("batch"), cell.get("section"), changing
+        groups.setdefault(key, []).append(cell)
+    seconds: dict[tuple[str, ...], str] = {}
     with make_executor(jobs) as executor:
-        for done, (_, result) in enumerate(executor.map_unordered(_records, order), 1):
+        for _, result in executor.map_unordered(_records, list(groups.values())):
             if isinstance(result, Exception):
                 raise result
-            outcome.update({tuple(row.items())[:-1]: row["seconds"] for row in result})
-            _write(path, outcome)
-            sys.stderr.write(f"{done} of {len(order)} groups of cells\n")
-    _write(path, outcome)
-
-
-def _write(path: Path, result: dict[tuple[tuple[str, str], ...], str]) -> None:
-    """Write the rows in the order of the cells; other rows come last."""
-    place = {tuple(_row(cell).items()): number for number, cell in enumerate(cells())}
+            seconds.update({tuple(row.values())[:-1]: row["seconds"] for row in result})
     text = io.StringIO()
-    writer = csv.DictWriter(text, FIELDS, lineterminator="\n")
-    writer.writeheader()
-    for key in sorted(result, key=lambda key: (place.get(key, len(place)), key)):
-        writer.writerow({**dict(key), "seconds": result[key]})
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(FIELDS)
+    keys = [tuple(_row(cell).values()) for cell in cells()]
+    writer.writerows([*key, seconds[key]] for key in keys)
     rewrite(path, text.getvalue())
-
-
-def _rows(path: Path) -> list[dict[str, str]]:
-    with path.open(encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
 
 
 @cache
 def table() -> tuple[dict[str, str], ...]:
     """The rows of the table."""
-    return tuple(_rows(TABLE))
+    with TABLE.open(encoding="utf-8", newline="") as file:
+        return tuple(csv.DictReader(file))
 
 
 def tabulated(figure: int, model: str, network: str, **given: object) -> float:
     """A time of the table [s]; ``given`` are further columns of its row."""
     wanted = {"figure": figure, "model": model, "network": network, **given}
     return next(float(r["seconds"]) for r in table() if all(r[name] == str(v) for name, v in wanted.items()))
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Write the table from the command line."""
-    parser = argparse.ArgumentParser(description="Simulate the iteration times of TopoOpt's figures.")
-    parser.add_argument("--out", type=Path, default=TABLE, help="file of the table; its rows are kept")
-    parser.add_argument("--jobs", type=int, default=None, help="number of processes")
-    parser.add_argument("--figures", type=int, nargs="*", default=(), help="figures (default: all)")
-    given = parser.parse_args(arguments)
-    write_table(given.out, figures=given.figures, jobs=given.jobs)

@@ -1,12 +1,11 @@
-"""Figures 1, 7-9 and 22-24 of the TopoOpt paper: rings, trees and the traffic between 16 servers.
+"""Figures 1, 8 and 9 of the TopoOpt paper: traffic between 16 servers, and TopologyFinder's circuits for it.
 
-The paper prints the range of a colour scale, not the numbers of its cells. Figures 22 and 24 use double binary trees;
-the server orders of the second and third tree are read off figure 23.
+The paper prints the range of a colour scale, not the numbers of its cells.
 """
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,12 +13,9 @@ import numpy as np
 from opticoll.analysis.papers.paper_figure import Figures, frame
 from opticoll.analysis.plots.panels import styled_figure
 from opticoll.analysis.plots.style import INK, MUTED, series
-from opticoll.formulations.topoopt import binary_trees
 from opticoll.formulations.topoopt.circuit_design import Ring, ring_demand
 from opticoll.instances import parse
 from opticoll.instances.servers import ServerPool
-from opticoll.instances.training.training_jobs import NUMBER_BYTES, training_job
-from opticoll.solvers.methods.topoopt import ring_permutations
 from opticoll.solvers.methods.topoopt.topology_finder import topology_finder
 
 if TYPE_CHECKING:
@@ -36,7 +32,7 @@ if TYPE_CHECKING:
 
 FIGURES = Figures("topoopt")
 SERVERS = 16
-#: Steps of the rings in figures 7 and 8.
+#: Steps of the rings in figure 8.
 STEPS = (1, 3, 7)
 #: Traffic below this is drawn as none [bytes].
 LEAST = 1e6
@@ -54,39 +50,12 @@ def ringed(pool: ServerPool, *steps: int) -> F64:
     return ring_demand(pool, chosen)
 
 
-def tree_orders() -> tuple[list[int], ...]:
-    """New number of every server in the three double binary trees of figure 23."""
-    evens_first = [v // 2 if v % 2 == 0 else 8 + v // 2 for v in range(SERVERS)]
-    return (
-        list(range(SERVERS)),
-        [(3 * v - 2 * (v % 2)) % SERVERS for v in range(SERVERS)],
-        [3 * place % SERVERS for place in evens_first],
-    )
-
-
-def hybrid_trees(pool: ServerPool, size: float) -> list[F64]:
-    """Point-to-point traffic, and an all-reduce of ``size`` bytes over each tree of figure 23 [bytes]."""
-    trees = binary_trees.double_binary_tree(SERVERS)
-    return [
-        pool.point_to_point + binary_trees.tree_traffic(binary_trees.permuted(trees, order), size)
-        for order in tree_orders()
-    ]
-
-
-@lru_cache(maxsize=16)
+@cache
 def _panels(name: str) -> Panels:
     hybrid = dlrm()
-    (group,) = hybrid.groups
-    size = group.transfer * SERVERS / (2 * (SERVERS - 1))
     if name == "1":
         return {"data parallel": ringed(dlrm("data"), 1), "hybrid": ringed(hybrid, 1)}
-    if name == "8":
-        return {f"+{step} ring": ringed(hybrid, step) for step in STEPS}
-    if name == "22":
-        return {f"trees {number}": result for number, result in enumerate(hybrid_trees(hybrid, size), 1)}
-    idle = ServerPool(SERVERS, 3, np.zeros((SERVERS, SERVERS)))
-    weights = training_job("candle", "5.6").dense_weights
-    return {f"trees {number}": result for number, result in enumerate(hybrid_trees(idle, NUMBER_BYTES * weights), 1)}
+    return {f"+{step} ring": ringed(hybrid, step) for step in STEPS}
 
 
 def _heat_rows(name: str) -> Callable[[pd.DataFrame], pd.DataFrame]:
@@ -158,7 +127,7 @@ def _heat_finding(printed: str) -> Callable[[pd.DataFrame], str]:
     return finding
 
 
-# rings and trees ------------------------------------------------------------------------------------------------
+# figure 9 ------------------------------------------------------------------------------------------------
 
 
 def _draw_circle(axes: Axes, links: list[tuple[int, int]], colour: str, name: str) -> None:
@@ -179,53 +148,6 @@ def _draw_circle(axes: Axes, links: list[tuple[int, int]], colour: str, name: st
     for spine in axes.spines.values():
         spine.set_visible(False)
     axes.set_xlabel(name)
-
-
-def _link_rows(_: pd.DataFrame) -> pd.DataFrame:
-    return frame(
-        [
-            {"panel": f"“+{step}” permutation", "source": i, "target": (i + step) % SERVERS}
-            for step in STEPS
-            for i in range(SERVERS)
-        ]
-    )
-
-
-def _tree_rows(_: pd.DataFrame) -> pd.DataFrame:
-    trees = binary_trees.double_binary_tree(SERVERS)
-    return frame(
-        [
-            {"panel": f"permutation {number}, tree {which}", "source": v, "target": int(parent[v])}
-            for number, order in enumerate(tree_orders(), 1)
-            for which, parent in enumerate(binary_trees.permuted(trees, order), 1)
-            for v in np.flatnonzero(parent >= 0).tolist()
-        ]
-    )
-
-
-def _links(rows: pd.DataFrame) -> Figure:
-    groups = list(rows.groupby("panel", sort=False))
-    with styled_figure(8.0, 2.8 * -(-len(groups) // 3)) as (figure, _):
-        grid = np.atleast_2d(figure.subplots(-(-len(groups) // 3), 3)).ravel()
-        for number, (axes, (name, group)) in enumerate(zip(grid, groups, strict=True)):
-            ends = list(zip(group["source"].tolist(), group["target"].tolist(), strict=True))
-            _draw_circle(axes, ends, series(number % 3)[0], str(name))
-    return figure
-
-
-def _ring_finding(rows: pd.DataFrame) -> str:
-    single = sum(ring_permutations.is_single_ring(SERVERS, step) for step in STEPS)
-    all_rings = len(ring_permutations.totient_perms(SERVERS))
-    return f"{single} of {rows['panel'].nunique()} are one ring; TotientPerms has {all_rings}."
-
-
-def _tree_finding(rows: pd.DataFrame) -> str:
-    trees = binary_trees.double_binary_tree(SERVERS)
-    depths = {binary_trees.depth(tree) for order in tree_orders() for tree in binary_trees.permuted(trees, order)}
-    return f"{rows['panel'].nunique()} trees of depth {', '.join(map(str, sorted(depths)))}, as in the paper."
-
-
-# figure 9 -------------------------------------------------------------------------------------------------------
 
 
 def _finder_rows(_: pd.DataFrame) -> pd.DataFrame:
@@ -266,11 +188,5 @@ def _finder_finding(rows: pd.DataFrame) -> str:
 
 
 FIGURES.drawn("topoopt-1", _heat_rows("1"), _heat(44e9, 4e9, 32e6))(_heat_finding("Paper: 44 GB, 4 GB and 32 MB."))
-FIGURES.drawn("topoopt-7", _link_rows, _links)(_ring_finding)
 FIGURES.drawn("topoopt-8", _heat_rows("8"), _heat(4e9))(_heat_finding("Paper: up to 4 GB in all three."))
 FIGURES.drawn("topoopt-9", _finder_rows, _finder)(_finder_finding)
-FIGURES.drawn("topoopt-22", _heat_rows("22"), _heat())(_heat_finding("No number is legible in the paper."))
-FIGURES.drawn("topoopt-23", _tree_rows, _links)(_tree_finding)
-FIGURES.drawn("topoopt-24", _heat_rows("24"), _heat(2e9))(
-    _heat_finding("CANDLE of section 5.6; the paper does not say which, and its scale ends at 2 GB.")
-)

@@ -21,13 +21,6 @@ from opticoll.analysis.cli.options import JSON
 @click.option("--active", type=click.IntRange(min=1), help="Keep this many jobs active instead of letting them arrive.")
 @click.option("--work", type=float, default=86400.0, show_default=True, help="Mean duration of a job alone [s].")
 @click.option(
-    "--durations",
-    type=click.Choice(["exponential", "fixed"]),
-    default="exponential",
-    show_default=True,
-    help="Distribution of the durations.",
-)
-@click.option(
     "--placement",
     type=click.Choice(["first", "random"]),
     default="first",
@@ -42,14 +35,6 @@ from opticoll.analysis.cli.options import JSON
     show_default=True,
     help="Bandwidth of a rack's servers over that of its uplinks.",
 )
-@click.option(
-    "--contention",
-    type=click.Choice(["all", "alone"]),
-    default="all",
-    show_default=True,
-    help="Uplinks are shared as if all jobs sent at all times, or used by each job alone.",
-)
-@click.option("--slower", type=float, help="Bandwidth of TopoOpt over the fat-tree's (default: 5.7/1.4).")
 @click.option("--setup", type=float, default=0.0, show_default=True, help="Time to set up the circuits of a job [s].")
 @click.option(
     "--look-ahead",

@@ -37,12 +37,11 @@ from opticoll.analysis.cli.options import JSON
 )
 @click.option(
     "--routing",
-    type=click.Choice(["auto", "single", "even", "k"]),
+    type=click.Choice(["auto", "single", "even"]),
     default="auto",
     show_default=True,
-    help="One shortest path, all evenly, or k paths; auto: even over switches, else single.",
+    help="One shortest path, or all evenly; auto: even over switches, else single.",
 )
-@click.option("--paths", type=click.IntRange(min=1), help="Paths with --routing k (default: 4).")
 @click.option("--latency", type=float, help="Latency of a hop (default: 1e-6), or of a round (0.7e-6) [s].")
 @click.option("--ring-factor", type=float, help="Bytes over each hop of a ring per byte reduced (default: 2(k-1)/k).")
 @click.option("--delay", metavar="TIME", help="Time of a change of circuits in rounds (default: 3.7us).")

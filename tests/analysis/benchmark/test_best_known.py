@@ -146,21 +146,6 @@ def test_problems_are_listed_with_their_sizes_and_an_empty_list_keeps_its_header
     assert empty[1].startswith("problem  grade")
 
 
-def test_a_new_problem_gets_its_first_record(copied, tmp_path):
-    name = "all-gather-dgx1"
-    assert name not in copied()
-    path, _ = solution_of(name, tmp_path)
-    assert records.submit(records.problem_of(path), path).verdict == "better"
-    first, known = copied()[name], best_known()[name]
-    assert (first.value, first.size, first.instance_hash) == (
-        pytest.approx(known.value),
-        known.size,
-        known.instance_hash,
-    )
-    assert first.grade in benchmark_set.GRADES
-    assert (records.SOLUTIONS / f"{name}.sol.gz").exists()
-
-
 # export ---------------------------------------------------------------------------------------------------------------
 
 

@@ -51,16 +51,6 @@ def test_traffic_of_figures_1_8_and_9_by_hand():
     assert set((circuits["target"] - circuits["source"]) % 16) == {1, 3, 7}
 
 
-def test_trees_of_figure_23_are_those_of_the_paper():
-    """Leaves of the first trees of (b) and (c) as printed, and every server twice the data (the roots less)."""
-    leaves = [[order[v] for v in range(1, 16, 2)] for order in traffic_figures.tree_orders()]
-    assert leaves[1] == [1, 7, 13, 3, 9, 15, 5, 11]
-    assert leaves[2] == [8, 11, 14, 1, 4, 7, 10, 13]
-    for panel, group in traffic_figures.FIGURES[-1].select(pd.DataFrame()).groupby("panel"):
-        sent = group.groupby("source")["bytes"].sum()
-        assert sorted(sent)[2] == pytest.approx(sent.max()), panel
-
-
 def test_trees_load_circuits_more_than_rings():
     """Data parallel, a pair of trees takes four ports and loads them n / (n - 1) times as much as rings."""
     for n in (8, 16, 32):

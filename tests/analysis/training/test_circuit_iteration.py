@@ -253,7 +253,6 @@ def test_both_doors(capfd):
     ("words", "message"),
     [
         (["lightpath:2x2", "--routing", "even"], "lightpath:2x2 sets circuits in rounds; omit --routing"),
-        (["lightpath:2x2", "--paths", "2"], "omit --paths"),
         (["lightpath:2x2", "--ring-factor", "1"], "omit --ring-factor"),
         (["lightpath:2x2", "--servers", "8"], "has 4 servers, but the task graph needs 8"),
         (["lightpath:2x2", "--delay", "soon"], "delay 'soon' is not a time"),

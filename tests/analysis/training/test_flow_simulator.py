@@ -150,7 +150,7 @@ def test_the_engine_agrees_with_a_slow_simulator_and_beats_no_bound(case, latenc
 
 
 @settings(max_examples=15, deadline=None)
-@given(st.integers(0, 10**6), st.sampled_from(["single", "even", "k"]))
+@given(st.integers(0, 10**6), st.sampled_from(["single", "even"]))
 def test_schedules_on_networks_with_many_paths_are_valid(seed, routing):
     random = np.random.default_rng(seed)
     draft = TaskGraphDraft(8)
@@ -161,7 +161,7 @@ def test_schedules_on_networks_with_many_paths_are_valid(seed, routing):
     draft.all_reduce(random.permutation(8).tolist(), 3.0)
     graph = draft.finished()
     topology = parse("hypercube:3" if seed % 2 else "random-regular:n=8,d=3,seed=1")
-    network = ServerNetwork(topology, 1.0, 0.01, routing, 3)
+    network = ServerNetwork(topology, 1.0, 0.01, routing)
     flows = flows_of(graph, network)
     for resolution in (0.0, 0.3):
         schedule = simulate(graph, network, resolution=resolution, record=True)
@@ -187,7 +187,7 @@ def test_two_flows_share_a_link_and_the_rest_is_taken():
     assert schedule.rates[0:3, 3].tolist() == pytest.approx([0.5, 0.5, 2.5])
 
 
-@pytest.mark.parametrize("routing", ["single", "even", "k"])
+@pytest.mark.parametrize("routing", ["single", "even"])
 def test_parallel_arcs_are_one_link_of_their_total_capacity(routing):
     topology = Topology(2, [0, 0, 1], [1, 1, 0], [0.25, 0.75, 1.0])
     draft = TaskGraphDraft(2)
@@ -258,7 +258,7 @@ def test_no_routing_is_faster_than_the_linear_program_for_permutations():
         draft = TaskGraphDraft(8)
         for s, t in pairs:
             draft.transfer(s, t, 1.0)
-        for routing in ("single", "even", "k"):
+        for routing in ("single", "even"):
             assert simulate(draft.finished(), ServerNetwork(topology, 1.0, 0.0, routing)).length >= least - 1e-9
 
 

@@ -32,8 +32,8 @@ def test_shards_are_as_fast_as_alone():
 
 
 def test_jobs_kept_active_fill_their_share_of_the_servers():
-    result = oc.cluster("ideal-switch", active=3, work=10.0, durations="fixed", **(SMALL | {"jobs": 30}))
-    assert result.utilisation == pytest.approx(0.5), "3 of 6 places, 10 times 3 jobs"
+    result = oc.cluster("ideal-switch", active=3, work=10.0, **(SMALL | {"jobs": 30}))
+    assert 0.4 < result.utilisation <= 0.5 + 1e-9, "3 of 6 places, fewer at the end"
     assert result.waiting == pytest.approx(0.9)
     assert result.load is None
 
@@ -43,9 +43,7 @@ def test_oversubscription_matters_for_scattered_jobs_alone():
     packed = oc.cluster("oversubscribed-fat-tree", placement="first", **given)
     assert packed.models[0].most_s == pytest.approx(packed.models[0].alone_s), "a rack a job"
     scattered = oc.cluster("oversubscribed-fat-tree", placement="random", **given)
-    by_itself = oc.cluster("oversubscribed-fat-tree", placement="random", contention="alone", **given)
     assert scattered.models[0].mean_s > 1.1 * packed.models[0].mean_s
-    assert by_itself.mean_s <= scattered.mean_s
     half = oc.iteration("candle", "ideal-switch:n=4,capacity=2", link="50Gb/s", section="5.6").seconds
     assert scattered.models[0].most_s <= half * (1 + 1e-9), "with all hops over the uplinks, half of the bandwidth"
     assert scattered.violation < 1e-9
@@ -53,9 +51,10 @@ def test_oversubscription_matters_for_scattered_jobs_alone():
 
 def test_a_fat_tree_of_similar_cost_has_less_bandwidth():
     given = {**SMALL, "mix": {"candle": 1.0}, "jobs": 4}
-    slow = oc.cluster("fat-tree", slower=2.0, **given)
-    half = oc.iteration("candle", "ideal-switch:n=4,capacity=2", link="50Gb/s", section="5.6").seconds
-    assert slow.mean_s == pytest.approx(half)
+    slow = oc.cluster("fat-tree", **given)
+    link = f"{100 / clusters.FAT_TREE}Gb/s"
+    alone = oc.iteration("candle", "ideal-switch:n=4,capacity=2", link=link, section="5.6").seconds
+    assert slow.mean_s == pytest.approx(alone)
 
 
 def test_slowdown_is_between_the_simulated_ones():
@@ -99,7 +98,6 @@ def test_the_command_prints_what_the_function_returns(capsys):
     ("given", "message"),
     [
         ({"network": "ring"}, "topoopt, ideal-switch"),
-        ({"network": "topoopt", "contention": "some"}, "alone, all"),
         ({"network": "topoopt", "load": 0.5, "active": 3}, "exclude each other"),
         ({"network": "topoopt", "load": 0.0}, "load=0"),
         ({"network": "topoopt", "job_servers": 500}, "432 servers, 500"),
@@ -109,8 +107,6 @@ def test_the_command_prints_what_the_function_returns(capsys):
             {"network": "topoopt", "rack": 3},
             "rack=3 has no effect on network 'topoopt', only on 'oversubscribed-fat-tree'",
         ),
-        ({"network": "fat-tree", "contention": "alone"}, "contention=alone has no effect on network 'fat-tree'"),
-        ({"network": "ideal-switch", "slower": 2.0}, "slower=2.0 has no effect on network 'ideal-switch'"),
         ({"network": "topoopt", "mix": {"gpt": 1.0}}, "gpt"),
         ({"mix": ["dlrm"]}, "mix: must be a mapping"),
         ({"servers": "432"}, "servers: must be a whole number, not '432'"),
