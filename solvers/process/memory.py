@@ -16,7 +16,7 @@ from opticoll.formulations.model import forms_of
 from opticoll.solvers.methods import methods_for
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from opticoll.solvers.run import Plan
     from opticoll.solvers.task import Task
@@ -34,6 +34,11 @@ class TooLarge(BadInput):
     """A model that cannot fit in the available memory; refused before it is built."""
 
 
+def entries(size: Mapping[str, int]) -> int:
+    """Entries of a model of this size."""
+    return size["variables"] + size["constraints"] + size["nonzeros"]
+
+
 def refuse_plan(task: Task, plan: Plan) -> None:
     """Refuse a plan whose model cannot be built within the memory limit, or by default in the available memory.
 
@@ -46,10 +51,10 @@ def refuse_plan(task: Task, plan: Plan) -> None:
     size = model.estimate() if plan.builds else None
     if size is None:
         return
-    entries = size["variables"] + size["constraints"] + size["nonzeros"]
-    if limit is None and entries <= FEW_ENTRIES:
+    count = entries(size)
+    if limit is None and count <= FEW_ENTRIES:
         return
-    needed = entries * BUILD[plan.form] / GIB
+    needed = count * BUILD[plan.form] / GIB
     most = available_bytes() / GIB if limit is None else limit
     if needed <= most:
         return
