@@ -1,8 +1,4 @@
-"""Adapters for the solvers of OR-Tools: CP-SAT, GLOP and PDLP, with their options and arrays in protocol buffers.
-
-Arrays are appended to repeated fields as bytes in the wire format. Through Python lists, a matrix of five million
-nonzeros takes a gigabyte and many seconds.
-"""
+"""Adapters for the solvers of OR-Tools: CP-SAT, GLOP and PDLP, with their options in protocol buffers."""
 
 from __future__ import annotations
 
@@ -37,59 +33,6 @@ if TYPE_CHECKING:
     from opticoll.solvers.adapters.interface import ProgressCallback
     from opticoll.solvers.task import SolveRequest
     from opticoll.types import Json
-
-
-_LENGTH_DELIMITED = 2
-
-
-def extend(message: Any, field: str, values: NDArray[Any]) -> None:
-    """Append ``values`` to the packed repeated field of ``message`` (double, bool, or integers >= 0).
-
-    Raises
-    ------
-    TypeError
-        If the field has another type.
-    """
-    kind = message.DESCRIPTOR.fields_by_name[field]
-    array = np.ascontiguousarray(values)
-    if array.size == 0:
-        return
-    if kind.type == kind.TYPE_DOUBLE:
-        payload = array.astype("<f8", copy=False).tobytes()
-    elif kind.type == kind.TYPE_BOOL:
-        payload = array.astype(np.uint8).tobytes()
-    elif kind.type in (kind.TYPE_INT64, kind.TYPE_INT32, kind.TYPE_UINT64, kind.TYPE_UINT32):
-        payload = varints(array)
-    else:
-        msg = f"field {field!r} has an unsupported type; doubles, booleans and integers are supported"
-        raise TypeError(msg)
-    head = np.array([kind.number << 3 | _LENGTH_DELIMITED])
-    message.MergeFromString(varints(head) + varints(np.array([len(payload)])) + payload)
-
-
-def varints(values: NDArray[Any]) -> bytes:
-    """Encode integers >= 0 as base-128 varints: seven bits per byte, least significant first, continuation bit set.
-
-    Raises
-    ------
-    ValueError
-        If any is negative.
-    """
-    if values.size == 0:
-        return b""
-    if values.min() < 0:
-        msg = "varints encode only integers >= 0"
-        raise ValueError(msg)
-    rest = values.astype(np.uint64)
-    width = max(1, -(-int(rest.max()).bit_length() // 7))
-    digits = np.empty((rest.size, width), dtype=np.uint8)
-    used = np.empty((rest.size, width), dtype=bool)
-    for place in range(width):
-        used[:, place] = rest > 0 if place else True
-        digits[:, place] = rest & np.uint64(0x7F)
-        rest >>= np.uint64(7)
-    digits[:, :-1] |= used[:, 1:].astype(np.uint8) << 7
-    return digits[used].tobytes()
 
 
 def set_options(solver: str, message: Any, options: Mapping[str, object], *, inside: str | None = None) -> None:
@@ -441,23 +384,23 @@ class Glop(Adapter):
         model = self.load("ortools.math_opt.model_pb2").ModelProto()
         m, n = form.A.shape
         columns, rows, matrix = model.variables, model.linear_constraints, model.linear_constraint_matrix
-        extend(columns, "ids", np.arange(n))
-        extend(columns, "lower_bounds", form.col_lower)
-        extend(columns, "upper_bounds", form.col_upper)
-        extend(columns, "integers", np.zeros(n, dtype=bool))
-        extend(rows, "ids", np.arange(m))
-        extend(rows, "lower_bounds", form.row_lower)
-        extend(rows, "upper_bounds", form.row_upper)
+        columns.ids.extend(np.arange(n))
+        columns.lower_bounds.extend(form.col_lower)
+        columns.upper_bounds.extend(form.col_upper)
+        columns.integers.extend([False] * n)
+        rows.ids.extend(np.arange(m))
+        rows.lower_bounds.extend(form.row_lower)
+        rows.upper_bounds.extend(form.row_upper)
         model.objective.maximize = form.sense == "max"
         model.objective.offset = form.offset
         used = np.flatnonzero(form.cost)
-        extend(model.objective.linear_coefficients, "ids", used)
-        extend(model.objective.linear_coefficients, "values", form.cost[used])
+        model.objective.linear_coefficients.ids.extend(used)
+        model.objective.linear_coefficients.values.extend(form.cost[used])
         by_row = form.A.tocsr()
         by_row.sort_indices()
-        extend(matrix, "row_ids", np.repeat(np.arange(m), np.diff(by_row.indptr)))
-        extend(matrix, "column_ids", by_row.indices)
-        extend(matrix, "coefficients", by_row.data)
+        matrix.row_ids.extend(np.repeat(np.arange(m), np.diff(by_row.indptr)))
+        matrix.column_ids.extend(by_row.indices)
+        matrix.coefficients.extend(by_row.data)
         return model
 
 
