@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 SIMPLEX_NONZEROS = 10_000
 #: Most rounds of refinement, and the largest growth of the scale between two of them, as a power of 2.
 ROUNDS, GROWTH = 40, 40
-#: Rows and columns are scaled if coefficients differ by more than this power of 2; number of scaling passes.
-EVEN, PASSES = 12, 4
+#: Components of a solution whose scales differ by more than this power of 2 are found in different units.
+EVEN = 12
 #: Scale, as a power of 2, of a problem that is posed around an exact solution.
 AROUND = 10
 #: Bits that a solve in floating point contributes, tried in turn.
@@ -211,8 +211,7 @@ class _FloatingLp:
             *((("simplex_scale_strategy", 0), ("simplex_strategy", 4)) if plain else ()),
         ):
             self._highs.setOptionValue(name, value)
-        self._scale_rows, self._scale_columns = _scales(form)
-        pass_form(highspy, self._highs, _scaled_form(floating_form(form), self._scale_rows, self._scale_columns))
+        pass_form(highspy, self._highs, floating_form(form))
         self._columns, self._rows = np.arange(columns, dtype=np.int32), np.arange(rows, dtype=np.int32)
 
     def restart(self, start: Basis) -> None:
@@ -250,11 +249,11 @@ class _FloatingLp:
         """The origin plus the floating-point correction, converted to fractions exactly."""
         solution, flip = self._highs.getSolution(), self._form.flip
         primal, dual = self._units
-        x = zip(self._origin.x, solution.col_value, self._scale_columns.tolist(), strict=True)
-        y = zip(self._origin.y, solution.row_dual, self._scale_rows.tolist(), strict=True)
+        x = zip(self._origin.x, solution.col_value, strict=True)
+        y = zip(self._origin.y, solution.row_dual, strict=True)
         return _Pair(
-            tuple([at + Fraction(v) * Fraction(2) ** (power - primal) for at, v, power in x][: self._size]),
-            [at + flip * Fraction(v) * Fraction(2) ** (power - dual) for at, v, power in y],
+            tuple([at + Fraction(v) / 2**primal for at, v in x][: self._size]),
+            [at + flip * Fraction(v) / 2**dual for at, v in y],
         )
 
     def shift(
@@ -268,7 +267,6 @@ class _FloatingLp:
     ) -> None:
         """Set up the program of the correction to x and y, in units of 2^-primal and 2^-dual."""
         form, highs = self._form, self._highs
-        rows, columns = self._scale_rows.tolist(), self._scale_columns.tolist()
         if self.wide:
             z = z | {self._size + i: value for i, value in enumerate(y) if value}
             x, activity = (*x, *activity), [_ZERO] * len(activity)
@@ -277,27 +275,18 @@ class _FloatingLp:
         highs.setOptionValue("presolve", "off")
         cost = np.zeros(form.shape[1])
         for j, value in z.items():
-            cost[j] = form.flip * _scaled(value, dual + columns[j])
+            cost[j] = form.flip * _scaled(value, dual)
         highs.changeColsCost(cost.size, self._columns, cost)
-        for values, lower, upper, change, index, powers in (
-            (x, form.col_lower, form.col_upper, highs.changeColsBounds, self._columns, [-k for k in columns]),
-            (activity, form.row_lower, form.row_upper, highs.changeRowsBounds, self._rows, rows),
+
+        def moved(ends: Sequence[End], values: Sequence[Fraction], infinite: float) -> F64:
+            pairs = zip(ends, values, strict=True)
+            return np.array([infinite if end is None else _scaled(end - at, primal) for end, at in pairs], dtype=float)
+
+        for values, lower, upper, change, index in (
+            (x, form.col_lower, form.col_upper, highs.changeColsBounds, self._columns),
+            (activity, form.row_lower, form.row_upper, highs.changeRowsBounds, self._rows),
         ):
-            low = np.array(
-                [
-                    -np.inf if end is None else _scaled(end - at, primal + power)
-                    for end, at, power in zip(lower, values, powers, strict=True)
-                ],
-                dtype=float,
-            )
-            high = np.array(
-                [
-                    np.inf if end is None else _scaled(end - at, primal + power)
-                    for end, at, power in zip(upper, values, powers, strict=True)
-                ],
-                dtype=float,
-            )
-            change(index.size, index, low, high)
+            change(index.size, index, moved(lower, values, -np.inf), moved(upper, values, np.inf))
 
 
 def _with_activities(form: ExactForm) -> ExactForm:
@@ -329,41 +318,6 @@ def _scaled(value: Fraction, power: int) -> float:
         return float(value * 2**power if power >= 0 else value / 2**-power)
     except OverflowError:
         return math.copysign(math.inf, value)
-
-
-def _scales(form: ExactForm) -> tuple[I64, I64]:
-    """Powers of 2 by which rows and columns are multiplied: 0 unless the coefficients differ widely in size."""
-    rows, columns = (np.zeros(count, dtype=np.int64) for count in form.shape)
-    sizes = np.array([v.numerator.bit_length() - v.denominator.bit_length() for v in form.values], dtype=float)
-    if not sizes.size or np.ptp(sizes) <= EVEN:
-        return rows, columns
-    row_of = np.repeat(np.arange(rows.size), np.diff(form.indptr))
-    for _ in range(PASSES):
-        for index, power, count in ((row_of, rows, rows.size), (form.indices, columns, columns.size)):
-            now = sizes + rows[row_of] + columns[form.indices]
-            mean = np.bincount(index, now, count) / np.maximum(np.bincount(index, minlength=count), 1)
-            power -= np.rint(mean).astype(np.int64)
-    return rows, columns
-
-
-def _scaled_form(form: StandardForm, rows: I64, columns: I64) -> StandardForm:
-    """The program with rows and columns multiplied by powers of 2."""
-    if not rows.any() and not columns.any():
-        return form
-    import scipy.sparse as sp
-
-    up, across = np.exp2(rows.astype(float)), np.exp2(columns.astype(float))
-    matrix = sp.csc_array(sp.diags_array(up) @ form.A @ sp.diags_array(across))
-    return StandardForm(
-        matrix,
-        form.row_lower * up,
-        form.row_upper * up,
-        form.col_lower / across,
-        form.col_upper / across,
-        form.cost * across,
-        form.sense,
-        form.offset,
-    )
 
 
 def floating_form(form: ExactForm) -> StandardForm:
