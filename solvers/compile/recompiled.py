@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from operator import is_
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +11,6 @@ import numpy as np
 from opticoll.solvers.compile.user_models import compiled, layer_of
 
 if TYPE_CHECKING:
-    from opticoll.formulations.standard_form import StandardForm
     from opticoll.solvers.compile.compilation import Built, Compiled
 
 
@@ -70,19 +68,17 @@ def fingerprint(stated: Any) -> Fingerprint:
 
 @dataclass
 class Recompiler:
-    """Compiles a model, and only the rows of changed parameters if nothing else was changed since the last time.
+    """Compiles a model again if anything in it was changed since the last time.
 
-    CVXPY does so itself, in a problem of ours with the same objective and constraints. ``built`` is the model as it was
-    built, whose names are kept; ``fingerprint`` what the model consisted of the last time.
+    CVXPY keeps what does not depend on parameters, in a problem of ours with the same objective and constraints.
+    ``built`` is the model as it was built, whose names are kept; ``fingerprint`` what the model consisted of the last
+    time.
     """
 
     built: Built
     fingerprint: Fingerprint | None = None
-    _last: Compiled | None = None
+    _last: tuple[list[Any], Compiled] | None = None
     _program: Any = None
-    _columns: dict[int, int] = field(default_factory=dict)
-    _values: dict[int, tuple[Any, Any]] = field(default_factory=dict)
-    _users: dict[int, list[int]] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         """What a copy holds: objects of the copied model are not known by identity."""
@@ -96,85 +92,17 @@ class Recompiler:
         BadInput
             As :func:`opticoll.solvers.compile.user_models.compiled`.
         """
-        now = fingerprint(stated)
+        now, before = fingerprint(stated), self.fingerprint
         if layer_of(stated) == "cvxpy":
-            if self._program is None or now != self.fingerprint:
+            if self._program is None or now != before:
                 self._program = type(stated)(stated.objective, stated.constraints)
             self.fingerprint = now
             return compiled(stated, self.built, program=self._program)
-        values, last = _parameter_values(stated), self._last
-        if last is not None and now == self.fingerprint and values.keys() == self._values.keys():
-            changed = [key for key, (_, value) in values.items() if value != self._values[key][1]]
-            form = self._refreshed(stated, last, changed)
-            if form is not None:
-                self._last, self._values = replace(last, form=form), values
-                return self._last
-        self._last = compiled(stated, self.built)
-        self._columns = {id(one): j for j, one in enumerate(self._last.columns)}
-        self.fingerprint, self._values, self._users = now, values, None
-        return self._last
-
-    def _refreshed(self, stated: Any, last: Compiled, changed: list[int]) -> StandardForm | None:
-        """The last matrix with the rows of changed parameters compiled again; None if it has to be compiled whole."""
-        form = last.form
-        if not changed:
-            return form
-        users = self._users_of(stated, last)
-        if any(key not in users for key in changed):
-            return None
-        rows = sorted({row for key in changed for row in users[key]})
-        low, high = form.row_lower.copy(), form.row_upper.copy()
-        matrix = form.A.tocsr()
-        for row in rows:
-            entries = _row(last.rows[row], self._columns)
-            part = slice(matrix.indptr[row], matrix.indptr[row + 1])
-            if entries is None or set(entries.coefficients) != set(matrix.indices[part].tolist()):
-                return None
-            matrix.data[part] = [entries.coefficients[column] for column in matrix.indices[part].tolist()]
-            low[row], high[row] = entries.lower, entries.upper
-        return replace(form, A=matrix.tocsc(), row_lower=low, row_upper=high)
-
-    def _users_of(self, stated: Any, last: Compiled) -> dict[int, list[int]]:
-        """Rows in which a parameter occurs, by its id; without those that also occur elsewhere."""
-        if self._users is not None:
-            return self._users
-        import pyomo.core as pyo
-        from pyomo.core.expr.visitor import identify_mutable_parameters
-
-        found: defaultdict[int, list[int]] = defaultdict(list)
-        for row, constraint in enumerate(last.rows):
-            for parameter in identify_mutable_parameters(constraint.expr):
-                found[id(parameter)].append(row)
-        for objective in stated.component_data_objects(pyo.Objective, active=True):
-            for parameter in identify_mutable_parameters(objective.expr):
-                found.pop(id(parameter), None)
-        self._users = dict(found)
-        return self._users
-
-
-@dataclass(frozen=True)
-class _Row:
-    """Coefficients of a row by column, and its bounds."""
-
-    coefficients: dict[int, float]
-    lower: float
-    upper: float
-
-
-def _row(constraint: Any, columns: dict[int, int]) -> _Row | None:
-    """A linear Pyomo constraint as a row; None if it is not linear in these columns."""
-    import pyomo.core as pyo
-    from pyomo.repn import generate_standard_repn
-
-    lower, body, upper = constraint.to_bounded_expression()
-    linear = generate_standard_repn(body, compute_values=True)
-    if not linear.is_linear() or any(id(x) not in columns for x in linear.linear_vars):
-        return None
-    terms = zip(linear.linear_vars, linear.linear_coefs, strict=True)
-    coefficients = {columns[id(x)]: float(value) for x, value in terms if value != 0}
-    low = -np.inf if lower is None else float(pyo.value(lower)) - float(linear.constant)
-    high = np.inf if upper is None else float(pyo.value(upper)) - float(linear.constant)
-    return _Row(coefficients, low, high)
+        values = [value for _, value in _parameter_values(stated)]
+        if self._last is None or now != before or self._last[0] != values:
+            self._last = values, compiled(stated, self.built)
+            self.fingerprint = now
+        return self._last[1]
 
 
 def data_besides(stated: Any, name: str) -> list[object]:
@@ -182,15 +110,12 @@ def data_besides(stated: Any, name: str) -> list[object]:
     if layer_of(stated) == "cvxpy":
         return [np.asarray(one.value).tobytes() for one in stated.parameters() if one.name() != name]
     kept = stated.find_component(name)
-    return [value for one, value in _parameter_values(stated).values() if one.parent_component() is not kept]
+    return [value for one, value in _parameter_values(stated) if one.parent_component() is not kept]
 
 
-def _parameter_values(stated: Any) -> dict[int, tuple[Any, Any]]:
-    """All mutable parameters of a Pyomo model, which are kept alive, and their values, by id."""
+def _parameter_values(stated: Any) -> list[tuple[Any, Any]]:
+    """All mutable parameters of a Pyomo model, and their values."""
     import pyomo.core as pyo
 
-    found: dict[int, tuple[Any, Any]] = {}
-    for parameter in stated.component_objects(pyo.Param):
-        if parameter.mutable:
-            found |= {id(one): (one, one.value) for one in parameter.values()}
-    return found
+    found = (one for one in stated.component_objects(pyo.Param) if one.mutable)
+    return [(one, one.value) for parameter in found for one in parameter.values()]
