@@ -379,19 +379,21 @@ def write_certificate(path: Path, run: Run) -> CertificateFile:
     BadInput
         If the run has no exact answer, the answer is unbounded, or the file cannot be written.
     """
-    from opticoll.solvers.exact import prove, vipr_file, vipr_verify
+    from opticoll.solvers.exact import vipr_file, vipr_verify
 
-    if run.exact is None or not vipr_file.is_certificate(path):
+    if run.exact is None or run.needed is not None or not vipr_file.is_certificate(path):
         reason = "name it .vipr or .vipr.gz"
         if run.exact is None:
             reason = "nothing is proven exactly; solve with exact=True"
+        elif run.needed is not None:
+            reason = f"its data are a solution of {run.needed.record.formulation}, which a certificate does not hold"
         msg = f"{path}: no certificate was written: {reason}"
         raise BadInput(msg)
     form, answer = run.exact
     began = time.perf_counter()
     try:
         title = f"{run.record.formulation} on {run.record.instance}"
-        facts = vipr_file.write(path, form, answer, title, prove.needed_lines(prove.needed_arrays(run)))
+        facts = vipr_file.write(path, form, answer, title)
         written = time.perf_counter()
         verdict = vipr_verify.verify(path, form)
         checked = time.perf_counter()

@@ -207,7 +207,11 @@ def _other_check(path: Path) -> Callable[[type[Formulation], Any, Path, Settings
     """How to check a file that is neither a JSON document nor XML; None for any other."""
     if _is_sol(path):
         return check_sol
-    return _check_certificate if is_certificate(path) else None
+    if is_certificate(path):
+        from opticoll.solvers.exact.vipr_verify import check_certificate
+
+        return check_certificate
+    return None
 
 
 def _claimed(objective: object, path: Path) -> float | None:
@@ -233,29 +237,6 @@ class StatedSolution:
     violations: dict[str, float]
     objective: float
     bound: Bound | None
-
-
-def _check_certificate(model: type[Formulation], instance: Instance, path: Path, parameters: Settings) -> CheckRecord:
-    """Verify a certificate, with the solution in its comments if the formulation takes its data from one."""
-    from opticoll.solvers.exact.prove import in_floats, read_needed
-    from opticoll.solvers.exact.vipr_verify import check_certificate
-
-    if model.needs is None:
-        return check_certificate(model, instance, path, parameters)
-    basis, needed = formulation(model.needs.formulation), read_needed(path)
-    problem, values = _basis_data(model, instance, parameters), in_floats(needed)
-    declared = declared_arrays(problem, values)
-    for name, array in declared.items():
-        if (array.required and name not in values) or (name in values and values[name].shape != array.shape):
-            msg = f"certificate {path}: its comments do not state {name} of {basis.name}, of shape {array.shape}"
-            raise BadFile(msg)
-    worst = max(_residuals(problem, values).values(), default=0.0)
-    if worst > FEASIBLE:
-        msg = f"certificate {path}: its solution of {basis.name} has a violation of {worst:.3g}"
-        raise BadFile(msg)
-    result = check_certificate(model, instance, path, parameters, needed)
-    result["notes"].append(f"the data are the file's own solution of {basis.name}, which was checked as well")
-    return result
 
 
 def read_solution(

@@ -3,17 +3,13 @@ r"""Exact optima and bounds of flow problems, lifted from smaller programs.
 A master LP with symmetries is solved on its orbits (:mod:`opticoll.solvers.methods.flows.flow_orbits`). The flow is
 lifted to all sources and the arc lengths to all arcs, with shortest distances as the other multipliers.
 
-A link MCF has the optimum of its master LP. The flow of a source is divided among its targets path by path, and the
-arc lengths are the same.
-
 Everything is checked on the whole problem (:func:`opticoll.solvers.exact.exact_form.fault`): no property of the
-symmetries, and no equality of optima, is taken on trust.
+symmetries is taken on trust.
 """
 
 from __future__ import annotations
 
 import heapq
-from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
@@ -33,7 +29,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from opticoll.formulations import Formulation
-    from opticoll.formulations.alltoall.link_mcf import LinkFlow
     from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow
     from opticoll.solvers.methods.flows.flow_orbits import Orbits
     from opticoll.types import Json
@@ -55,15 +50,12 @@ def answer_of(
         If it is not proven.
     """
     data: Any = formulation
-    if len(form.cost) >= LIFTED_COLUMNS:
-        if formulation.name == GROUPED:
-            from opticoll.solvers.methods.flows import flow_orbits
+    if len(form.cost) >= LIFTED_COLUMNS and formulation.name == GROUPED:
+        from opticoll.solvers.methods.flows import flow_orbits
 
-            orbits = flow_orbits.find(data.flow)
-            if not orbits.trivial:
-                return _on_orbits(orbits, form, solve)
-        if formulation.name == DIVIDED and not data.printed:
-            return _by_commodity(data, form, solve)
+        orbits = flow_orbits.find(data.flow)
+        if not orbits.trivial:
+            return _on_orbits(orbits, form, solve)
     answer = solve(form)
     return answer, {"exact_nodes": len(answer.nodes)} if form.integer.any() else {}
 
@@ -107,76 +99,6 @@ def _on_orbits(
     return ExactAnswer("optimal", 1 / time_, tuple(x), (_priced(data, form, lengths),)), {
         "exact_columns": len(reduced.cost)
     }
-
-
-def _by_commodity(
-    data: LinkFlow, form: ExactForm, solve: Callable[[ExactForm], ExactAnswer]
-) -> tuple[ExactAnswer, dict[str, Any]]:
-    """The optimum of the master LP, its flow divided among the commodities."""
-    from opticoll.formulations.alltoall.master import Master
-    from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow
-    from opticoll.solvers.compile.compilation import compile_built
-
-    grouped = Master(ConcurrentFlow.by_source(data.flow.topology, data.flow.traffic))
-    whole = ExactForm.of(compile_built(grouped, grouped.matrix()))
-    answer, figures = answer_of(grouped, whole, solve)
-    if answer.x is None or answer.objective is None:
-        msg = f"exact: the master LP is {answer.status}; nothing is proven exactly"
-        raise NoSolution(msg)
-    place = {int(s): k for k, s in enumerate(grouped.flow.sources)}
-    flows = whole.columns["g"].index.reshape(grouped.flow.blocked.shape)
-    columns = form.columns["f"].index.reshape(data.flow.blocked.shape)
-    amounts = [decimal(float(amount)) for amount in data.flow.amounts.tolist()]
-    x = [Fraction(0)] * len(form.cost)
-    x[int(form.columns["F"].index[0])] = answer.objective
-    for source in np.unique(data.flow.sources).tolist():
-        mine = np.flatnonzero(data.flow.sources == source).tolist()
-        flow = {a: answer.x[j] for a, j in enumerate(flows[:, place[source]].tolist()) if j >= 0 and answer.x[j] > 0}
-        wanted = {int(data.flow.targets[k]): answer.objective * amounts[k] for k in mine}
-        parts = _divided(data.flow, source, flow, wanted)
-        for k in mine:
-            for a, value in parts[int(data.flow.targets[k])].items():
-                x[int(columns[a, k])] = value
-    leaf = answer.nodes[0]
-    assert isinstance(leaf, Leaf)
-    prices = whole.rows["capacity"].index.tolist()
-    lengths = [-leaf.y.get(row, Fraction(0)) for row in prices]
-    figures = {"exact_columns": len(whole.cost)} | figures
-    return ExactAnswer("optimal", answer.objective, tuple(x), (_priced(data.flow, form, lengths),)), figures
-
-
-def _divided(
-    data: ConcurrentFlow, source: int, flow: dict[int, Fraction], wanted: dict[int, Fraction]
-) -> dict[int, dict[int, Fraction]]:
-    """The flow of a source by target and arc, split along successive shortest paths; surplus is dropped."""
-    head, tail = data.topology.head.tolist(), data.topology.tail.tolist()
-    out: list[list[int]] = [[] for _ in range(data.topology.n)]
-    for a in flow:
-        out[tail[a]].append(a)
-    parts: dict[int, dict[int, Fraction]] = {target: {} for target in wanted}
-    for target, total in wanted.items():
-        part, left = parts[target], total
-        while left > 0:
-            entered: dict[int, int] = {source: -1}
-            queue = deque([source])
-            while queue and target not in entered:
-                for a in out[queue.popleft()]:
-                    if flow[a] > 0 and head[a] not in entered:
-                        entered[head[a]] = a
-                        queue.append(head[a])
-            if target not in entered:
-                msg = f"exact: the flow from vertex {source} does not reach vertex {target}"
-                raise NoSolution(msg)
-            path, at = [], target
-            while at != source:
-                path.append(entered[at])
-                at = tail[entered[at]]
-            amount = min(left, *(flow[a] for a in path))
-            left -= amount
-            for a in path:
-                flow[a] -= amount
-                part[a] = part.get(a, Fraction(0)) + amount
-    return parts
 
 
 def _priced(data: ConcurrentFlow, form: ExactForm, lengths: list[Fraction]) -> Leaf:

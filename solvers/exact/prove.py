@@ -7,10 +7,9 @@ digits. What a model computes from them, such as a share of the total, is a frac
 
 from __future__ import annotations
 
-import math
 import time
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
@@ -19,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import msgspec
 import numpy as np
 
-from opticoll.errors import BadFile, BadInput, NoSolution
+from opticoll.errors import BadInput, NoSolution
 from opticoll.formulations.model import build_model, forms_of, is_own
 from opticoll.formulations.registry import bounds_of
 from opticoll.formulations.rounding import DIGITS, decimal, is_entered
@@ -29,14 +28,12 @@ from opticoll.solvers.compile.compilation import compile_built
 from opticoll.solvers.exact.exact_form import ExactAnswer, ExactForm, fault
 from opticoll.solvers.exact.in_worker import answer_apart, call_apart
 from opticoll.solvers.exact.lifted_flows import answer_of, bounded_by
-from opticoll.solvers.exact.vipr_file import comments
 from opticoll.solvers.process.budget import CHECK_S, LimitReached, limited
 from opticoll.solvers.relaxation import CLAIMED, FARKAS, UNBOUNDED
 from opticoll.solvers.task import Proof, Termination, joined_messages
 
 if TYPE_CHECKING:
     import threading
-    from pathlib import Path
 
     from numpy.typing import NDArray
 
@@ -58,8 +55,6 @@ BRANCHED = "branch and bound in rational arithmetic"
 TIMED_OUT = "exact: no time was left for the proof in rational arithmetic"
 #: Named arrays in rational numbers: shapes, and nonzero values by flat index.
 Arrays: TypeAlias = "dict[str, tuple[tuple[int, ...], dict[int, Fraction]]]"
-#: Prefix of the comment of a certificate that states such an array.
-NEEDED = "needed array"
 
 
 def reader(derived: Iterable[Fraction], where: str) -> Callable[[float], Fraction]:
@@ -148,51 +143,6 @@ def needed_arrays(run: Run) -> Arrays | None:
                 np.shape(array),
                 dict(zip(places.tolist(), map(Fraction, whole.ravel()[places].tolist()), strict=True)),
             )
-    return result
-
-
-def needed_lines(needed: Arrays | None) -> Iterator[str]:
-    """Comments of a certificate that state the solution from which its data are taken."""
-    for name, (shape, values) in (needed or {}).items():
-        words = (f"{place} {value}" for place, value in values.items())
-        yield " ".join([NEEDED, name, ",".join(map(str, shape)) or "-", *words])
-
-
-def read_needed(path: Path) -> Arrays:
-    """The solution that the comments at the start of a certificate state.
-
-    Raises
-    ------
-    BadFile
-        If such a comment does not state an array, or the file cannot be read.
-    """
-    result: Arrays = {}
-    for line in comments(path):
-        words = line.split()
-        if words[:2] != NEEDED.split():
-            continue
-        try:
-            name, shape = words[2], tuple(int(size) for size in words[3].split(",") if words[3] != "-")
-            places, values = [int(word) for word in words[4::2]], [Fraction(word) for word in words[5::2]]
-            result[name] = shape, dict(zip(places, values, strict=True))
-            if (
-                math.prod(shape) > MOST_NONZEROS
-                or min(shape, default=0) < 0
-                or any(not 0 <= place < math.prod(shape) for place in places)
-            ):
-                raise ValueError
-        except (ValueError, IndexError, ZeroDivisionError):
-            msg = f"certificate {path}: the comment {line[:40]!r} is not NAME SHAPE PLACE VALUE ..."
-            raise BadFile(msg) from None
-    return result
-
-
-def in_floats(needed: Arrays) -> dict[str, NDArray[np.float64]]:
-    """Convert the arrays to floating point."""
-    result = {}
-    for name, (shape, values) in needed.items():
-        result[name] = np.zeros(shape)
-        result[name].flat[list(values)] = [float(value) for value in values.values()]
     return result
 
 

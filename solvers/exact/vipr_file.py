@@ -15,13 +15,11 @@ from __future__ import annotations
 import contextlib
 import gzip
 import re
-import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
 from typing import IO, TYPE_CHECKING
 
-from opticoll.errors import BadFile, BadInput, ModelError
-from opticoll.file_contents import check_file
+from opticoll.errors import BadInput, ModelError
 from opticoll.solvers.exact.exact_form import Leaf, Split
 
 if TYPE_CHECKING:
@@ -31,27 +29,9 @@ if TYPE_CHECKING:
 
 #: File name suffixes of certificates.
 SUFFIXES = (".vipr", ".vipr.gz")
-#: Largest file [bytes], and longest comment that is read.
-MOST_BYTES, LONGEST_LINE = 1 << 33, 1 << 24
+#: Largest file that is read [bytes].
+MOST_BYTES = 1 << 33
 REMEDY = "name a certificate in VIPR format, .vipr or .vipr.gz"
-
-
-def comments(path: Path) -> Iterator[str]:
-    """The comments at the start of a certificate, one per line.
-
-    Raises
-    ------
-    BadFile
-        If the file cannot be read.
-    """
-    check_file(path, MOST_BYTES, REMEDY, f"certificate {path}")
-    try:
-        with gzip.open(path) if path.name.lower().endswith(".gz") else path.open("rb") as stream:
-            while (line := stream.readline(LONGEST_LINE)).startswith(b"%"):
-                yield line[1:].decode("utf-8", "replace").strip()
-    except (OSError, EOFError, zlib.error) as error:
-        msg = f"certificate {path} cannot be read ({error}); {REMEDY}"
-        raise BadFile(msg) from None
 
 
 def is_certificate(path: Path) -> bool:
@@ -59,17 +39,15 @@ def is_certificate(path: Path) -> bool:
     return path.name.lower().endswith(SUFFIXES)
 
 
-def write(
-    path: Path, form: ExactForm, answer: ExactAnswer, title: str = "", notes: Iterable[str] = ()
-) -> dict[str, int]:
+def write(path: Path, form: ExactForm, answer: ExactAnswer, title: str = "") -> dict[str, int]:
     """Write the certificate of an answer, compressed if the name ends in ``.gz``.
 
     Parameters
     ----------
     form, answer
         A problem and its exact answer; for a bounded one, the claim is a bound, or an interval if ``x`` is known.
-    title, notes
-        A comment in the first line, and further ones, each without a line break.
+    title
+        A comment in the first line.
 
     Returns
     -------
@@ -92,7 +70,7 @@ def write(
             stream = stack.enter_context(gzip.GzipFile("", "wb", 6, file, 0)) if packed else file
             pieces: list[str] = []
             size = 0
-            for line in lines(form, answer, title, facts, notes):
+            for line in lines(form, answer, title, facts):
                 pieces.append(line)
                 size += len(line)
                 if size > 1 << 16:
@@ -113,7 +91,6 @@ def lines(
     answer: ExactAnswer,
     title: str = "",
     facts: dict[str, int] | None = None,
-    notes: Iterable[str] = (),
 ) -> Iterator[str]:
     """Yield the lines of the certificate; arguments, errors and facts as for :func:`write`."""
     if answer.status == "unbounded":
@@ -123,7 +100,7 @@ def lines(
         msg = "certificate: the answer has no proof"
         raise ModelError(msg)
     rows = _Rows(form)
-    yield from _problem_lines(form, rows, title, notes)
+    yield from _problem_lines(form, rows, title)
     value = None if answer.proven is None else answer.proven - form.offset
     yield from _result_lines(form, answer, value)
     proof = _Proof(form, answer, rows, value)
@@ -133,9 +110,8 @@ def lines(
         facts |= {"constraints": rows.count, "derivations": proof.count}
 
 
-def _problem_lines(form: ExactForm, rows: _Rows, title: str, notes: Iterable[str]) -> Iterator[str]:
+def _problem_lines(form: ExactForm, rows: _Rows, title: str) -> Iterator[str]:
     yield f"% {' '.join(title.split()) or 'Certificate of an exact answer'}\n"
-    yield from (f"% {note}\n" for note in notes)
     if form.offset:
         yield f"% The objective has a constant, which this file omits: {form.offset}\n"
     yield f"VER 1.0\nVAR {len(form.cost)}\n"

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
     from opticoll.formulations import Formulation
     from opticoll.instances import Instance
-    from opticoll.solvers.exact.prove import Arrays
     from opticoll.solvers.task import CheckRecord
     from opticoll.types import Settings
 
@@ -130,13 +129,10 @@ def _verdict(proof: vipr_check.Checker, path: Path, form: ExactForm | None) -> C
     )
 
 
-def check_certificate(
-    model: type[Formulation], instance: Instance, path: Path, parameters: Settings, needed: Arrays | None = None
-) -> CheckRecord:
+def check_certificate(model: type[Formulation], instance: Instance, path: Path, parameters: Settings) -> CheckRecord:
     """Verify a certificate in VIPR format: its problem is the formulation's matrix, and its proof holds.
 
-    The matrix is built again, as for the exact solve and then in every modelling layer, until one agrees. ``needed`` is
-    the solution from which the data are taken, if any (:func:`opticoll.solvers.exact.prove.read_needed`).
+    The matrix is built again, as for the exact solve and then in every modelling layer, until one agrees.
 
     Returns
     -------
@@ -147,18 +143,21 @@ def check_certificate(
     Raises
     ------
     BadFile
-        If the file is not a certificate.
+        If the file is not a certificate; also for a formulation whose data are a solution: the file does not hold it.
     """
-    from opticoll.solvers.exact.prove import exact_problem, in_floats
+    from opticoll.solvers.exact.prove import exact_problem
     from opticoll.solvers.methods import prepared
 
-    problem = prepared(model, instance, parameters, None if needed is None else in_floats(needed))
+    if model.needs is not None:
+        msg = f"{path}: no certificate is one of {model.name}: its data are a solution of {model.needs}; check that"
+        raise BadFile(msg)
+    problem = prepared(model, instance, parameters)
     verdict, reason = None, ""
     try:
         proof = _proven(path)
         for form in (None, *forms_of(model)):  # perhaps written from another layer
             try:
-                verdict = _of_either_sense(proof, path, exact_problem(problem, form, needed))
+                verdict = _of_either_sense(proof, path, exact_problem(problem, form))
                 break
             except OtherProblem as error:
                 reason = reason or error.reason
