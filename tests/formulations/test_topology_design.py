@@ -22,7 +22,8 @@ from opticoll.instances import parse
 from opticoll.instances.families.low_diameter import inverse, product
 from opticoll.solvers import solve
 from opticoll.solvers.methods.method import Context
-from opticoll.solvers.methods.topology.symmetric_search import candidates, cayley_candidates, groups, search
+from opticoll.solvers.methods.topology.sequence_orbits import groups
+from opticoll.solvers.methods.topology.symmetric_search import candidates, cayley_candidates, search
 from opticoll.solvers.task import Task
 
 POPULATIONS = [
@@ -133,7 +134,7 @@ def test_unusable_groups_are_refused(spec, message):
 @pytest.mark.parametrize("directed", [False, True])
 def test_candidates_have_the_degree_and_the_sum_that_they_state(directed):
     data = design_data(20, 4, directed)
-    listed = candidates(data, seed=3, starts=1, fails=10)
+    listed = candidates(data, seed=3, starts=1, moves=10)
     assert len(listed) > 5
     for candidate in listed:
         topology = parse(candidate.spec)
@@ -143,7 +144,7 @@ def test_candidates_have_the_degree_and_the_sum_that_they_state(directed):
             mean = sum(sum(result.values()) for result in lengths.values()) / 20
             assert candidate.least == pytest.approx(mean / 4)
             assert mean >= least_time(data)[0] * 4
-    assert candidates(data, seed=3, starts=1, fails=10) == listed
+    assert candidates(data, seed=3, starts=1, moves=10) == listed
 
 
 def test_the_search_is_solved_checked_and_compared_with_the_bound():

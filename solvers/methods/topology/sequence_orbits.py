@@ -7,6 +7,7 @@ program of one source the least lengths (:func:`opticoll.solvers.methods.topolog
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import gcd
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,7 +16,6 @@ from opticoll.compiled import compiled
 from opticoll.formulations.topology import sequence_bounds
 from opticoll.instances.families.low_diameter import inverse, product
 from opticoll.solvers.methods.topology import two_groups
-from opticoll.solvers.methods.topology.symmetric_search import groups
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -34,6 +34,8 @@ TWICE = 0.25
 DRAWS = 20
 #: Groups that are annealed in every round, if there are as many.
 LEAST_GROUPS = 4
+#: Most groups of an order that are searched, evenly spread over all.
+MOST_GROUPS = 64
 
 
 @dataclass(frozen=True)
@@ -67,6 +69,27 @@ class Group:
     name: str
     table: I64
     inverses: I64
+
+
+def groups(n: int) -> list[tuple[int, int, int]]:
+    """(m, k, r) of the metacyclic groups of order n, at most ``MOST_GROUPS`` of them.
+
+    Multipliers that generate the same subgroup modulo m give isomorphic groups if they have the same order; one of each
+    is kept.
+    """
+    results = []
+    for k in (k for k in range(1, n + 1) if n % k == 0):
+        m = n // k
+        seen: set[frozenset[int]] = set()
+        for r in range(1, max(m, 2)):
+            if gcd(r, m) != 1 or pow(r, k, m) != 1 % m or (r > 1 and k == 1):
+                continue
+            powers = frozenset(pow(r, b, m) for b in range(k))
+            if powers not in seen:
+                seen.add(powers)
+                results.append((m, k, r))
+    step = max(1, -(-len(results) // MOST_GROUPS))
+    return results[::step]
 
 
 def named_group(n: int, name: str) -> Group:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from math import gcd, isqrt
+from math import isqrt
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.compiled import compiled
 from opticoll.errors import BadInput
 from opticoll.formulations import rounding
 from opticoll.formulations.model import NotApplicable, Parameter
@@ -17,30 +16,26 @@ from opticoll.formulations.topology.design import Design
 from opticoll.formulations.topology.design_bounds import least_time
 from opticoll.formulations.topology.design_solution import topology_of, values_on
 from opticoll.instances import parse
-from opticoll.instances.families.low_diameter import inverse, product
 from opticoll.instances.families.regular_graphs import digraph_spec
 from opticoll.solvers.methods.method import Answer, Beyond, Method
 from opticoll.solvers.methods.topology.graph_enumeration import MOST_ENUMERATED, Exclusion
 from opticoll.solvers.methods.topology.link_exchanges import MOST_EXCHANGED, exchanged
+from opticoll.solvers.methods.topology.sequence_orbits import UNREACHED, annealed, drawn, groups, named_group
 from opticoll.solvers.task import Termination
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from opticoll.instances.topology import F64, I32, I64, Mask, Topology
+    from opticoll.instances.topology import F64, Topology
     from opticoll.solvers.methods.flows.flow_orbits import Orbits
     from opticoll.solvers.methods.method import Context
 
-#: Sum of distances if some node is not reached.
-UNREACHED = 1 << 50
-#: Largest group: its table has n^2 entries of 4 bytes.
+#: Largest group: its table has n^2 entries of 8 bytes.
 MOST_ELEMENTS = 4096
 #: Largest topology with few symmetries that is tried: its flow problem has up to n sources.
 MOST_ASYMMETRIC = 64
 #: Number of topologies from exchanges of links whose flow problem is solved.
 MOST_EXCHANGE_CANDIDATES = 3
-#: Most groups of an order that are searched, evenly spread over all.
-MOST_GROUPS = 64
 
 
 @dataclass(frozen=True)
@@ -61,118 +56,6 @@ class Candidate:
             built: Topology = parse(self.network)
             return built
         return self.network
-
-
-@compiled()
-def _depth_sum(table: I32, generators: I64, depth: I32, queue: I32) -> int:
-    """Sum of distances from the identity, ``UNREACHED`` if the generators do not generate the group."""
-    depth[:] = -1
-    depth[0], queue[0], first, last, total = 0, 0, 0, 1, 0
-    while first < last:
-        u = queue[first]
-        first += 1
-        for g in generators:
-            v = table[u, g]
-            if depth[v] < 0:
-                depth[v] = depth[u] + 1
-                total += depth[v]
-                queue[last] = v
-                last += 1
-    return total if last == table.shape[0] else UNREACHED
-
-
-@compiled()
-def _draw(rng: np.random.Generator, inverses: I64, used: Mask, places: int) -> int:
-    """An unused element that fills 1 place (an involution) or 2 (with its inverse); 0 if none is found soon."""
-    for _ in range(200):
-        v = int(rng.integers(1, inverses.size))
-        if not used[v] and (inverses[v] == v) == (places == 1):
-            return v
-    return 0
-
-
-@compiled()
-def _descend(
-    rng: np.random.Generator, table: I32, inverses: I64, degree: int, directed: bool, starts: int, fails: int
-) -> tuple[I64, I64]:
-    """Best generators of every start, ``(starts, degree)``, and their sums of distances; inverses are adjacent.
-
-    A start ends after ``fails`` consecutive exchanges without progress. Two-way generators of odd degree contain one
-    involution, of even degree none or two, at random.
-    """
-    n = table.shape[0]
-    depth, queue = np.empty(n, np.int32), np.empty(n, np.int32)
-    values, sums = np.zeros((starts, degree), np.int64), np.full(starts, UNREACHED)
-    for start in range(starts):
-        used = np.zeros(n, np.bool_)
-        chosen = np.zeros(degree, np.int64)
-        singles = degree if directed else degree % 2 + 2 * (rng.integers(0, 3) == 0 and degree >= 2)
-        k = 0
-        while k < degree:
-            if directed:
-                v = int(rng.integers(1, n))
-                if used[v]:
-                    continue
-            else:
-                v = _draw(rng, inverses, used, 1 if k < singles else 2)
-                if v == 0:
-                    break
-            chosen[k] = v
-            used[v] = True
-            k += 1
-            if not directed and inverses[v] != v:
-                chosen[k] = inverses[v]
-                used[inverses[v]] = True
-                k += 1
-        if k < degree:
-            continue
-        best, bad = _depth_sum(table, chosen, depth, queue), 0
-        while bad < fails:
-            bad += 1
-            j = int(rng.integers(0, degree))
-            if not directed and j >= singles:
-                j -= (j - singles) % 2
-            old, partner = chosen[j], not directed and j >= singles
-            v = int(rng.integers(1, n)) if directed else _draw(rng, inverses, used, 2 if partner else 1)
-            if v == 0 or used[v]:
-                continue
-            chosen[j] = v
-            if partner:
-                chosen[j + 1] = inverses[v]
-            total = _depth_sum(table, chosen, depth, queue)
-            if total > best:
-                chosen[j] = old
-                if partner:
-                    chosen[j + 1] = inverses[old]
-                continue
-            used[old], used[v] = False, True
-            if partner:
-                used[inverses[old]], used[inverses[v]] = False, True
-            if total < best:
-                best, bad = total, 0
-        values[start], sums[start] = chosen, best
-    return values, sums
-
-
-def groups(n: int) -> list[tuple[int, int, int]]:
-    """(m, k, r) of the metacyclic groups of order n, at most ``MOST_GROUPS`` of them.
-
-    Multipliers that generate the same subgroup modulo m give isomorphic groups if they have the same order; one of each
-    is kept.
-    """
-    results = []
-    for k in (k for k in range(1, n + 1) if n % k == 0):
-        m = n // k
-        seen: set[frozenset[int]] = set()
-        for r in range(1, max(m, 2)):
-            if gcd(r, m) != 1 or pow(r, k, m) != 1 % m or (r > 1 and k == 1):
-                continue
-            powers = frozenset(pow(r, b, m) for b in range(k))
-            if powers not in seen:
-                seen.add(powers)
-                results.append((m, k, r))
-    step = max(1, -(-len(results) // MOST_GROUPS))
-    return results[::step]
 
 
 def named(n: int, degree: int, directed: bool) -> Iterator[str]:
@@ -204,7 +87,7 @@ def cayley_candidates(
     *,
     seed: int = 0,
     starts: int = 4,
-    fails: int = 300,
+    moves: int = 300,
     deadline: float | None = None,
 ) -> Iterator[Candidate]:
     """Candidates of every group in turn, without repetitions.
@@ -212,21 +95,23 @@ def cayley_candidates(
     After a ``deadline`` (on the clock of ``time.monotonic``) no group but the first is started. With a deadline, groups
     are sorted by the order of r modulo m, largest first: those far from commutative have the smallest distances.
     """
-    nodes, rng, listed = np.arange(n), np.random.default_rng(seed), groups(n)
+    rng, listed = np.random.default_rng(seed), groups(n)
     if deadline is not None:
         listed.sort(key=lambda group: -len({pow(group[2], b, group[0]) for b in range(group[1])}))
     for number, (m, k, r) in enumerate(listed):
         if number and deadline is not None and time.monotonic() > deadline:
             return
-        table = product(m, k, r, nodes[:, None], nodes[None, :]).astype(np.int32)
-        inverses = inverse(m, k, r, nodes)
-        result, sums = _descend(rng, table, inverses, degree, directed, starts, fails)
-        chosen = np.sort(result if directed else np.minimum(result, inverses[result]), axis=1)
-        chosen, first = np.unique(chosen[sums < UNREACHED], axis=0, return_index=True)
-        for elements, total in zip(chosen, sums[sums < UNREACHED][first].tolist(), strict=True):
-            generators = "x".join(map(str, np.unique(elements).tolist()))
-            way = ",directed" if directed else ""
-            yield Candidate(f"cayley:m={m},k={k},r={r},generators={generators}{way}", total / degree)
+        group, found = named_group(n, f"{m},{k},{r}"), dict[tuple[int, ...], int]()
+        for _ in range(starts):
+            first = drawn(rng, 1, degree, group.inverses, directed)
+            if len(first):
+                hops, last = annealed(rng, group.table, group.inverses, first, directed, False, moves, 0)
+                chosen = last[0] if directed else np.minimum(last[0], group.inverses[last[0]])
+                found[tuple(np.unique(chosen).tolist())] = int(hops)
+        for elements, hops in sorted(found.items()):
+            if hops < UNREACHED:
+                generators, way = "x".join(map(str, elements)), ",directed" if directed else ""
+                yield Candidate(f"cayley:m={m},k={k},r={r},generators={generators}{way}", hops / degree)
 
 
 def exchange_candidates(
@@ -243,7 +128,7 @@ def candidates(
     *,
     seed: int = 0,
     starts: int = 4,
-    fails: int = 300,
+    moves: int = 300,
     steps: int = 5000,
     deadline: float | None = None,
     given: Topology | None = None,
@@ -268,7 +153,7 @@ def candidates(
     ways = (True, False) if data.directed else (False,)  # a two-way topology is also one of one-way links
     results = [Candidate(spec, 0.0) for spec in named(data.n, data.degree, data.directed)]
     for way in ways:
-        results += cayley_candidates(data.n, data.degree, way, seed=seed, starts=starts, fails=fails, deadline=deadline)
+        results += cayley_candidates(data.n, data.degree, way, seed=seed, starts=starts, moves=moves, deadline=deadline)
     if deadline is None or time.monotonic() < deadline:
         results += exchange_candidates(data, seed=seed, starts=starts, steps=steps, given=given)
     return sorted(results, key=lambda candidate: candidate.least)
@@ -296,7 +181,7 @@ def search(
     data: Design,
     *,
     starts: int = 4,
-    fails: int = 300,
+    moves: int = 300,
     most: int = 40,
     exchanges: int = 5000,
     on_better: Callable[[SearchResult], None] = lambda result: None,
@@ -313,7 +198,7 @@ def search(
         result = SearchResult(time=1.0 / data.objective(context.start), given=context.start)
         on_better(result)
     listed = candidates(
-        data, seed=context.task.seed, starts=starts, fails=fails, steps=exchanges, deadline=half, given=known
+        data, seed=context.task.seed, starts=starts, moves=moves, steps=exchanges, deadline=half, given=known
     )
     bound, result.candidates = float(least_time(data)[0]) * (1 + context.task.tol), len(listed)
     if known is not None:  # the flows of the start may not be the best ones
@@ -390,8 +275,8 @@ def run_symmetric_search(context: Context) -> Answer:
 
     1. groups: all metacyclic Z_m x_r Z_k of order n (:mod:`opticoll.instances.families.low_diameter`), with circulants,
        abelian groups of rank two and dihedral groups among them
-    2. for each, descents from seeded random generators: one generator is exchanged at a time and kept if S does not
-       grow
+    2. for each, annealing from seeded random generators, of which one or two are replaced at a time
+       (:mod:`opticoll.solvers.methods.topology.sequence_orbits`)
     3. T of the candidates with the smallest S, and of the named families of that size and degree
     4. for up to 64 nodes, T of topologies without symmetry by exchanges of links
        (:mod:`opticoll.solvers.methods.topology`); with limits on the cables of racks, only of these
@@ -408,7 +293,7 @@ def run_symmetric_search(context: Context) -> Answer:
         return Answer(
             Termination.TOLERANCE,
             values=_values_of(result),
-            solver={"algorithm": "descents over generators"},
+            solver={"algorithm": "annealing over generators"},
             metrics={"candidates": result.candidates, "tried": result.tried, "found": result.spec},
         )
 
@@ -451,14 +336,14 @@ def _values_of(result: SearchResult) -> dict[str, Any]:
 METHOD = Method(
     name="symmetric-search",
     title="Cayley graphs and named families of given degree, and exchanges of links",
-    summary="vertex-transitive topologies with small distances by descents over the generators of groups; up to 64 "
+    summary="vertex-transitive topologies with small distances by annealing over the generators of groups; up to 64 "
     "nodes also topologies without symmetry by exchanges of links, optionally with limits on the cables of racks",
     serves=("topology.design",),
     # n=7, D=2 295 variables in 1.3 s, n=7, D=3 295 in 8.3 s; n=8, D=3 449 not solved.
     takes_over=(Beyond("topology.design", 300, proves=False),),
     parameters=(
-        Parameter("starts", int, default=4, help="descents for each group"),
-        Parameter("fails", int, default=300, help="consecutive exchanges without progress that end a descent"),
+        Parameter("starts", int, default=4, help="random generators to start from, for each group"),
+        Parameter("moves", int, default=300, help="replacements of generators from each start"),
         Parameter("exchanges", int, default=5000, help="exchanges of links per start; 0 for none"),
         Parameter("most", int, default=40, help="number of candidates whose flow problem is solved"),
         Parameter("partial", int, default=300_000, help="most partial topologies enumerated for a proof; 0 for none"),
