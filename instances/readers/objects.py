@@ -10,7 +10,7 @@ of the result is ``custom:HASH``: it identifies the contents and cannot be parse
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,8 +26,6 @@ from opticoll.instances.readers.tables import end_columns
 from opticoll.instances.topology import Instance, Topology
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from opticoll.types import Rate
 
 #: Name of an object in messages.
@@ -170,7 +168,12 @@ def _topology(
     directed: bool | None,
     loops: str,
 ) -> Topology:
-    _check_options(unit, loops)
+    if loops not in ("refuse", "drop", "keep"):  # a list cannot be hashed
+        msg = f"{WHAT}: loops={loops!r} is unknown; write refuse, drop or keep"
+        raise BadInput(msg)
+    if unit is not None and not isinstance(unit, str):
+        msg = f"{WHAT}: unit={unit!r} must be a rate, such as 'Gb/s' or '100Gb/s'"
+        raise BadInput(msg)
     if isinstance(obj, str):
         from opticoll.instances.spec import parse
 
@@ -215,30 +218,15 @@ def _topology(
     return builder.build()
 
 
-def _check_options(unit: object, loops: object) -> None:
-    """Check the kinds of these arguments of :func:`topology`.
-
-    Raises
-    ------
-    BadInput
-        If one is of another kind.
-    """
-    if loops not in ("refuse", "drop", "keep"):  # a list cannot be hashed
-        msg = f"{WHAT}: loops={loops!r} is unknown; write refuse, drop or keep"
-        raise BadInput(msg)
-    if unit is not None and not isinstance(unit, str):
-        msg = f"{WHAT}: unit={unit!r} must be a rate, such as 'Gb/s' or '100Gb/s'"
-        raise BadInput(msg)
-
-
 def _edges(
     obj: object, builder: ListedGraph, capacity: str | float | None, directed: bool | None
 ) -> tuple[list[Edge], bool]:
     """The edges of a graph, a matrix or a table, and whether they are arcs, as they are by default."""
+    own: bool | None
     if hasattr(obj, "nodes") and hasattr(obj, "edges"):
         edges, own = _graph(obj, builder)
-    elif (matrix := _matrix_of(obj)) is not None:
-        edges, own = _matrix(matrix, builder, capacity), True
+    elif (entries := _matrix(obj, builder, capacity)) is not None:
+        edges, own = entries, True
     else:
         edges, own = _table(obj), None
     if directed is not None and own not in (None, directed):
@@ -267,8 +255,8 @@ def _graph(graph: Any, builder: ListedGraph) -> tuple[list[Edge], bool | None]:
     return edges, directed
 
 
-def _matrix_of(obj: object) -> tuple[Any, list[str] | None] | None:
-    """Convert a matrix of capacities to a SciPy sparse array and its labels; None if the object is not a matrix.
+def _matrix(obj: object, builder: ListedGraph, capacity: str | float | None) -> list[Edge] | None:
+    """The entries of a matrix of capacities that are not 0; None if the object is no matrix.
 
     Raises
     ------
@@ -277,12 +265,12 @@ def _matrix_of(obj: object) -> tuple[Any, list[str] | None] | None:
     """
     import scipy.sparse as sp
 
-    labels: list[str] | None = None
+    names: list[str] | None = None
     if hasattr(obj, "columns") and hasattr(obj, "index"):
         names = [str(name) for name in obj.columns]
         if sorted(names) != sorted(str(name) for name in obj.index) or len(set(names)) < len(names):
             return None
-        labels, obj = names, obj.loc[obj.columns].to_numpy()  # type: ignore[attr-defined]
+        obj = obj.loc[obj.columns].to_numpy()  # type: ignore[attr-defined]
     elif not (sp.issparse(obj) or isinstance(obj, np.ndarray)):
         rows = list(obj) if isinstance(obj, list) else []
         if not rows or not all(isinstance(row, list) for row in rows):
@@ -299,21 +287,15 @@ def _matrix_of(obj: object) -> tuple[Any, list[str] | None] | None:
     if len(coo.shape) != 2 or coo.shape[0] != coo.shape[1]:
         msg = f"{WHAT}: a matrix of shape {coo.shape} is not square; give n×n capacities, or edges as a list of tuples"
         raise BadInput(msg)
-    return coo, labels
-
-
-def _matrix(result: tuple[Any, list[str] | None], builder: ListedGraph, capacity: str | float | None) -> list[Edge]:
-    coo, labels = result
     if capacity is not None:
         msg = f"{WHAT}: the entries of a matrix are its capacities; omit capacity="
         raise BadInput(msg)
     coo.sum_duplicates()
-    names: list[Hashable] = list(range(coo.shape[0])) if labels is None else list(labels)
-    for name in names:
+    vertices: Sequence[Hashable] = names or range(coo.shape[0])
+    for name in vertices:
         builder.add_vertex(name)
-    values: NDArray[np.float64] = np.asarray(coo.data, dtype=float)
-    ends = zip(coo.coords[0].tolist(), coo.coords[1].tolist(), values.tolist(), strict=True)
-    return [(names[i], names[j], {"capacity": value}) for i, j, value in ends if value != 0]
+    ends = zip(*(side.tolist() for side in coo.coords), coo.data.tolist(), strict=True)
+    return [(vertices[i], vertices[j], {"capacity": float(value)}) for i, j, value in ends if value != 0]
 
 
 def _data_frame(frame: Any) -> list[Edge]:
