@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from opticoll.formulations.lumorph.transfer_sets import MOST_COLUMNS
 from opticoll.formulations.model import Bound, Formulation, NotApplicable, Parameter
 from opticoll.formulations.rounds.round_schedule import RoundSchedule, from_values, schedule_arrays, violations
 from opticoll.formulations.variables import Array, Axis, round_links
@@ -71,13 +72,26 @@ class ScheduledRounds(Formulation):
     #: Bounds on the number of rounds, for any routes.
     analytic_bounds: cached_property[list[Bound]]
 
+    @abstractmethod
+    def estimate(self) -> dict[str, int]:
+        """About the size of the matrix, without listing columns."""
+
     def sufficient(self) -> int:
         """Rounds that suffice on every instance: the default of ``rmax``."""
         self._undefined("sufficient")
 
     @cached_property
     def horizon(self) -> int:
-        """T: ``rmax``, or a sufficient number of rounds."""
+        """T: ``rmax``, or a sufficient number of rounds.
+
+        Raises
+        ------
+        NotApplicable
+            For a program with more variables than can be listed.
+        """
+        if (size := self.estimate()["variables"]) > MOST_COLUMNS:
+            msg = f"{self.name}: {size:,} variables on {self.topology.spec} are too many to list; lower rmax or paths"
+            raise NotApplicable(msg)
         return self.rmax or self.sufficient()
 
     @property

@@ -47,6 +47,7 @@ import numpy as np
 
 from opticoll.formulations.index import Index
 from opticoll.formulations.lumorph.route_sets import RouteSet, candidate_routes
+from opticoll.formulations.model import NotApplicable
 from opticoll.formulations.rounds.segments import positions
 from opticoll.instances.photonics import LightpathMesh
 
@@ -61,6 +62,8 @@ if TYPE_CHECKING:
 
 #: Versions of Algorithm 1.
 Version = Literal["corrected", "coded", "printed"]
+#: Maximum number of columns of a program; methods that do not list columns can go further.
+MOST_COLUMNS = 20_000_000
 #: Maximum number of direct transfers whose conflicts are counted one by one; above, only the sum bounds B_t.
 MOST_TRANSFERS = 3000
 
@@ -157,7 +160,19 @@ class RoundProgram:
 
     @cached_property
     def columns(self) -> Index:
-        """The (r, s, d, c, i, w) of every column, in order, with ``move``, ``path`` and ``pre``: s holds c at first."""
+        """The (r, s, d, c, i, w) of every column, in order, with ``move``, ``path`` and ``pre``: s holds c at first.
+
+        Raises
+        ------
+        NotApplicable
+            For more than :data:`MOST_COLUMNS`.
+        """
+        if self.size > MOST_COLUMNS:
+            msg = (
+                f"lumorph.rounds: {self.size:,} possible transfers on {self.topology.spec} are too many to list; "
+                "lower rmax or paths, or use method certified-rounds"
+            )
+            raise NotApplicable(msg)
         routes = self.routes
         _, source, target = self.moves
         pair = np.searchsorted(self.pairs, source * self.topology.n + target)

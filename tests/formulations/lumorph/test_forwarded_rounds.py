@@ -182,3 +182,5 @@ def test_the_command_line(capsys, tmp_path):
 def test_refusals():
     with pytest.raises(NotApplicable, match="sums and does not copy"):
         problem("lightpath:2x2", collective="reduce")
+    with pytest.raises(NotApplicable, match="too many to list"):
+        problem("lightpath:16x16").pyomo()
