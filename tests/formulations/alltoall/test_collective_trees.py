@@ -13,6 +13,7 @@ from case_families import each
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from programs import naive_outcome, ring
+from tree_packing_checks import violations
 
 from opticoll.errors import BadFile, BadInput
 from opticoll.formulations import formulation
@@ -25,7 +26,7 @@ from opticoll.solvers.schedules.lowering import XmlOptions, collective_text, low
 from opticoll.solvers.schedules.runtimes import TARGETS, exceeded
 from opticoll.solvers.schedules.schedule_json import collective_document, read_schedule
 from opticoll.solvers.schedules.static_checks import channels_of
-from opticoll.solvers.schedules.tree_packing import PackedTree, evenly, pack, violations
+from opticoll.solvers.schedules.tree_packing import PackedTree, evenly, pack
 from opticoll.solvers.schedules.verification import verify_document, verify_file, verify_program
 from opticoll.solvers.task import Task
 

@@ -1,0 +1,45 @@
+"""The check of packed trees, from the trees alone."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from opticoll.solvers.schedules.tree_packing import TreePacking
+
+
+def violations(packing: TreePacking) -> dict[str, float]:
+    """Worst violation of every property of a packing, from its trees alone.
+
+    ``spanning``: every tree reaches every rank exactly once, over arcs of the topology, with only switches in between;
+    ``roots``: trees per shard of every root; ``time``: the relative load of an arc beyond the given time.
+    """
+    topology = packing.topology
+    capacity: dict[tuple[int, int], float] = {}
+    for u, v, c in zip(topology.tail.tolist(), topology.head.tolist(), topology.capacity.tolist(), strict=True):
+        capacity[u, v] = capacity.get((u, v), 0.0) + c
+    ranks = set(topology.terminals.tolist())
+    load, started, wrong = dict.fromkeys(capacity, 0), dict.fromkeys(ranks, 0), 0
+    for tree in packing.trees:
+        received = dict.fromkeys(ranks, 0)
+        received[tree.root] = tree.count
+        started[tree.root] += tree.count
+        complete = {tree.root}
+        for path, count in tree.hops:
+            arcs = list(pairwise(path))
+            fits = all(arc in capacity for arc in arcs) and not set(path[1:-1]) & ranks
+            wrong += not (fits and path[0] in complete and path[-1] in ranks and count > 0)
+            for arc in arcs:
+                load[arc] = load.get(arc, 0) + count
+            received[path[-1]] += count
+            if received[path[-1]] == tree.count:
+                complete.add(path[-1])
+        wrong += any(amount != tree.count for amount in received.values())
+    due = {v: w * packing.chunks for v, w in zip(topology.terminals.tolist(), packing.weight, strict=True)}
+    over = max((load[arc] / (packing.chunks * c) for arc, c in capacity.items()), default=0.0) / float(packing.time)
+    return {
+        "spanning": float(wrong),
+        "roots": float(max(abs(started[v] - due[v]) for v in due)),
+        "time": max(over - 1.0, 0.0),
+    }
