@@ -16,7 +16,6 @@ from opticoll.analysis.store.schema import environment
 from opticoll.analysis.study.study_file import unplanned_key
 from opticoll.errors import LimitSpent, MethodMismatch, OpticollError, SolverUnavailable, one_line
 from opticoll.shared_files import AlreadyStored, claim
-from opticoll.solvers.adapters.command_line import adopt
 from opticoll.solvers.process.memory import TooLarge
 from opticoll.solvers.run import Run
 from opticoll.solvers.task import Proof, Record, Requested, Termination
@@ -94,7 +93,6 @@ class Attempt:
 def attempt(cell: Cell) -> Attempt:
     """Run a cell on any machine, without a store."""
     started = datetime.now(UTC)
-    adopt(cell.solver)
     run = _with_cell_key(cell, _solve(cell))
     return Attempt(_without_plan(run), environment(), started, datetime.now(UTC))
 

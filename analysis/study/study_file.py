@@ -119,8 +119,7 @@ class Cell:
     """One run of a study: its task, its resume key, and the reason why it cannot run here, if any.
 
     The task holds an instance from a file as it was when the study was read. ``planned`` means that the key is that of
-    :func:`opticoll.solvers.resume_key.plan_key`, which the record of the run must have too. ``solver`` is the
-    configuration of a solver that runs as a command, for machines that cannot see its file.
+    :func:`opticoll.solvers.resume_key.plan_key`, which the record of the run must have too.
     """
 
     task: Task
@@ -129,7 +128,6 @@ class Cell:
     unavailable: str | None = None
     facts: InstanceFacts = field(default_factory=lambda: InstanceFacts())
     planned: bool = True
-    solver: str = ""
 
     @property
     def label(self) -> str:
@@ -377,7 +375,6 @@ def _matches(task: Task, key: str, pattern: Any) -> bool:
 def _cells(tasks: list[Task], where: str) -> Iterator[Cell]:
     """Check every task as the runner would, and give it its resume key; equal cells are kept once."""
     from opticoll.instances import Instance, parse
-    from opticoll.solvers.adapters.command_line import exported
     from opticoll.solvers.plan import make_plan, rehearse_options
     from opticoll.solvers.resume_key import plan_key
 
@@ -395,13 +392,13 @@ def _cells(tasks: list[Task], where: str) -> Iterator[Cell]:
                 "n": instance.n,
                 "arcs": getattr(instance, "arcs", None),
             }
-            unavailable, planned, solver = None, True, ""
+            unavailable, planned = None, True
             if names_file(spec):
                 task = msgspec.structs.replace(task, instance=instance)
             try:
                 plan = make_plan(task, instance=instance)
                 rehearse_options(plan)
-                key, solver = plan_key(task, plan), exported(plan.adapter)
+                key = plan_key(task, plan)
             except SolverUnavailable as error:
                 unavailable, planned, key = str(error), False, unplanned_key(task, instance.hash)
             except TooLarge:  # unknown here: it is checked where it runs
@@ -411,7 +408,7 @@ def _cells(tasks: list[Task], where: str) -> Iterator[Cell]:
             raise type(error)(msg) from error
         if key not in seen:
             seen.add(key)
-            yield Cell(task, key, instance.spec, unavailable, facts, planned, solver)
+            yield Cell(task, key, instance.spec, unavailable, facts, planned)
 
 
 def unplanned_key(task: Task, instance_hash: str) -> str:

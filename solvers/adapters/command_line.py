@@ -53,8 +53,6 @@ if TYPE_CHECKING:
 _log = logging.getLogger("opticoll")
 #: Environment variable that lists the configuration files, separated by ``os.pathsep``.
 VARIABLE = "OPTICOLL_SOLVERS"
-#: Environment variable that holds configurations as JSON, for workers that cannot see the files.
-TABLES = "OPTICOLL_SOLVER_TABLES"
 #: Largest configuration file [bytes].
 MOST_BYTES = 1 << 20
 #: Value of {time_limit_s} in a command if there is no limit [s].
@@ -491,8 +489,6 @@ def configured(taken: Mapping[str, Adapter]) -> dict[str, Adapter]:
     result: dict[str, Adapter] = {}
     for path in [*_user_files(), *files]:
         result |= {one.name: one for one in read_configuration(path)}
-    for entry in json.loads(os.environ.get(TABLES) or "[]"):
-        result[entry["name"]] = CommandLine(_from_json(entry))
     for name in list(result):
         if name in taken or name in MODULES or name == "auto":
             _warn_of_taken_name(name, os.environ.get(VARIABLE, ""))
@@ -510,25 +506,6 @@ def file_of(name: str) -> Path | None:
     """The last file of the variable OPTICOLL_SOLVERS that configures a solver; None if none does."""
     files = [Path(file) for file in os.environ.get(VARIABLE, "").split(os.pathsep) if file]
     return next((path for path in reversed(files) if name in {one.name for one in read_configuration(path)}), None)
-
-
-def exported(adapter: Adapter | None) -> str:
-    """The configuration of a solver as a string for :func:`adopt`; empty if it has none."""
-    if not isinstance(adapter, CommandLine) or isinstance(adapter, InvalidTable):
-        return ""
-    return json.dumps([asdict(adapter.configuration)])
-
-
-def adopt(text: str) -> None:
-    """Make the solvers that :func:`exported` wrote known to this process and its workers."""
-    if text:
-        os.environ[TABLES] = text
-
-
-def _from_json(entry: dict[str, Any]) -> Configuration:
-    lists = {key: tuple(entry[key]) for key in ("command", "version_command", "option")}
-    status = tuple((word, pattern) for word, pattern in entry["status"])
-    return Configuration(**{**entry, **lists, "status": status})
 
 
 def _user_files() -> list[Path]:
@@ -653,4 +630,4 @@ def _fields(word: str) -> set[str]:
     return result
 
 
-__all__ = ["CommandLine", "Configuration", "adopt", "configured", "exported", "read_configuration"]
+__all__ = ["CommandLine", "Configuration", "configured", "read_configuration"]

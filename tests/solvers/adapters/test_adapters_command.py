@@ -25,7 +25,7 @@ from opticoll.errors import BadFile, BadOption, MethodMismatch, SolverUnavailabl
 from opticoll.formulations.standard_form import StandardForm
 from opticoll.solvers import solve
 from opticoll.solvers.adapters import adapter, adapters
-from opticoll.solvers.adapters.command_line import TABLES, VARIABLE, CommandLine, adopt, exported, read_configuration
+from opticoll.solvers.adapters.command_line import VARIABLE, CommandLine, read_configuration
 from opticoll.solvers.process.isolation import solve_isolated
 from opticoll.solvers.resume_key import resume_key
 from opticoll.solvers.task import Proof, SolveRequest, Task, Termination
@@ -69,7 +69,6 @@ def solvers(place, monkeypatch):
     file.write_text(TABLE.format(python=sys.executable, script=SCRIPT), encoding="utf-8")
     monkeypatch.setenv(VARIABLE, str(file))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(place / "none"))
-    monkeypatch.setenv(TABLES, "")
     yield file
     shutil.rmtree(folder)
 
@@ -359,17 +358,6 @@ def test_a_study_runs_it_in_local_processes(tmp_path, capsys):
     )
     assert main(["study", str(study), "--jobs", "2", "--store", str(tmp_path / "store"), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["done"] == 1
-
-
-def test_a_worker_without_the_file_gets_the_configuration(monkeypatch):
-    text = exported(adapter("milp"))
-    assert exported(adapter("highs")) == ""
-    monkeypatch.delenv(VARIABLE)
-    assert "milp" not in adapters()
-    adopt(text)
-    assert adapter("milp").version() is not None
-    result = solve_isolated(form(), "milp", SolveRequest())
-    assert result.objective == pytest.approx(OPTIMUM)
 
 
 @pytest.mark.parametrize(("text", "reason"), [("", "no tables"), ("[a", "not TOML")])
