@@ -359,7 +359,8 @@ class ListedGraph:
 
     def _arcs(self) -> list[Arc]:
         """Arcs of all links, with their capacities; a link of a graph without parallel ones counts once."""
-        given, name = self.options.capacity, None
+        given = self.options.capacity
+        name: str | None = None
         if given is None:
             name = self._capacity_name([link.attributes for link in self.links])
         elif isinstance(given, str) and split_rate(given) is None:
