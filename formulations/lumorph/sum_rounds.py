@@ -178,7 +178,7 @@ class SumModel(ScheduledRounds):
         Cs, Fs, Bs, Xs, Ys = self.index_sets.values()
         Rs, moves = Index.grid(r=T), Cs.by("r s d c")
         E = Cs.join(Index.table("s d i e", {**self.routes.crossed, "W": room[self.routes.arcs]}))
-        start = Bs.where(Bs["r"] == 0).keyed("c v u")
+        start = Bs.by("c v u")
         finish = start.where(np.isin(start["c"] * collective.n + start["v"], collective.key(collective.post)))
         state = Bs.where(Bs["r"] < T).given(d=Bs["v"][Bs["r"] < T]).keyed("r c d u")
         some = moves.where(~self.given[moves["c"], moves["s"]])
