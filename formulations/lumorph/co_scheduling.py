@@ -83,9 +83,8 @@ class CallBatches(Formulation):
 
     def sets(self) -> dict[str, Sequence[Any]]:
         """Calls, GPUs, and the pairs (j,k) that may share a batch."""
-        count, gpus = self.member.shape
-        pairs = list(zip(*(one.tolist() for one in self.pairs), strict=True))
-        return {"call": range(count), "gpu": range(gpus), "pair": pairs}
+        (count, gpus), (j, k) = self.member.shape, self.pairs
+        return {"call": range(count), "gpu": range(gpus), "pair": Index.table("j k", {"j": j, "k": k})}
 
     def cvxpy(self) -> CvxpyModel:
         """The model in CVXPY."""

@@ -152,8 +152,8 @@ class StagedCalls(Formulation):
 
     def sets(self) -> dict[str, Sequence[Any]]:
         """Stages, GPUs, calls, and the choices (b,j,k)."""
-        count, gpus = self.member.shape
-        choices = list(zip(*(one.tolist() for one in self.choices), strict=True))
+        (count, gpus), (b, j, k) = self.member.shape, self.choices
+        choices = Index.table("b j k", {"b": b, "j": j, "k": k})
         return {"stage": range(self.stages), "gpu": range(gpus), "call": range(count), "choice": choices}
 
     def cvxpy(self) -> CvxpyModel:

@@ -145,17 +145,21 @@ class RingTraffic(Formulation):
 
     def sets(self) -> dict[str, Sequence[Any]]:
         """Pairs (i,j), numbers of circuits, directions, segments, wavelengths, and the walks."""
-        moves, walk, n = self.transfers, self.walks, self.n
-        P = list(zip(moves.source.tolist(), moves.target.tolist(), strict=True))
-        whole = {"pair": P, "count": range(1, int(self.high.max()) + 1), "way": range(2), "segment": range(n)}
+        moves, walk, most = self.transfers, self.walks, int(self.high.max())
+        P = Index.table("i j", {"i": moves.source, "j": moves.target})
+        whole = {"pair": P, "count": range(1, most + 1), "way": range(2), "segment": range(self.n)}
         if self.model == "arcs":
             return {**whole, "wavelength": range(self.wavelengths)}
+        F, X = (
+            one.given(i=moves.source[one["pair"]], j=moves.target[one["pair"]])
+            for one in (walk.circuits, walk.crossings)
+        )
         return {
             **whole,
-            "circuit": [(d, k, *P[p]) for d, k, p in walk.circuits],
-            "idle": walk.idle.labels,
-            "crossing": [(d, *P[p]) for d, p in walk.crossings],
-            "walk": walk.nodes.labels,
+            "circuit": F.keyed("way start i j"),
+            "idle": walk.idle,
+            "crossing": X.keyed("way i j"),
+            "walk": walk.nodes,
         }
 
     def cvxpy(self) -> CvxpyModel:
