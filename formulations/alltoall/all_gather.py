@@ -66,15 +66,8 @@ class AllGather(Formulation):
     variables: ClassVar = {"h": ("arc", "receiver"), "T": ()}
     constraints: ClassVar = {"balance": ("vertex", "receiver"), "capacity": ("arc", "receiver")}
     units: ClassVar = shared.UNITS
+    beside = (shared,)
 
-    objective = shared.stated_time
-    bounds = shared.cut_bounds
-    certify = shared.length_certificate
-    metrics = shared.throughput_metrics
-    links = shared.shared_links
-    arrays = shared.shared_arrays
-    derived = shared.longest_time
-    sets = shared.ends_of_flows
     label_invariant = staticmethod(lambda parameters: True)
 
     topology: Topology

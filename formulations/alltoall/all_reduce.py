@@ -84,12 +84,11 @@ class AllReduction(Formulation):
         "gathers": ("vertex",),
     }
     units: ClassVar = dict.fromkeys("xyzfg", SHARDS) | {"T": TIME}
+    beside = (all_reduce_bounds,)
 
-    objective = shared_flows.stated_time
-    metrics = shared_flows.throughput_metrics
-    bounds = all_reduce_bounds.cut_bounds
+    objective = shared_flows.objective
+    metrics = shared_flows.metrics
     arrays = all_arrays
-    derived = all_reduce_bounds.longest_time
 
     topology: Topology
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from opticoll.instances.topology import F64, Topology
 
 
-def cut_bounds(problem: AllReduction) -> list[Bound]:
+def bounds(problem: AllReduction) -> list[Bound]:
     """Bounds of single ranks, of the worst cuts of both phases, and of the minimum cut."""
     topology, N = problem.topology, problem.topology.num_ranks
     both = (topology, reversed_arcs(topology))
@@ -91,7 +91,7 @@ def _crossing(topology: Topology, sets: Iterable[Collection[int]]) -> tuple[int,
     return 2 * N * (parts - 1), sides
 
 
-def longest_time(problem: AllReduction) -> list[Fraction]:
+def derived(problem: AllReduction) -> list[Fraction]:
     """The upper bound on T as a fraction."""
     N = problem.topology.num_ranks
     return [Fraction(2 * N * (N - 1)) / rounding.entered(float(problem.topology.capacity.min()))]

@@ -60,15 +60,10 @@ class Broadcast(Formulation):
     variables: ClassVar = {"h": ("arc", "receiver"), "T": ()}
     constraints: ClassVar = {"balance": ("vertex", "receiver"), "capacity": ("arc", "receiver")}
     units: ClassVar = shared.UNITS
+    beside = (shared,)
     parameters = (Parameter("root", int, 0, "rank that has the shard, counted from 0"),)
 
-    objective = shared.stated_time
     bounds = shared.root_bounds
-    certify = shared.length_certificate
-    links = shared.shared_links
-    arrays = shared.shared_arrays
-    derived = shared.longest_time
-    sets = shared.ends_of_flows
     metrics = shared.root_metrics
 
     topology: Topology

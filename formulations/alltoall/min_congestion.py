@@ -69,12 +69,10 @@ class ChosenPaths(Formulation):
 
     variables: ClassVar = {"x": ("path",), "Lambda": ()}
     constraints: ClassVar = {"congestion": ("arc",), "choose": ("commodity",)}
+    beside = (min_congestion_solution, path_flow)
 
     bounds = path_bounds.share_bounds
     certify = path_bounds.share_certificate
-    arrays = path_flow.arrays
-    repair = path_flow.repair
-    derived = path_flow.derived
     sets = path_flow.pairs_and_paths
 
     routing: PathFlow
@@ -128,9 +126,6 @@ class ChosenPaths(Formulation):
     def objective(self, values: Values) -> float:
         """The largest load per capacity of the paths taken, recomputed."""
         return path_flow.objective(self, values)
-
-    metrics = min_congestion_solution.metrics
-    links = min_congestion_solution.links
 
 
 FORMULATION = ChosenPaths

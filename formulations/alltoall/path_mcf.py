@@ -55,12 +55,12 @@ class PathConcurrentFlow(Formulation):
     concurrent = "F"
     variables: ClassVar = {"f": ("path",), "F": ()}
     constraints: ClassVar = {"serve": ("commodity",), "capacity": ("arc",)}
+    beside = (path_mcf_solution,)
     label_invariant = staticmethod(path_flow.label_invariant)
 
     bounds = path_bounds.set_bounds
     certify = path_bounds.length_certificate
     matrix = path_mcf_solution.flow_program
-    repair = path_mcf_solution.repaired_flow
     sets = path_flow.pairs_and_paths
     derived = path_flow.exact_amounts
 
@@ -133,10 +133,6 @@ class PathConcurrentFlow(Formulation):
             "serve": float((F - carried).max(initial=0.0)) / max(abs(F), 1e-12 * unit),
             "capacity": max(0.0, float((arc_load(paths, f) / capacity).max(initial=0.0)) - 1.0),
         }
-
-    metrics = path_mcf_solution.metrics
-    links = path_mcf_solution.links
-    arrays = path_mcf_solution.arrays
 
 
 FORMULATION = PathConcurrentFlow

@@ -98,7 +98,7 @@ def flow_program(problem: PathConcurrentFlow) -> StandardForm:
     )
 
 
-def repaired_flow(problem: PathConcurrentFlow, values: Mapping[str, F64]) -> dict[str, F64] | None:
+def repair(problem: PathConcurrentFlow, values: Mapping[str, F64]) -> dict[str, F64] | None:
     """Scale to a feasible flow in the same proportions that serves the same fraction of every demand.
 
     Returns None if the paths are malformed.

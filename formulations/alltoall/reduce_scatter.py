@@ -61,15 +61,7 @@ class ReduceScatter(Formulation):
     variables: ClassVar = {"h": ("arc", "contributor"), "T": ()}
     constraints: ClassVar = {"balance": ("vertex", "contributor"), "capacity": ("arc", "contributor")}
     units: ClassVar = shared.UNITS
-
-    objective = shared.stated_time
-    bounds = shared.cut_bounds
-    certify = shared.length_certificate
-    metrics = shared.throughput_metrics
-    links = shared.shared_links
-    arrays = shared.shared_arrays
-    derived = shared.longest_time
-    sets = shared.ends_of_flows
+    beside = (shared,)
 
     topology: Topology
     ends: I64

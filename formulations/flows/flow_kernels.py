@@ -371,10 +371,22 @@ def strip(
 
 
 @compiled(nogil=True)
-def count_paths(
-    first_out: I64, head: I64, allowed: Mask, end: Mask, source: int, longest: int, most: int
+def simple_paths(
+    first_out: I64,
+    head: I64,
+    allowed: Mask,
+    end: Mask,
+    source: int,
+    longest: int,
+    most: int,
+    arcs: I64,
+    length: I64,
+    target: I64,
 ) -> tuple[int, int, int]:
     """Count simple paths from ``source`` over ``allowed`` arcs to vertices of ``end``, of at most ``longest`` arcs.
+
+    They are found in depth-first order, lexicographic by arc numbers. As many as ``length`` and ``target`` have
+    entries are listed there, and concatenated in ``arcs``.
 
     Returns
     -------
@@ -384,43 +396,8 @@ def count_paths(
     on_path = np.zeros(n, dtype=np.bool_)
     vertex = np.empty(n + 1, dtype=np.int64)
     cursor = np.empty(n + 1, dtype=np.int64)
-    depth, count, total, steps = 0, 0, 0, 0
-    vertex[0], cursor[0], on_path[source] = source, first_out[source], True
-    while depth >= 0:
-        u = vertex[depth]
-        if depth < longest and cursor[depth] < first_out[u + 1]:
-            arc = cursor[depth]
-            cursor[depth] += 1
-            v = head[arc]
-            if allowed[arc] and not on_path[v]:
-                depth += 1
-                vertex[depth], cursor[depth], on_path[v] = v, first_out[v], True
-                steps += 1
-                if end[v]:
-                    count += 1
-                    total += depth
-                if steps > most:
-                    return count, total, steps
-        else:
-            on_path[u] = False
-            depth -= 1
-    return count, total, steps
-
-
-@compiled(nogil=True)
-def list_paths(
-    first_out: I64, head: I64, allowed: Mask, end: Mask, source: int, longest: int, arcs: I64, length: I64, target: I64
-) -> None:
-    """Write the paths that :func:`count_paths` counts, in depth-first order (lexicographic by arc numbers).
-
-    ``arcs`` receives them concatenated, ``length`` and ``target`` one entry per path.
-    """
-    n = first_out.size - 1
-    on_path = np.zeros(n, dtype=np.bool_)
-    vertex = np.empty(n + 1, dtype=np.int64)
-    cursor = np.empty(n + 1, dtype=np.int64)
     taken = np.empty(n + 1, dtype=np.int64)
-    depth, count, at = 0, 0, 0
+    depth, count, total, steps = 0, 0, 0, 0
     vertex[0], cursor[0], on_path[source] = source, first_out[source], True
     while depth >= 0:
         u = vertex[depth]
@@ -432,15 +409,20 @@ def list_paths(
                 taken[depth] = arc
                 depth += 1
                 vertex[depth], cursor[depth], on_path[v] = v, first_out[v], True
+                steps += 1
                 if end[v]:
-                    for i in range(depth):
-                        arcs[at + i] = taken[i]
-                    at += depth
-                    length[count], target[count] = depth, v
+                    if count < length.size:
+                        for i in range(depth):
+                            arcs[total + i] = taken[i]
+                        length[count], target[count] = depth, v
                     count += 1
+                    total += depth
+                if steps > most:
+                    return count, total, steps
         else:
             on_path[u] = False
             depth -= 1
+    return count, total, steps
 
 
 @compiled(nogil=True)

@@ -255,11 +255,13 @@ def count_all(
     Number of paths, their total length, and whether both are complete: counting stops after ``most`` steps. A pair that
     occurs several times counts once.
     """
-    from opticoll.formulations.flows.flow_kernels import count_paths
+    from opticoll.formulations.flows.flow_kernels import simple_paths
 
     paths = total = steps = 0
+    none = np.empty(0, dtype=np.int64)
     for source, allowed, end, longest in _searches(topology, rule, commodities(topology) if pairs is None else pairs):
-        count, length, walked = count_paths(*_arcs(topology), allowed, end, source, longest, most - steps)
+        asked = (allowed, end, source, longest, most - steps)
+        count, length, walked = simple_paths(*_arcs(topology), *asked, none, none, none)
         paths, total, steps = paths + count, total + length, steps + walked
         if steps > most:
             return paths, total, False
@@ -287,7 +289,7 @@ def _searches(topology: Topology, rule: PathRule, pairs: Pairs) -> Iterator[tupl
 
 
 def _list_all(topology: Topology, rule: PathRule, where: str, pairs: Pairs) -> PathSet:
-    from opticoll.formulations.flows.flow_kernels import count_paths, list_paths
+    from opticoll.formulations.flows.flow_kernels import simple_paths
 
     paths, total, complete = count_all(topology, rule, pairs=pairs)
     if not complete or paths > MOST_PATHS:
@@ -301,10 +303,9 @@ def _list_all(topology: Topology, rule: PathRule, where: str, pairs: Pairs) -> P
     length, target, origin = (np.empty(paths, dtype=np.int64) for _ in range(3))
     at = path = 0
     for source, allowed, end, longest in _searches(topology, rule, pairs):
-        count, size, _ = count_paths(*_arcs(topology), allowed, end, source, longest, MOST_COUNTED)
-        part = slice(path, path + count)
-        list_paths(*_arcs(topology), allowed, end, source, longest, arcs[at : at + size], length[part], target[part])
-        origin[part] = source
+        searched = (*_arcs(topology), allowed, end, source, longest, MOST_COUNTED)
+        count, size, _ = simple_paths(*searched, arcs[at:], length[path:], target[path:])
+        origin[path : path + count] = source
         at, path = at + size, path + count
     key, wanted = origin * topology.n + target, pairs[0] * topology.n + pairs[1]
     ends, number = np.unique(wanted, return_inverse=True)

@@ -59,7 +59,7 @@ def from_root(topology: Topology, number: int, name: str) -> tuple[Topology, int
     return topology, root, np.delete(topology.terminals, number), np.eye(topology.n)[root]
 
 
-def ends_of_flows(problem: SharedFlows) -> dict[str, Axis]:
+def sets(problem: SharedFlows) -> dict[str, Axis]:
     """The ends, as the axis of h beside its arcs."""
     role = problem.variables["h"][1]
     return {role: vertex_axis(role, problem.topology, problem.ends)}
@@ -93,7 +93,7 @@ def net_outflow(topology: Topology, flow: F64) -> F64:
     return topology.outflow(flow) - topology.inflow(flow)
 
 
-def stated_time(_problem: object, values: Mapping[str, F64]) -> float:
+def objective(_problem: object, values: Mapping[str, F64]) -> float:
     """The given T."""
     return float(np.asarray(values["T"]))
 
@@ -122,7 +122,7 @@ def length_bound(problem: SharedFlows, lengths: F64) -> float:
     return max(float(rounding.scaled_down(best, -scale)), 0.0)
 
 
-def length_certificate(problem: SharedFlows, duals: Mapping[str, F64]) -> Bound | None:
+def certify(problem: SharedFlows, duals: Mapping[str, F64]) -> Bound | None:
     """Bound proven by the duals of ``capacity``, read as lengths towards or away from every end."""
     values = np.asarray(duals.get("capacity", np.zeros(0)), dtype=float)
     if values.shape != (problem.topology.arcs, problem.ends.size):
@@ -132,7 +132,7 @@ def length_certificate(problem: SharedFlows, duals: Mapping[str, F64]) -> Bound 
     return Bound(f"{role}-lengths", length_bound(problem, -values), reason)
 
 
-def cut_bounds(problem: SharedFlows) -> list[Bound]:
+def bounds(problem: SharedFlows) -> list[Bound]:
     """Bounds of the worst cut, which is the optimum between all ranks, and of the links of one rank."""
     topology, away = problem.topology, problem.away
     node = "what leaves the rank that can send least" if away else "what enters the rank that gets least"
@@ -191,7 +191,7 @@ def capacity_out_of(topology: Topology, inside: Collection[int], *, away: bool =
 # Figures --------------------------------------------------------------------------------------------------------------
 
 
-def throughput_metrics(problem: SharedFlows | AllReduction, value: float | None) -> dict[str, Json]:
+def metrics(problem: SharedFlows | AllReduction, value: float | None) -> dict[str, Json]:
     """T, its inverse, ranks and diameter."""
     return {
         "T": value,
@@ -201,18 +201,18 @@ def throughput_metrics(problem: SharedFlows | AllReduction, value: float | None)
     }
 
 
-def shared_links(problem: SharedFlows | AllReduction, values: Mapping[str, F64]) -> Links:
+def links(problem: SharedFlows | AllReduction, values: Mapping[str, F64]) -> Links:
     """Shards over every arc: the largest flow of any end, because copies and sums are free."""
     load, topology = np.asarray(values["h"], dtype=float).max(axis=1, initial=0.0), problem.topology
     return Links(topology, load, topology.capacity, float(np.asarray(values["T"])), SHARDS, BANDWIDTHS)
 
 
-def shared_arrays(problem: SharedFlows, names: Collection[str]) -> dict[str, Array]:
+def arrays(problem: SharedFlows, names: Collection[str]) -> dict[str, Array]:
     """The flows h, the time T and the duals of ``capacity``."""
     return axes_arrays(problem, "capacity")
 
 
-def longest_time(problem: SharedFlows) -> list[Fraction]:
+def derived(problem: SharedFlows) -> list[Fraction]:
     """The upper bound on T as a fraction."""
     return [Fraction(problem.most) / rounding.entered(float(problem.topology.capacity.min()))]
 

@@ -37,11 +37,6 @@ def step_time(data: float, *, bandwidth: float = BANDWIDTH, delay: float = RECON
     return data / bandwidth + delay
 
 
-def gather_time(steps: float, data: float, *, bandwidth: float = BANDWIDTH, delay: float = RECONFIGURATION) -> float:
-    """Time of an all-gather of ``steps`` steps [s], (3)."""
-    return steps * step_time(data, bandwidth=bandwidth, delay=delay)
-
-
 @dataclass(frozen=True)
 class StepCost:
     """Time of a step in packets and flits (see the module docstring).

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.formulations import rounding
+from opticoll.formulations.flows.flow_bounds import moore_depths
 from opticoll.formulations.model import Bound
 from opticoll.formulations.topoopt.circuit_design import Ring
 
@@ -38,7 +39,7 @@ def lower_bounds(pool: ServerPool, *, trees: bool = False) -> dict[str, Bound]:
     # Sums of at most n pairs and the transfers of the groups.
     roundings = pool.n + len(pool.groups)
     worst = float(rounding.down(float(max(sent.max(), received.max())) / pool.degree, roundings + 2))
-    depth = np.repeat(np.arange(1, pool.n), _layers(pool.n - 1, pool.degree)[: pool.n - 1])[: pool.n - 1]
+    depth = moore_depths(pool.n - 1, pool.degree)
     forward = (np.sort(direct, axis=1)[:, ::-1][:, : pool.n - 1] * depth).ravel()
     backward = (np.sort(direct, axis=0)[::-1][: pool.n - 1].T * depth).ravel()
     further = max(rounding.sum_down(forward), rounding.sum_down(backward))
@@ -86,13 +87,3 @@ def demand_fractions(
         results.append(sum((value[one] for one in row), Fraction(0)) + sum(of_rings, Fraction(0)))
     direct = sum(map(rounding.decimal, pool.point_to_point.ravel().tolist()), Fraction(0))
     return results, direct + sum((group.size * rounding.decimal(group.transfer) for group in pool.groups), Fraction(0))
-
-
-def _layers(others: int, degree: int) -> I64:
-    """Servers at depth 1, 2, ... of a tree of out-degree ``degree`` with ``others`` servers, ``(others,)``."""
-    left, layer, results = others, 1, []
-    for _ in range(others):
-        layer = min(layer * degree, others)
-        results.append(min(layer, left))
-        left -= results[-1]
-    return np.array(results, dtype=np.int64)
