@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated
 
+import msgspec
 import numpy as np
+from msgspec import Meta
 
-from opticoll.errors import BadFile
 from opticoll.formulations.variables import Array, check_arrays, check_shapes
+from opticoll.instances.readers.reading import as_struct, refuse
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Mapping
     from pathlib import Path
 
     from opticoll.instances.topology import F64
@@ -22,6 +23,14 @@ if TYPE_CHECKING:
 MAX_ENTRIES = 200_000_000
 #: Maximum number of axes of an array.
 MAX_AXES = 8
+
+
+class Coordinates(msgspec.Struct):
+    """An array in coordinate form: its shape, and positions and values of its nonzeros."""
+
+    shape: Annotated[list[Annotated[int, Meta(ge=0, le=MAX_ENTRIES)]], Meta(max_length=MAX_AXES)]
+    index: list[list[int]]
+    value: list[float]
 
 
 def named_arrays(
@@ -46,70 +55,35 @@ def named_arrays(
     """
     named = document.get(key)
     if not isinstance(named, dict) or not named:
-        msg = f"{path}: {key!r} must be an object of named arrays"
-        raise BadFile(msg)
-    shapes = {name: _stated_shape(entry, f"{path}: {key}.{name[:60]}") for name, entry in named.items()}
-    declared = declare(named.keys())
-    listed = sum(len(entry["index"]) for entry in named.values())
-    check_shapes(declared, shapes, f"{path}: {key}", most=listed + 1)
-    arrays = {name: _filled(shapes[name], entry, f"{path}: {key}.{name}") for name, entry in named.items()}
+        refuse(path, f"{key!r} must be an object of named arrays")
+    read = {name: as_struct(entry, Coordinates, f"{path}: {key}.{name[:60]}") for name, entry in named.items()}
+    for name, entry in read.items():
+        if math.prod(entry.shape) > MAX_ENTRIES:
+            refuse(path, f"{key}.{name[:60]}: {math.prod(entry.shape)} entries exceed the limit of {MAX_ENTRIES}")
+    declared, listed = declare(named.keys()), sum(len(entry.index) for entry in read.values())
+    check_shapes(declared, {name: tuple(one.shape) for name, one in read.items()}, f"{path}: {key}", most=listed + 1)
+    arrays = {name: _filled(entry, f"{path}: {key}.{name}") for name, entry in read.items()}
     check_arrays(declared, arrays, f"{path}: {key}")
     return arrays
 
 
-def _stated_shape(entry: Any, where: str) -> tuple[int, ...]:
-    """The shape of an array in coordinate form; raises BadFile if there is none or it has too many entries."""
-    if not isinstance(entry, dict) or not {"shape", "index", "value"} <= entry.keys():
-        msg = f"{where} needs 'shape', 'index' and 'value'"
-        raise BadFile(msg)
-    shape, index, value = entry["shape"], entry["index"], entry["value"]
-    sizes = [_whole(s) for s in shape] if isinstance(shape, list) and len(shape) <= MAX_AXES else [None]
-    if not all(s is not None and 0 <= s <= MAX_ENTRIES for s in sizes):
-        msg = f"{where}: 'shape' must be a list of at most {MAX_AXES} sizes"
-        raise BadFile(msg)
-    result = tuple(s for s in sizes if s is not None)
-    if math.prod(result) > MAX_ENTRIES:
-        msg = f"{where}: {math.prod(result)} entries exceed the limit of {MAX_ENTRIES}"
-        raise BadFile(msg)
-    if not isinstance(index, list) or not isinstance(value, list) or len(index) != len(value):
-        msg = f"{where}: 'index' and 'value' must be lists of the same length"
-        raise BadFile(msg)
-    return result
-
-
-def _filled(shape: tuple[int, ...], entry: Mapping[str, Any], where: str) -> F64:
-    array = np.zeros(shape)
-    seen: set[tuple[int | None, ...]] = set()
-    for at, v in zip(entry["index"], entry["value"], strict=True):
-        place = tuple(_whole(i) for i in at) if isinstance(at, list) else ()
-        inside = len(place) == len(shape) and isinstance(at, list)
-        if not inside or not all(i is not None and 0 <= i < s for i, s in zip(place, shape, strict=True)):
-            msg = f"{where}: entry {str(at)[:60]} is outside the shape {list(shape)}"
-            raise BadFile(msg)
-        if place in seen:
-            msg = f"{where}: entry {at!r} is given twice"
-            raise BadFile(msg)
-        number = finite_number(v)
-        if number is None:
-            msg = f"{where}: value {str(v)[:60]!r} at {at!r} is not a finite number"
-            raise BadFile(msg)
-        seen.add(place)
-        array[place] = number
+def _filled(entry: Coordinates, where: str) -> F64:
+    axes, shape = len(entry.shape), np.array(entry.shape, dtype=np.int64)
+    if len(entry.index) != len(entry.value):
+        refuse(where, "'index' and 'value' must be lists of the same length")
+    outside = (
+        at for at in entry.index if len(at) != axes or not all(0 <= i < s for i, s in zip(at, entry.shape, strict=True))
+    )
+    if (wrong := next(outside, None)) is not None:
+        refuse(where, f"entry {str(wrong)[:60]} is outside the shape {entry.shape}")
+    places = np.array(entry.index, dtype=np.int64).reshape(len(entry.index), axes)
+    flat = places @ np.append(np.cumprod(shape[:0:-1])[::-1], 1)[:axes].astype(np.int64)
+    _, first = np.unique(flat, return_index=True)
+    if first.size < flat.size:
+        refuse(where, f"entry {entry.index[int(np.setdiff1d(np.arange(flat.size), first)[0])]} is given twice")
+    values = np.array(entry.value, dtype=float)
+    if not np.isfinite(values).all():
+        refuse(where, f"value {values[~np.isfinite(values)][0]} is not a finite number")
+    array = np.zeros(entry.shape)
+    array.reshape(-1)[flat] = values
     return array
-
-
-def _whole(value: Any) -> int | None:
-    """Read a whole number, ``3`` or, as some tools write it, ``3.0``; None for anything else."""
-    if type(value) is int:
-        return value
-    return int(value) if isinstance(value, float) and value.is_integer() else None
-
-
-def finite_number(value: Any) -> float | None:
-    """Read a finite number; None for anything else."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    try:
-        return float(value) if math.isfinite(value) else None
-    except OverflowError:
-        return None

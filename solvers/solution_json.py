@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
+import msgspec
 import numpy as np
+from msgspec import Meta
 
 from opticoll.errors import BadFile, BadInput
 from opticoll.formulations import formulation
@@ -26,7 +29,7 @@ from opticoll.solvers.compile.compilation import (
     declared_duals,
     index_labels,
 )
-from opticoll.solvers.coordinate_arrays import finite_number, named_arrays
+from opticoll.solvers.coordinate_arrays import named_arrays
 from opticoll.solvers.exact.vipr_file import is_certificate
 from opticoll.solvers.methods import prepared
 from opticoll.solvers.plan import shared_parameters
@@ -216,11 +219,11 @@ def _other_check(path: Path) -> Callable[[type[Formulation], Any, Path, Settings
 
 def _claimed(objective: object, path: Path) -> float | None:
     """The objective that a document states; None without any."""
-    claimed = None if objective is None else finite_number(objective)
-    if claimed is None and objective is not None:
+    try:
+        return msgspec.convert(objective, Annotated[float, Meta(ge=-sys.float_info.max, le=sys.float_info.max)] | None)
+    except msgspec.ValidationError:
         msg = f"{path}: 'objective' must be a finite number or null, not {str(objective)[:40]!r}"
-        raise BadFile(msg)
-    return claimed
+        raise BadFile(msg) from None
 
 
 @dataclass(frozen=True)
