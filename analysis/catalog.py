@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict
 from opticoll.extensions import extensions, part
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from opticoll.formulations.model import Parameter
 
@@ -216,12 +216,14 @@ def kinds() -> dict[str, Callable[[], Sequence[NamedRow]]]:
     return KINDS | {kind: part(target) for one in extensions() for kind, (target, _) in one.lists.items()}
 
 
-def names() -> list[NameRow]:
-    """Every kind and name with a one-line description; solvers are not probed."""
+def names(wanted: Collection[str] = ()) -> list[NameRow]:
+    """Every name of these kinds, or of all, with a one-line description; solvers are not probed."""
     from opticoll.solvers.adapters import adapters
 
     rows: list[NameRow] = []
     for kind, rows_of in kinds().items():
+        if wanted and kind not in wanted:
+            continue
         if kind == "solvers":
             rows += [{"kind": kind, "name": a.name, "summary": a.title} for a in adapters().values()]
         else:

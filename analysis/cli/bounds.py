@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from opticoll.analysis.cli import output
-from opticoll.analysis.cli.completions import complete_formulations
+from opticoll.analysis.cli.completions import names_of
 from opticoll.analysis.cli.options import INSTANCE, JSON, SET, demand_setting
 
 
@@ -14,7 +14,7 @@ from opticoll.analysis.cli.options import INSTANCE, JSON, SET, demand_setting
 @click.option(
     "--formulation",
     metavar="NAME",
-    shell_complete=complete_formulations,
+    shell_complete=names_of("formulations"),
     help="Formulation whose optimum is bounded (default: alltoall.master).",
 )
 @demand_setting

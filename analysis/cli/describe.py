@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from opticoll.analysis.cli import output
-from opticoll.analysis.cli.completions import complete_instances, complete_names
+from opticoll.analysis.cli.completions import names_of
 from opticoll.analysis.cli.options import JSON, SET, SOLVERS
 
 if TYPE_CHECKING:
@@ -19,11 +19,11 @@ _ROLE = re.compile(r":[a-z]+:`~?([^`]*)`")
 
 
 @click.command()
-@click.argument("name", shell_complete=complete_names)
+@click.argument("name", shell_complete=names_of())
 @click.option(
     "--instance",
     metavar="SPEC",
-    shell_complete=complete_instances,
+    shell_complete=names_of("instances"),
     help="Instance for the sizes and bounds of a formulation.",
 )
 @SET

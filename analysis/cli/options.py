@@ -12,12 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from opticoll.analysis.cli.completions import (
-    complete_formulations,
-    complete_instances,
-    complete_methods,
-    complete_settings,
-)
+from opticoll.analysis.cli.completions import names_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -81,7 +76,6 @@ SET = click.option(
     "settings",
     multiple=True,
     metavar="K=V",
-    shell_complete=complete_settings,
     callback=read_settings,
     help="Parameter of the model or method, or option of the solver; repeatable.",
 )
@@ -107,7 +101,7 @@ METHOD = click.option(
     "--method",
     default="auto",
     show_default=True,
-    shell_complete=complete_methods,
+    shell_complete=names_of("methods", "solvers"),
     help="Solver or method, see `opticoll list`; auto solves the stated model, or a large one by a certified method.",
 )
 
@@ -139,8 +133,8 @@ SOLVERS = click.option(
 )
 #: What --form names.
 FORMS = "pyomo|cvxpy|matrix"
-FORMULATION = click.argument("formulation", shell_complete=complete_formulations)
-INSTANCE = click.argument("instance", shell_complete=complete_instances)
+FORMULATION = click.argument("formulation", shell_complete=names_of("formulations"))
+INSTANCE = click.argument("instance", shell_complete=names_of("instances"))
 
 
 class OutputFile(click.Path):

@@ -5,12 +5,12 @@ from __future__ import annotations
 import click
 
 from opticoll.analysis.cli import output
-from opticoll.analysis.cli.completions import complete_studies
+from opticoll.analysis.cli.completions import names_of
 from opticoll.analysis.cli.options import JSON, SOLVERS, STORE, notify, refuse_together, store_at
 
 
 @click.command()
-@click.argument("study", shell_complete=complete_studies)
+@click.argument("study", shell_complete=names_of("studies"))
 @click.option("--jobs", type=click.IntRange(min=1), help="Number of cells to run at a time, in local processes.")
 @click.option("--dask", metavar="ADDRESS", help="Scheduler of a Dask cluster on which to run the cells.")
 @click.option("--dry-run", is_flag=True, help="Print which cells would run, and why; run nothing.")

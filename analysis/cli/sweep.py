@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from opticoll.analysis.cli import output
-from opticoll.analysis.cli.completions import complete_instances
+from opticoll.analysis.cli.completions import names_of
 from opticoll.analysis.cli.options import (
     FORMULATION,
     JSON,
@@ -32,7 +32,7 @@ from opticoll.analysis.cli.options import (
     multiple=True,
     required=True,
     metavar="SPEC",
-    shell_complete=complete_instances,
+    shell_complete=names_of("instances"),
     help="Instances with {braces}, or a population.",
 )
 @click.option(

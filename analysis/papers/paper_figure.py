@@ -47,11 +47,6 @@ class PaperFigure:
         What the rows that need no runs are computed from; empty for a figure of stored results alone.
     counts
         What is counted and how, where the labels of the axes do not say it.
-    at
-        Columns of the rows with the place of a run on the figure: x, y and, for several panels, the panel's title.
-        None if a run has no such place.
-    small
-        Instances of the study that are solved when the figure is drawn, where there are neither runs nor shipped rows.
     """
 
     name: str
@@ -65,8 +60,6 @@ class PaperFigure:
     study: str | None = None
     basis: str = ""
     counts: str = ""
-    at: tuple[str, ...] | None = None
-    small: tuple[str, ...] = ()
 
 
 @cache

@@ -9,12 +9,12 @@ from typing import Any
 import click
 
 from opticoll.analysis.cli import output
-from opticoll.analysis.cli.completions import complete_studies
+from opticoll.analysis.cli.completions import names_of
 from opticoll.analysis.cli.options import JSON, SOLVERS, STORE, readable_store, refuse_together
 
 
 @click.command()
-@click.argument("study", shell_complete=complete_studies)
+@click.argument("study", shell_complete=names_of("studies"))
 @click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Write a page with figures and tables.")
 @click.option("--time", "clock", type=click.Choice(["solver", "solve", "total"]), help="Which time to compare.")
 @click.option("--accuracy", type=float, metavar="X", help="KKT residual (or gap) at which an LP counts as solved.")

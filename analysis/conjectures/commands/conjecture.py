@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from opticoll.analysis.cli import output
-from opticoll.analysis.cli.completions import complete_instances
+from opticoll.analysis.cli.completions import names_of
 from opticoll.analysis.cli.options import (
     FORMULATION,
     JSON,
@@ -27,7 +27,7 @@ from opticoll.analysis.cli.options import (
     multiple=True,
     required=True,
     metavar="SPEC",
-    shell_complete=complete_instances,
+    shell_complete=names_of("instances"),
     help="Instances of one family, with {braces}.",
 )
 @click.option("--on", metavar="T|objective|METRIC", help="What is fitted (default: T, or the objective without T).")

@@ -7,12 +7,12 @@ from typing import Any
 import click
 
 from opticoll.analysis.cli import output
-from opticoll.analysis.cli.completions import complete_instances
+from opticoll.analysis.cli.completions import names_of
 from opticoll.analysis.cli.options import JSON
 
 
 @click.command()
-@click.argument("instance", shell_complete=complete_instances)
+@click.argument("instance", shell_complete=names_of("instances"))
 @click.option(
     "--circuit",
     "circuits",

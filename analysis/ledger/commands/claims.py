@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from opticoll.analysis.cli import output
-from opticoll.analysis.cli.completions import starting_with
+from opticoll.analysis.cli.completions import names_of
 from opticoll.analysis.cli.options import JSON, STORE, notify, readable_store, refuse_together, writable_store
 
 if TYPE_CHECKING:
@@ -17,15 +17,8 @@ if TYPE_CHECKING:
     from opticoll.analysis.ledger.claim import ClaimRow
 
 
-def complete_claims(context: click.Context, parameter: click.Parameter, start: str) -> list[str]:
-    """Identifiers of claims."""
-    from opticoll.analysis.ledger.ledger import claims
-
-    return starting_with(claims(), start)
-
-
 @click.command()
-@click.argument("identifiers", nargs=-1, metavar="[ID]...", shell_complete=complete_claims)
+@click.argument("identifiers", nargs=-1, metavar="[ID]...", shell_complete=names_of("claims"))
 @click.option("--cached", is_flag=True, help="Show the stored measurements; measure nothing.")
 @click.option("--resume", is_flag=True, help="Skip claims that this version has already measured and stored.")
 @click.option(

@@ -7,34 +7,21 @@ from pathlib import Path
 import click
 
 from opticoll.analysis.cli import output
-from opticoll.analysis.cli.completions import starting_with
+from opticoll.analysis.cli.completions import names_of
 from opticoll.analysis.cli.options import JSON, STORE, OutputFile
 
 
-def complete_figures(context: click.Context, parameter: click.Parameter, start: str) -> list[str]:
-    """Names of the papers' figures."""
-    from opticoll.analysis.papers.paper_figure import figures
-
-    return starting_with((one.name for one in figures()), start)
-
-
 @click.command()
-@click.argument("name", required=False, shell_complete=complete_figures)
+@click.argument("name", required=False, shell_complete=names_of("figures"))
 @click.option(
     "--out",
     type=OutputFile(),
     metavar="FILE.pdf|.svg|.png",
     help="Write the figure; the suffix is the format.",
 )
-@click.option(
-    "--over",
-    type=click.Path(path_type=Path),
-    metavar="FILE.csv",
-    help="Draw own points over it: columns x, y, and optionally series and panel, in the units of the figure.",
-)
 @STORE
 @JSON
-def figure(name: str | None, out: Path | None, over: Path | None, store: str | None, as_json: bool) -> int:
+def figure(name: str | None, out: Path | None, store: str | None, as_json: bool) -> int:
     """Draw a figure of a paper, with the paper's points where they are published.
 
     Without NAME, all figures are listed. The runs of the store are drawn, else the rows that come with opticoll, or
@@ -44,7 +31,7 @@ def figure(name: str | None, out: Path | None, over: Path | None, store: str | N
     from opticoll.analysis.papers.extension import EXTENSION
 
     if name is None:
-        if out or over or as_json:
+        if out or as_json:
             msg = "name a figure; `opticoll figure` lists them"
             raise click.UsageError(msg)
         output.show_table(descriptions.listed(), list(EXTENSION.lists["figures"][1]))
@@ -58,7 +45,7 @@ def figure(name: str | None, out: Path | None, over: Path | None, store: str | N
         stated = figure_named(name)
         if out is not None:
             checked_format(out)
-        drawn = draw(name, store=store, over=over)
+        drawn = draw(name, store=store)
         if out is not None:
             drawn.save(out)
     if as_json:

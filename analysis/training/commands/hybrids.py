@@ -7,12 +7,12 @@ from typing import Any
 import click
 
 from opticoll.analysis.cli import output
-from opticoll.analysis.cli.completions import complete_instances
+from opticoll.analysis.cli.completions import names_of
 from opticoll.analysis.cli.options import JSON, FloatRange
 
 
 @click.command()
-@click.argument("graph", shell_complete=complete_instances)
+@click.argument("graph", shell_complete=names_of("instances"))
 @click.option("--gpus", type=click.IntRange(min=1), required=True, help="Number of GPUs.")
 @click.option("--batch", type=click.IntRange(min=1), required=True, help="Samples of all GPUs in an iteration.")
 @click.option("--degree", type=click.IntRange(min=1), default=4, show_default=True, help="Circuits of a GPU.")

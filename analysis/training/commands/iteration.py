@@ -7,13 +7,13 @@ from typing import Any
 import click
 
 from opticoll.analysis.cli import output
-from opticoll.analysis.cli.completions import complete_instances
+from opticoll.analysis.cli.completions import names_of
 from opticoll.analysis.cli.options import JSON
 
 
 @click.command()
 @click.argument("model", metavar="bert|candle|dlrm|ncf|resnet50|vgg")
-@click.argument("network", shell_complete=complete_instances)
+@click.argument("network", shell_complete=names_of("instances"))
 @click.option(
     "--link",
     metavar="RATE",

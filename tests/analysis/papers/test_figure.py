@@ -2,11 +2,9 @@
 
 import json
 import re
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import pytest
 from case_families import each
@@ -18,15 +16,11 @@ from slow_cases import marked
 
 import opticoll as oc
 from opticoll.analysis.cli.main import main
-from opticoll.analysis.papers import figure as figure_module
 from opticoll.analysis.papers import figure_rows
-from opticoll.analysis.papers.figure_rows import shipped_rows
-from opticoll.analysis.papers.paper_figure import figure_named, figures
+from opticoll.analysis.papers.paper_figure import figures
 from opticoll.analysis.plots.data_figure import DataFigure
 from opticoll.analysis.plots.panels import one_panel
 from opticoll.analysis.plots.style import PALETTE, tick
-from opticoll.analysis.study.study_file import find, load
-from opticoll.instances.spec import expand
 
 NAMES = [one.name for one in figures()]
 #: Figures that need no runs, one of every kind of drawing.
@@ -118,74 +112,15 @@ def test_a_step_that_is_missing_in_the_store_leaves_its_all_reduce_out(tmp_path,
     assert set(data[data["id"].notna()]["series"]) == {"Lumorph-4+MCF"}
 
 
-def marks(drawn, name="own results"):
-    """Panel and coordinates of own points."""
-    return [
-        (panel, *point)
-        for panel, axes in zip(drawn.convention["panel"], drawn.panels, strict=True)
-        for line in axes.lines
-        if line.get_label() == name
-        for point in line.get_xydata().tolist()
-    ]
-
-
-def test_runs_of_a_store_are_drawn_over_shipped_ones(tmp_path):
-    run = oc.solve("alltoall.master", "genkautz:n=9,d=4")
+def test_shipped_rows_are_drawn_until_the_store_has_the_whole_study(tmp_path):
     own = oc.Store(tmp_path / "own")
-    own.save(run)
-    drawn = oc.figure("alltoall-8", store=own)
-    ((_, n, ratio),) = marks(drawn, "runs of the store (here)")
-    assert n == 9
-    assert ratio == pytest.approx(run.metrics["T"] / ((4 + 2 * 4) / 4))
-    kept = oc.figure("alltoall-8")
-    data = drawn.data.set_index("from")
-    assert len(data.loc["shipped"]) == len(kept.data) > 10, "the curve stays"
-    assert data.loc[["here"], "over_bound"].tolist() == pytest.approx([ratio])
-    lines = [[line.get_xydata().tolist() for line in one.panels[0].lines] for one in (drawn, kept)]
-    assert lines[0][: len(lines[1])] == lines[1]
-    assert drawn.source.startswith(kept.source)
-    assert "; over them: 1 run of the store" in drawn.source
+    own.save(oc.solve("alltoall.master", "genkautz:n=9,d=4"))
+    assert oc.figure("alltoall-8", store=own).source == oc.figure("alltoall-8").source
 
 
-def test_own_points_are_drawn_by_series_and_panel_and_always_inside():
-    table = pd.DataFrame({"x": [8, 2000], "y": [6, 99], "panel": "worst step", "series": ["mine", "other"]})
-    drawn = oc.figure("lumorph-5", over=table)
-    assert marks(drawn, "mine") == [("worst step", 8.0, 6.0)]
-    assert marks(drawn, "other") == [("worst step", 2000.0, 99.0)]
-    axes = drawn.panels[0]
-    assert axes.get_xlim()[1] > 2000
-    assert axes.get_ylim()[1] > 99
-    names = [text.get_text() for text in drawn.legends[0].get_texts()]
-    assert {"mine", "other", "Lumorph-2+MCF"} <= set(names)
-    assert not outside(drawn)
-
-
-def test_own_points_have_a_place_at_names_on_an_axis():
-    drawn = oc.figure("optree-savings", over=pd.DataFrame({"x": ["WRHT\nfigure 6"], "y": [88.0]}))
-    assert marks(drawn) == [("", 3.0, 88.0)]
-
-
-@each(
-    ("name", "over", "words"),
-    [
-        ("lumorph5", None, "no figure 'lumorph5'; did you mean 'lumorph-5'?"),
-        ("lumorph-5", pd.DataFrame({"x": [1]}), "over has no column y"),
-        (
-            "alltoall-8",
-            pd.DataFrame({"formulation": ["alltoall.master"], "instance": ["ring:4"], "T": [2.0]}),
-            "over is a table of runs without x and y; keep them in a store, oc.study(..., store='DIR'), and draw it",
-        ),
-        ("lumorph-5", pd.DataFrame({"x": [1], "y": [1], "hue": [1]}), "over has a column 'hue'; it may have x, y"),
-        ("lumorph-5", pd.DataFrame({"x": [1], "y": [1]}), "several panels; write one of 'worst step', '256 GPUs'"),
-        ("lumorph-5", pd.DataFrame({"x": [1], "y": [1], "panel": "worst"}), "no panel 'worst'; write one of"),
-        ("optree-savings", pd.DataFrame({"x": ["NCCL"], "y": [1]}), "no x 'NCCL'; the axis has WRHT"),
-        ("optree-savings", pd.DataFrame({"x": [np.nan], "y": [1]}), "x = nan cannot be drawn"),
-    ],
-)
-def test_mistakes_are_one_line(name, over, words):
-    with pytest.raises(oc.BadInput) as caught:
-        oc.figure(name, over=over)
-    assert words in str(caught.value)
+def test_a_wrong_name_is_answered_by_the_nearest():
+    with pytest.raises(oc.BadInput, match="no figure 'lumorph5'; did you mean 'lumorph-5'"):
+        oc.figure("lumorph5")
 
 
 def test_files_of_every_format(tmp_path):
@@ -240,27 +175,10 @@ def test_series_are_distinguishable_without_hues():
     assert len(set(PALETTE)) == len(PALETTE)
 
 
-def test_a_figure_without_runs_solves_the_small_cases_of_its_study(monkeypatch, tmp_path):
-    small = replace(figure_named("alltoall-6"), small=("genkautz:n=8,d=4",))
-    monkeypatch.setattr(figure_module, "figure_named", lambda name: small)
-    empty = tmp_path / "none"
-    empty.mkdir()
-    result = oc.figure("alltoall-6", store=empty)
-    assert result.source.startswith(
-        "solved now, on this machine: 5 small cases of the 40 of `opticoll study alltoall-fig6`"
-    )
-    assert set(result.data["instance"]) == {"genkautz:n=8,d=4"}
-    assert not list(empty.iterdir())
-    monkeypatch.setattr(figure_module, "figure_named", lambda name: replace(small, small=()))
+def test_a_figure_without_runs_and_rows_names_its_study(tmp_path):
+    (tmp_path / "none").mkdir()
     with pytest.raises(oc.BadInput, match="has no runs for it; run `opticoll study alltoall-fig6`"):
-        oc.figure("alltoall-6", store=empty)
-
-
-@each("one", [one for one in figures() if one.study])
-def test_small_cases_are_cells_of_the_study(one):
-    cells = {str(cell.task.instance) for cell in load(find(one.study)).cells} if one.small else set()
-    assert {spec for pattern in one.small for spec in expand(pattern)} <= cells
-    assert one.small or shipped_rows(one.name) is not None or one.basis
+        oc.figure("alltoall-6", store=tmp_path / "none")
 
 
 # shipped rows ------------------------------------------------------------------------------------
@@ -316,11 +234,8 @@ def test_the_command_draws_lists_and_describes(capfd, tmp_path, store):
     assert "opticoll figure lumorph-5 --out lumorph-5.pdf" in capfd.readouterr().out
 
 
-def test_the_command_draws_points_of_a_file(capfd, tmp_path):
-    points = tmp_path / "mine.csv"
-    points.write_text("x,y,panel\n8,6,worst step\n", encoding="utf-8")
-    assert main(["figure", "lumorph-5", "--over", str(points), "--json"]) == 0
-    assert oc.figure("lumorph-5", over=points).data is not None
+def test_the_command_prints_rows(capfd):
+    assert main(["figure", "lumorph-5", "--json"]) == 0
     document = json.loads(capfd.readouterr().out)
     assert document["panels"][0] == {
         "panel": "worst step",
@@ -335,7 +250,6 @@ def test_the_command_draws_points_of_a_file(capfd, tmp_path):
     [
         (["lumorph-5", "--out", "f.gif"], "the name must end in .pdf, .svg or .png"),
         (["lumorph-5", "--out", "none/f.pdf"], "cannot be written"),
-        (["lumorph-5", "--over", "none.csv"], "cannot read none.csv: No such file"),
         (["--out", "f.pdf"], "name a figure; `opticoll figure` lists them"),
     ],
 )
