@@ -10,6 +10,8 @@ from opticoll.extensions import extensions, part
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
+    import pandas as pd
+
     from opticoll.formulations.model import Parameter
 
 
@@ -166,6 +168,13 @@ def methods() -> list[MethodRow]:
         }
         for _, method in sorted(known().items())
     ]
+
+
+def solver_table() -> pd.DataFrame:
+    """The solvers by name, as ``opticoll list solvers`` prints them: algorithm, version, licence and capabilities."""
+    import pandas as pd
+
+    return pd.DataFrame(solvers()).set_index("name")
 
 
 def solvers() -> list[SolverRow]:

@@ -96,12 +96,15 @@ def size(problem: Any, **exact: int) -> dict[str, int] | None:
     ``exact`` are numbers that the formulation states instead, such as ``variables`` without those that are fixed at 0.
     None where nothing is declared, or an axis has no length before the solve.
     """
-    sets, lengths = problem.sets(), {}
+    sets, lengths = problem.sets(), dict[str, int]()
     for name in {name for axes in (*problem.variables.values(), *problem.constraints.values()) for name in axes}:
         if name not in sets and not isinstance(topology_of(problem), Topology):
             return None
-        lengths[name] = axis_of(problem, name, sets).size
-    if not problem.variables or not all(isinstance(length, int) for length in lengths.values()):
+        length = axis_of(problem, name, sets).size
+        if not isinstance(length, int):
+            return None
+        lengths[name] = length
+    if not problem.variables:
         return None
     columns, rows = (
         sum(prod(lengths[name] for name in axes) for axes in declared.values())

@@ -268,7 +268,7 @@ def read_dimacs(text: str, what: str, options: ReadOptions) -> Topology:
     options.refuse(what, "DIMACS numbers its vertices from 1 and lists all links", "first", "wiring")
     result = dimacs_links(text, what, options)
     if not result.directed and options.directed is None:
-        seen: dict[tuple[Hashable, Hashable], int] = {}
+        seen: dict[tuple[Hashable, Hashable], int | str] = {}
         for u, v, _, line, _ in result.links:
             if (v, u) in seen or (u, v) in seen:
                 msg = f"{what}, line {line}: edge {u}-{v} is listed twice; if edges are listed both ways, write "
