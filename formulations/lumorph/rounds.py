@@ -47,12 +47,11 @@ of :mod:`opticoll.formulations.lumorph.transfer_sets`, which suffice on every in
 express sums: reductions are copies run backwards, and an all-reduce is a reduce-scatter followed by an all-gather
 (:func:`opticoll.formulations.rounds.collectives.phases`), each phase p in its own rounds.
 
-Composition. This is part of the problem (``composition=phases``, the default): an all-reduce must be a valid
-reduce-scatter, every chunk c at the (c mod k)-th of its k targets, in the rounds up to the last one that adds, and a
-valid all-gather from there in the others. The check requires it, the bounds add up those of the phases, and methods
-whose sums take another course are refused. With ``composition=any`` sums may be added and copied in any order, as in
-:mod:`opticoll.formulations.lumorph.sum_rounds`, whose program that is; here only methods without a program solve it.
-Collectives without sums, and sums for one target per chunk, have one phase, and are the same problem in both.
+Composition. An all-reduce must be a valid reduce-scatter, every chunk c at the (c mod k)-th of its k targets, in the
+rounds up to the last one that adds, and a valid all-gather from there in the others. The check requires it, the bounds
+add up those of the phases, and methods whose sums take another course are refused: sums in any order are
+:mod:`opticoll.formulations.lumorph.sum_rounds`. Collectives without sums, and sums for one target per chunk, have one
+phase, and are the same problem in both.
 
 Routes. The program's optimum is over its routes P_sd. By default the check accepts any routes, and the analytic bounds
 hold for all of them: ``metrics.unrestricted_proven`` is whether they prove the value for any routes. Routes that are
@@ -114,8 +113,8 @@ class RoundModel(ScheduledRounds):
     """Data of the model.
 
     ``collective`` is composed of ``phases``; ``limits`` hold per round; ``version`` is the parameter ``program``;
-    ``paths``, ``routes_kind``, ``fixed``, ``rmin``, ``rmax``, ``use_bounds``, ``symmetry``, ``composition`` are the
-    other parameters. ``routes_stated`` is whether the candidate routes are part of the problem.
+    ``paths``, ``routes_kind``, ``fixed``, ``rmin``, ``rmax``, ``use_bounds``, ``symmetry`` are the other
+    parameters. ``routes_stated`` is whether the candidate routes are part of the problem.
     """
 
     name = NAME
@@ -137,7 +136,6 @@ class RoundModel(ScheduledRounds):
     use_bounds: bool
     symmetry: bool
     version: Version
-    composition: str
     routes_stated: bool
 
     phase_bounds = cached_property(rounds_bounds.bounds_of_phases)
@@ -152,13 +150,8 @@ class RoundModel(ScheduledRounds):
 
     @property
     def phased(self) -> bool:
-        """Whether the collective must be done in several phases."""
-        return len(self.phases) > 1 and self.composition == "phases"
-
-    @property
-    def free(self) -> bool:
-        """Whether the collective has several phases, but need not be done in them."""
-        return len(self.phases) > 1 and self.composition == "any"
+        """Whether the collective has several phases."""
+        return len(self.phases) > 1
 
     @property
     def plain(self) -> RoundModel:  # type: ignore[override]
@@ -196,9 +189,8 @@ class RoundModel(ScheduledRounds):
         Raises
         ------
         NotApplicable
-            If ``rmin`` is above the default R_max, or sums may take any course.
+            If ``rmin`` is above the default R_max.
         """
-        rounds_data.refuse_free(self)
         one = [replace(self.program(phase, 1), version="corrected") for phase in self.phases]
         most = [self.rmax or sufficient_rounds(program) for program in one]
         result = tuple(map(self.program, self.phases, most))

@@ -26,8 +26,6 @@ def bounds_for_any_routes(data: RoundModel) -> list[Bound]:
     if len(data.phases) == 1:
         return data.phase_bounds[0]
     whole = sum_bounds(data.topology, data.collective, data.limits)
-    if data.free:
-        return whole
     best = [max(bounds, key=lambda bound: bound.value) for bounds in data.phase_bounds]
     reason = ", then ".join(f"{bound.value:g} by {bound.name}" for bound in best)
     return [Bound("phases", sum(bound.value for bound in best), f"rounds of the phases: {reason}", PAPER), *whole]

@@ -31,13 +31,6 @@ PARAMETERS = (
     Parameter("root", int, 0, "root of broadcast, scatter, gather and reduce", least=0),
     PIECES,
     Parameter(
-        "composition",
-        str,
-        "phases",
-        "an all-reduce is a reduce-scatter and then an all-gather, or any sums and copies",
-        ("phases", "any"),
-    ),
-    Parameter(
         "program",
         str,
         "corrected",
@@ -82,9 +75,6 @@ def read(kind: type[M], instance: object, given: Settings) -> M:
     wanted = collective(str(given["collective"]), instance.n, instance.terminals, root=root, pieces=pieces)
     limits = limits_of(where, instance, lasers, waveguides, version)
     refuse_unreachable(where, instance, wanted)
-    if given["composition"] != "phases" and len(phases(wanted)) == 1:
-        msg = f"{where}: composition={given['composition']} has no effect on {wanted.name!r}, only on an all-reduce"
-        raise NotApplicable(msg)
     if version != "corrected":
         refuse_published(where, version, wanted, fixed=fixed)
         rmin = rmin or published_programs.CODED_RMIN
@@ -106,25 +96,12 @@ def read(kind: type[M], instance: object, given: Settings) -> M:
         bool(given["bounds"]),
         bool(given["symmetry"]),
         version,
-        str(given["composition"]),
         paths > 0 or routes != "straight",
     )
     if version == "corrected" and rmin and rmin > min(data.least):
         msg = f"{where}: rmin={rmin} is above {min(data.least)} rounds, the best proven bound; remove it"
         raise NotApplicable(msg)
     return data
-
-
-def refuse_free(data: RoundModel) -> None:
-    """Refuse to state a program for sums in any order."""
-    if data.free:
-        chooses = data.routes_stated and not data.fixed
-        free = ", without paths and routes" if chooses else ""
-        msg = (
-            f"{data.name}: composition=any is stated as lumorph.sum-rounds, not here; solve that, or use method "
-            f"certified-rounds{free}"
-        )
-        raise NotApplicable(msg)
 
 
 def refuse_numbers(where: str, given: Settings) -> None:
@@ -196,7 +173,6 @@ def refuse_unreachable(where: str, topology: Topology, wanted: Collective) -> No
 
 def rounds_size(data: RoundModel) -> dict[str, int]:
     """About the size with ``rmax`` rounds, or as few as the bounds allow, without listing columns."""
-    refuse_free(data)
     variables = rows = nonzeros = 0
     ends = (0 if data.limits.ports is None else 2 * data.topology.n) + data.topology.arcs
     for least, phase in zip(data.least, data.phases, strict=True):

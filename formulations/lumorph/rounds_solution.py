@@ -63,16 +63,11 @@ def rounds_metrics(data: RoundModel, value: float | None) -> dict[str, Json]:
     """Rounds, size of the collective, limits, and the scope of the proof (see the module docstring)."""
     if value is not None and data.version == "coded":
         value += 1.0  # the first round is round 0
-    result = ScheduledRounds.metrics(data, value)
-    more = {} if data.version == "corrected" else {"program": data.version}
-    if len(data.phases) > 1:
-        more["composition"] = data.composition
     return {
-        **result,
-        **more,
+        **ScheduledRounds.metrics(data, value),
+        **({} if data.version == "corrected" else {"program": data.version}),
         "deliveries": sum(len(phase.copying.deliveries) for phase in data.phases),
         "phases": len(data.phases),
-        "conditional_on": None if data.free else result["conditional_on"],
     }
 
 

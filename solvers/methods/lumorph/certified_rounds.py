@@ -43,9 +43,6 @@ def run_certified_rounds(context: Context) -> Answer:
     3. Search within the time limit: ejections for direct sends, nearest rarest chunks round by round for copies.
     4. HiGHS on the formulation's program with one round fewer, if it is small.
 
-    With ``composition=any`` an all-reduce has one more construction, which is not a reduce-scatter and an all-gather:
-    if the bounds allow a single round, all vertices send all contributions to all others in it.
-
     Routes are arbitrary; ``wavelengths=fixed`` restricts them to the candidate routes. With stated routes (``paths``,
     ``routes``) and free wavelengths the method is refused.
     """
@@ -65,7 +62,6 @@ class _State:
         self.data: RoundModel = context.data
         self.out_of_time = False
         self.program = "not tried"
-        self.single: RoundSchedule | None = None
         self.phases = [
             PhaseSearch(
                 self.data.arena(phase),
@@ -81,13 +77,13 @@ class _State:
 
     @property
     def rounds(self) -> int:
-        """Rounds of all phases, or of the schedule without phases."""
-        return 1 if self.single is not None else sum(phase.rounds for phase in self.phases)
+        """Rounds of all phases."""
+        return sum(phase.rounds for phase in self.phases)
 
     @property
     def done(self) -> bool:
-        """Whether a single round suffices, or every phase meets its bound."""
-        return self.single is not None or all(phase.done for phase in self.phases)
+        """Whether every phase meets its bound."""
+        return all(phase.done for phase in self.phases)
 
     def _first_equal(self, k: int) -> int:
         """The first phase with the same problem as phase k, whose schedule serves both (halves of an all-reduce)."""
@@ -102,8 +98,7 @@ class _State:
         return k
 
     def construct(self) -> None:
-        """Construct a schedule of every phase, or one without phases."""
-        self.single = direct_exchange(self.data) if self.data.free else None
+        """Construct a schedule of every phase."""
         for k, phase in enumerate(self.phases):
             if self.twin[k] == k:
                 phase.construct()
@@ -158,16 +153,8 @@ class _State:
 
     def answer(self) -> Answer:
         """The best schedule, its bound and its metrics."""
-        if self.single is not None:
-            return Answer(
-                Termination.OPTIMAL,
-                values=self.single.values(),
-                solver={"algorithm": "direct exchange"},
-                metrics={"found_by": "direct exchange"},
-            )
         schedules = [phase.best for phase in self.phases]
-        proven = self.done and (not self.data.free or self.rounds <= self.data.fewest)
-        ending = Termination.OPTIMAL if proven else Termination.TOLERANCE
+        ending = Termination.OPTIMAL if self.done else Termination.TOLERANCE
         if self.out_of_time and not self.done:
             ending = Termination.TIME_LIMIT
         composed = self.data.composed([schedule for schedule in schedules if schedule is not None])

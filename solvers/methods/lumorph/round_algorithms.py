@@ -20,6 +20,7 @@ from opticoll.solvers.task import Task, Termination
 
 if TYPE_CHECKING:
     from opticoll.formulations.lumorph.rounds import RoundModel
+    from opticoll.formulations.lumorph.sum_rounds import SumModel
     from opticoll.formulations.rounds.round_schedule import RoundSchedule
     from opticoll.solvers.methods.lumorph.collective_algorithms import Algorithm, LaserLimit
     from opticoll.solvers.methods.lumorph.patterns import Pattern
@@ -49,7 +50,7 @@ _STRICT = {
 
 def answer(context: Context, name: str, pattern: Pattern, batches: int, message: str) -> Answer:
     """Schedule a communication pattern on the topology of the context."""
-    data: RoundModel = context.data
+    data: RoundModel | SumModel = context.data
     settings = context.parameters
     seconds, routing = float(settings["search_s"]), cast("Routing", settings["routing"])
     schedule = realised(
@@ -64,10 +65,8 @@ def answer(context: Context, name: str, pattern: Pattern, batches: int, message:
     stepwise = schedule.rounds
     if settings["compact"]:
         schedule = compacted(data.topology, data.limits, schedule, tick=context.remaining)
-    if data.phased and phase_violations(data, schedule):
-        msg = (
-            f"{name}: its {data.collective.name} is not a reduce-scatter followed by an all-gather; use composition=any"
-        )
+    if data is data.plain and data.plain.phased and phase_violations(data.plain, schedule):
+        msg = f"{name}: its {data.collective.name} is not a reduce-scatter followed by an all-gather; use {SUMS}"
         raise NotApplicable(msg)
     metrics: dict[str, Any] = {
         "steps": pattern.steps,
@@ -85,10 +84,10 @@ def answer(context: Context, name: str, pattern: Pattern, batches: int, message:
     )
 
 
-def free_wavelengths(context: Context, name: str) -> RoundModel:
+def free_wavelengths(context: Context, name: str) -> RoundModel | SumModel:
     """The data of the context; refused if their wavelengths are fixed."""
-    data: RoundModel = context.data
-    if data.fixed:
+    data: RoundModel | SumModel = context.data
+    if data.plain.fixed:
         msg = f"{name} chooses wavelengths freely; remove wavelengths=fixed"
         raise NotApplicable(msg)
     return data
@@ -118,8 +117,8 @@ def as_method(algorithm: Algorithm) -> Method:
         name=algorithm.name,
         title=algorithm.title,
         summary=f"{algorithm.title}: the known pattern, routed and coloured step by step",
-        serves=("lumorph.rounds",),
-        refuse=program_only,
+        serves=("lumorph.rounds", SUMS),
+        refuse=lambda data: program_only(data.plain),
         parameters=(*own, *SHARED),
         run=run,
     )

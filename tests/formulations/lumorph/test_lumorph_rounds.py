@@ -19,6 +19,7 @@ from opticoll.errors import BadInput
 from opticoll.formulations.lumorph import rounds
 from opticoll.formulations.lumorph.collective_bounds import sum_bounds
 from opticoll.formulations.lumorph.route_sets import candidate_routes
+from opticoll.formulations.lumorph.sum_rounds import SumModel
 from opticoll.formulations.lumorph.transfer_sets import delivery_symmetries, sufficient_rounds
 from opticoll.formulations.model import NotApplicable
 from opticoll.formulations.rounds.collectives import COLLECTIVES
@@ -277,7 +278,7 @@ def test_corrupted_solutions_are_refused(tmp_path, capsys):
 def test_an_exchange_of_whole_buffers_is_no_reduce_scatter_and_all_gather():
     """Two tiles add each other's shards in one round: all sums are correct, though two phases take two rounds."""
     spec = "lightpath:1x2,lasers=2"
-    data = prepared(spec, collective="all-reduce", composition="any")
+    data = SumModel.prepare(parse(spec), {"collective": "all-reduce"})
     mesh = data.topology
     there = int(np.flatnonzero(mesh.tail == 0)[0])
     s, c, w = np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1]), np.array([0, 1, 0, 1])
@@ -303,12 +304,11 @@ def test_an_exchange_of_whole_buffers_is_no_reduce_scatter_and_all_gather():
 )
 def test_an_all_reduce_takes_one_round_only_where_all_contributions_find_room(spec, proven, short):
     """In one round nothing is summed on the way: 8 chunks of 7 others are 56 receptions at every tile."""
-    chosen = {"collective": "all-reduce", "composition": "any"}
-    result = solve(Task(NAME, spec, method="certified-rounds", settings=chosen))
+    result = solve(Task("lumorph.sum-rounds", spec, method="combined-rounds"))
     assert (result.objective, result.bound, result.proof) == (proven, proven, "optimal")
     assert result.verified
     assert result.record["metrics"]["unrestricted_proven"]
-    bound = next(b for b in prepared(spec, **chosen).bounds() if b.name == "one-round")
+    bound = next(b for b in SumModel.prepare(parse(spec)).bounds() if b.name == "one-round")
     assert bound.value == proven
     assert short is None or short in bound.reason
 
@@ -363,7 +363,6 @@ def test_an_rmin_that_a_schedule_undercuts_proves_nothing(parameters):
         ("lightpath:2x2,lasers=1", {"routes": "xy"}, "routes"),
         ("lightpath:2x2,lasers=1", {"routes": "algorithm-2", "paths": 2}, "one route per pair"),
         ("lightpath:3x4,lasers=1+fail=2,seed=3", {"routes": "algorithm-2", "rmax": 9}, "not proven optimal"),
-        ("lightpath:2x2,lasers=1", {"composition": "any"}, "no effect on 'all-gather', only on an all-reduce"),
         ("lightpath:2x2,lasers=1", {"program": "coded", "symmetry": False}, "no effect with program=coded"),
         ("lightpath:2x2,lasers=1", {"program": "printed", "symmetry": False}, "no effect with program=printed"),
         ("lightpath:2x2,lasers=1+fail=4", {}, "no path"),

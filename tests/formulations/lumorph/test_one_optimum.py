@@ -29,7 +29,6 @@ STATED = (
 )
 #: Limit of a run [s]; what is not proven by then is compared as a solution.
 LIMIT_S = 20
-REPORTED = "lightpath:1x2,lasers=3,waveguides=1"
 
 
 def answers(spec, chosen):
@@ -53,10 +52,8 @@ def answers(spec, chosen):
 def assert_one_optimum(spec, chosen):
     runs = answers(spec, chosen)
     solved_by = {method for method, *_ in runs}
-    program = chosen.get("composition") != "any"
     stated = bool(chosen.keys() & {"paths", "routes"}) and chosen.get("wavelengths") != "fixed"
-    assert ("auto" in solved_by) == (program or not stated)
-    assert ("highs" in solved_by) == program
+    assert {"auto", "highs"} <= solved_by
     assert ("certified-rounds" in solved_by) == (not stated)
     if not runs:
         return
@@ -70,17 +67,6 @@ def assert_one_optimum(spec, chosen):
         assert run.bound is None or run.bound <= best, key
 
 
-@pytest.mark.parametrize(("composition", "best"), [("phases", 2), ("any", 1)])
-def test_composition_is_a_parameter(composition, best):
-    chosen = {"collective": "all-reduce", "composition": composition}
-    assert solve(Task(NAME, REPORTED, settings=chosen)).objective == best
-
-
-@pytest.mark.parametrize("composition", [pytest.param("phases", marks=pytest.mark.slow), "any"])
-def test_composition_is_no_consequence_of_the_method(composition):
-    assert_one_optimum(REPORTED, {"collective": "all-reduce", "composition": composition})
-
-
 @st.composite
 def problems(draw):
     """A small wafer, a collective and settings that are part of the problem."""
@@ -88,7 +74,6 @@ def problems(draw):
     spec = f"lightpath:{shape},lasers={draw(st.sampled_from([1, 2, 3, 4, 12]))},waveguides={draw(st.integers(1, 3))}"
     chosen = {"collective": draw(st.sampled_from(COLLECTIVES))}
     for name, values in (
-        ("composition", ["phases", "any"] if chosen["collective"] == "all-reduce" else ["phases"]),
         ("wavelengths", ["fixed"]),
         ("paths", [1, 2]),
         ("routes", ["yen"]),
@@ -108,29 +93,12 @@ def test_every_method_has_the_same_optimum(examples):
     check()
 
 
-@pytest.mark.parametrize("collective", ["reduce", "reduce-scatter", "all-gather"])
-def test_composition_says_nothing_about_collectives_of_one_phase(collective):
-    with pytest.raises(NotApplicable, match=rf"composition=any has no effect on '{collective}'"):
-        solve(Task(NAME, "lightpath:2x2,lasers=2", settings={"collective": collective, "composition": "any"}))
-
-
-def test_sums_in_any_order_are_the_program_of_sums():
-    for spec in (REPORTED, "lightpath:1x3,lasers=2"):
-        chosen = {"collective": "all-reduce", "composition": "any"}
-        any_order = solve(Task(NAME, spec, settings=chosen))
-        sums = solve(Task("lumorph.sum-rounds", spec, time_limit_s=60))
-        assert sums.proof in PROVEN
-        assert any_order.bound <= sums.objective <= any_order.objective
-        with pytest.raises(NotApplicable, match=r"lumorph\.sum-rounds"):
-            solve(Task(NAME, spec, "highs", settings=chosen))
-
-
 @pytest.mark.parametrize("method", ["tree", "double-binary-tree"])
 def test_algorithms_of_another_composition_are_refused(method):
-    chosen = {"collective": "all-reduce"}
-    with pytest.raises(NotApplicable, match=r"not a reduce-scatter followed by an all-gather; .* composition=any"):
-        solve(Task(NAME, "lightpath:2x2,lasers=2", method, settings=chosen))
-    assert solve(Task(NAME, "lightpath:2x2,lasers=2", method, settings={**chosen, "composition": "any"})).verified
+    spec = "lightpath:2x2,lasers=2"
+    with pytest.raises(NotApplicable, match=r"not a reduce-scatter followed by an all-gather; use lumorph\.sum-rounds"):
+        solve(Task(NAME, spec, method, settings={"collective": "all-reduce"}))
+    assert solve(Task("lumorph.sum-rounds", spec, method)).verified
 
 
 @each(

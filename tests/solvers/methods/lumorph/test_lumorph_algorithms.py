@@ -15,6 +15,7 @@ from opticoll.errors import BadInput
 from opticoll.formulations.lumorph.circuits import read_circuits
 from opticoll.formulations.lumorph.mesh_cuts import exchange_overlap
 from opticoll.formulations.lumorph.rounds import RoundModel
+from opticoll.formulations.lumorph.sum_rounds import SumModel
 from opticoll.formulations.model import NotApplicable, read_parameters
 from opticoll.formulations.rounds.collectives import Collective, collective
 from opticoll.formulations.rounds.round_schedule import Limits, violations
@@ -539,12 +540,12 @@ def test_calls_are_read_from_pre_and_post():
 # as methods ---------------------------------------------------------------------------------------------------
 
 
-def answer(spec, method, **given_):
+def answer(spec, method, kind=RoundModel, **given_):
     """The answer of a method in this process, with its data."""
     own = {parameter.name for parameter in methods()[method].parameters}
-    data = RoundModel.prepare(parse(spec), {k: v for k, v in given_.items() if k not in own})
+    data = kind.prepare(parse(spec), {k: v for k, v in given_.items() if k not in own})
     chosen = read_parameters(methods()[method].parameters, {k: v for k, v in given_.items() if k in own}, method)
-    task = Task("lumorph.rounds", spec, method=method)
+    task = Task(kind.name, spec, method=method)
     context = Context(task, data, data.topology, chosen, None, solve, lambda *_: None)
     return data, methods()[method].run(context)
 
@@ -592,8 +593,7 @@ def test_co_scheduled_all_reduces_come_from_a_file(tmp_path):
     ]
     path = tmp_path / "calls.json"
     path.write_text(json.dumps({"sum": True, "chunks": chunks}))
-    data, result = answer(
-        "lightpath:2x4,lasers=4,waveguides=2", "recursive", collective=f"file:{path}", radix="4", composition="any"
-    )
+    spec = "lightpath:2x4,lasers=4,waveguides=2"
+    data, result = answer(spec, "recursive", SumModel, collective=f"file:{path}", radix="4")
     assert not any(data.residuals(result.values).values())
     assert result.metrics["batches"] == 2
