@@ -12,9 +12,8 @@ share the chunks of a pass, so an iteration starts no threads.
 
 from __future__ import annotations
 
-import threading
+from concurrent.futures import ThreadPoolExecutor, wait
 from itertools import count
-from queue import SimpleQueue
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
@@ -22,7 +21,7 @@ import numpy as np
 from opticoll.compiled import compiled
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from numpy.typing import NDArray
 
@@ -387,54 +386,29 @@ class Team:
 
     def __init__(self, size: int) -> None:
         self.size = max(1, size)
-        self._calls: list[SimpleQueue[tuple[Job, Iterator[int], int] | None]] = []
-        self._done: SimpleQueue[BaseException | None] = SimpleQueue()
-        for number in range(1, self.size):
-            calls: SimpleQueue[tuple[Job, Iterator[int], int] | None] = SimpleQueue()
-            self._calls.append(calls)
-            threading.Thread(target=self._serve, args=(number, calls), daemon=True).start()
+        self._helpers = ThreadPoolExecutor(max(self.size - 1, 1))
 
     def run(self, job: Job, chunks: int) -> None:
         """Call ``job(chunk, worker)`` for every chunk and return when all are done.
 
         An exception in any of them is raised here after the others have ended.
         """
-        if self.size == 1 or chunks < 2:
-            for chunk in range(chunks):
-                job(chunk, 0)
-            return
         tickets = count()
-        helpers = self._calls[: chunks - 1]
-        for calls in helpers:
-            calls.put((job, tickets, chunks))
-        failure = _take(job, tickets, chunks, 0)
-        for _ in helpers:
-            failure = self._done.get() or failure
-        if failure is not None:
-            raise failure
 
-    def close(self) -> None:
-        """Stop the helper threads."""
-        for calls in self._calls:
-            calls.put(None)
-        self._calls.clear()
-        self.size = 1
+        def take(worker: int) -> None:
+            while (chunk := next(tickets)) < chunks:
+                job(chunk, worker)
+
+        helping = [self._helpers.submit(take, worker) for worker in range(1, min(self.size, chunks))]
+        try:
+            take(0)
+        finally:
+            wait(helping)
+        for helper in helping:
+            helper.result()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def _serve(self, number: int, calls: SimpleQueue[tuple[Job, Iterator[int], int] | None]) -> None:
-        while (call := calls.get()) is not None:
-            self._done.put(_take(*call, number))
-
-
-def _take(job: Job, tickets: Iterator[int], chunks: int, worker: int) -> BaseException | None:
-    try:
-        while (chunk := next(tickets)) < chunks:
-            job(chunk, worker)
-    except BaseException as error:  # noqa: BLE001 - raised again by the thread that called run
-        return error
-    return None
+        self._helpers.shutdown()
