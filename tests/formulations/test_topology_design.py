@@ -23,7 +23,12 @@ from opticoll.instances.families.low_diameter import inverse, product
 from opticoll.solvers import solve
 from opticoll.solvers.methods.method import Context
 from opticoll.solvers.methods.topology.sequence_orbits import groups
-from opticoll.solvers.methods.topology.symmetric_search import candidates, cayley_candidates, search
+from opticoll.solvers.methods.topology.symmetric_search import (
+    candidates,
+    cayley_candidates,
+    exchange_candidates,
+    search,
+)
 from opticoll.solvers.task import Task
 
 POPULATIONS = [
@@ -356,13 +361,13 @@ def test_the_program_with_racks_finds_what_enumeration_finds():
 
 @pytest.mark.parametrize("directed", [False, True])
 def test_exchanges_keep_to_racks_and_ports_and_their_norm_is_that_of_equal_splits(directed):
-    from opticoll.solvers.methods.topology.link_exchanges import exchanged, load_norm
+    from opticoll.solvers.methods.topology.link_exchanges import load_norm
 
     limits = (4, 2, 5)
     data = design_data(12, 4, directed, rack=4, cables=2, uplinks=5)
-    results = list(exchanged(data, seed=3, starts=2, steps=300))
+    results = [one.topology() for one in exchange_candidates(data, seed=3, starts=2, steps=300)]
     assert results
-    assert [one.spec for one in exchanged(data, seed=3, starts=2, steps=300)] == [one.spec for one in results]
+    assert [one.spec for one in exchange_candidates(data, seed=3, starts=2, steps=300)] == [one.spec for one in results]
     for topology in results:
         assert parse(topology.spec) == topology
         assert keeps_to(topology, *limits)

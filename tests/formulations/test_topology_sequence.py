@@ -34,7 +34,7 @@ from opticoll.formulations.topology.sequence_bounds import (
 )
 from opticoll.instances import parse
 from opticoll.instances.topology_setting import TopologySetting, read_topology
-from opticoll.solvers.methods.topology.sequence_exchanges import annealed, exchanged, work
+from opticoll.solvers.methods.topology.sequence_exchanges import anneal_circuits, exchanged, work
 from opticoll.solvers.methods.topology.sequence_flows import all_lines, route
 from opticoll.solvers.plan import make_plan
 from opticoll.solvers.resume_key import resume_key
@@ -786,7 +786,7 @@ def test_exchanges_keep_to_ports_and_limits_and_do_not_add_work(n, degree, setti
     first = np.array([ring] * 3).astype(np.int64)
     step = settings.get("relays") == "step"
     looked = []
-    last = annealed(data, draw, first, 2_000, lambda: looked.append(1))
+    last = anneal_circuits(data, draw, first, 2_000, lambda: looked.append(1))
     others = list(exchanged(data, draw, last, 50))
     assert len(looked) > 1
     assert len(others) > 2

@@ -1,4 +1,4 @@
-"""Search for topologies of given degree: exchanges of links, within limits on the cables between racks."""
+"""Loads over equally split shortest paths, and annealing of links under a norm of them."""
 
 from __future__ import annotations
 
@@ -7,20 +7,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.compiled import compiled
-from opticoll.instances.families.regular_graphs import DIGITS, digraph_spec
-from opticoll.instances.topology import Topology
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
-    from opticoll.formulations.topology.design import Design
     from opticoll.instances.topology import F64, I64, Mask
 
 
-#: Most nodes: topologies are printed as ``digraph:`` specs.
-MOST_EXCHANGED = len(DIGITS)
-#: The norm's exponent is 2 to this power; its value for demand without a path, and the first threshold of acceptance.
-SQUARINGS, UNREACHED, THRESHOLD = 3, 1e6, 0.02
+#: The norm's exponent is 2 to this power; its value for demand without a path.
+SQUARINGS, UNREACHED = 3, 1e6
 #: First and last temperature of an annealing run, relative to the norm; its fewest pieces; visits of links in a piece.
 ANNEAL, ANNEAL_PIECES, PIECE = (0.005, 1e-4), 8, 50_000_000
 
@@ -165,133 +160,3 @@ def annealed(
         seed = int(random.integers(2**31))
         best = _anneal(first, tail, head, most, demand, squarings, -(-moves // pieces), heat, cool, seed)
     return tail, best
-
-
-@compiled()
-def _put(adjacent, count, between, racks, link, way, both):  # type: ignore[no-untyped-def]
-    """Add (``way`` = 1) or remove (-1) a link; ``count`` has links out of and into nodes, and between racks."""
-    for turn in range(2 if both else 1):
-        a, b = link[turn], link[1 - turn]
-        p, q = racks[a], racks[b]
-        adjacent[a, b] = way > 0
-        count[0, a] += way
-        count[1, b] += way
-        if p != q:
-            between[p, q] += way
-            count[2, p] += way
-            count[3, q] += way
-
-
-@compiled()
-def _allowed(adjacent, count, between, racks, link, degree, cables, uplinks, both):  # type: ignore[no-untyped-def]
-    """Whether a link can be added."""
-    if link[0] == link[1] or adjacent[link[0], link[1]]:
-        return False
-    for turn in range(2 if both else 1):
-        a, b = link[turn], link[1 - turn]
-        p, q = racks[a], racks[b]
-        if count[0, a] >= degree or count[1, b] >= degree:
-            return False
-        if p != q and (between[p, q] >= cables or count[2, p] >= uplinks or count[3, q] >= uplinks):
-            return False
-    return True
-
-
-@compiled()
-def _exchange(  # type: ignore[no-untyped-def]
-    order, draws, racks, degree, both, cables, uplinks, most
-):
-    """The best topology of one start as a matrix, and its norm.
-
-    ``order`` lists all pairs of nodes in the order in which the initial graph is built from them; ``draws`` are random
-    numbers in [0, 1) for every step, ``(steps, 5)``.
-    """
-    n, steps = racks.size, draws.shape[0]
-    adjacent, between = np.zeros((n, n), np.bool_), np.zeros((n, n), np.int64)
-    count = np.zeros((4, n), np.int64)
-    ends, links = np.zeros((n * degree, 2), np.int64), 0
-    old, new = np.zeros((2, 2), np.int64), np.zeros((2, 2), np.int64)
-    for pair in order:
-        new[0, 0], new[0, 1] = pair // n, pair % n
-        if _allowed(adjacent, count, between, racks, new[0], degree, cables, uplinks, both):
-            _put(adjacent, count, between, racks, new[0], 1, both)
-            ends[links, 0], ends[links, 1] = new[0, 0], new[0, 1]
-            links += 1
-    now = load_norm(adjacent, most)
-    best, kept = now, adjacent.copy()
-    for step in range(steps):
-        limit = now * (1.0 + THRESHOLD * (1.0 - step / steps) ** 2)
-        i, j = int(draws[step, 0] * links), int(draws[step, 1] * links)
-        flip = 1 if both and draws[step, 2] < 0.5 else 0
-        used = 1 if i == j else 2
-        for k in range(2):
-            old[0, k], old[1, k] = ends[i, k], ends[j, k]
-        a, b, c, e = old[0, flip], old[0, 1 - flip], old[1, 0], old[1, 1]
-        if used == 1:  # one end moves to a node with a free port
-            new[0, 0], new[0, 1] = a, int(draws[step, 3] * n)
-        elif both:
-            new[0, 0], new[0, 1], new[1, 0], new[1, 1] = a, c, b, e
-        else:
-            new[0, 0], new[0, 1], new[1, 0], new[1, 1] = a, e, c, b
-        for k in range(used):
-            _put(adjacent, count, between, racks, old[k], -1, both)
-        placed = 0
-        while placed < used and _allowed(adjacent, count, between, racks, new[placed], degree, cables, uplinks, both):
-            _put(adjacent, count, between, racks, new[placed], 1, both)
-            placed += 1
-        then = load_norm(adjacent, most) if placed == used else np.inf
-        if then <= limit:
-            now = then
-            for k in range(2):
-                ends[i, k] = new[0, k]
-                if used == 2:
-                    ends[j, k] = new[1, k]
-        else:
-            for k in range(placed):
-                _put(adjacent, count, between, racks, new[k], -1, both)
-            for k in range(used):
-                _put(adjacent, count, between, racks, old[k], 1, both)
-        if links < n * degree:  # a port may have become usable
-            new[0, 0], new[0, 1] = int(draws[step, 3] * n), int(draws[step, 4] * n)
-            if _allowed(adjacent, count, between, racks, new[0], degree, cables, uplinks, both):
-                _put(adjacent, count, between, racks, new[0], 1, both)
-                ends[links, 0], ends[links, 1] = new[0, 0], new[0, 1]
-                links += 1
-                now = load_norm(adjacent, most)
-        if now < best:
-            best = now
-            kept[:] = adjacent
-    return kept, best
-
-
-def exchanged(
-    data: Design, *, seed: int = 0, starts: int = 4, steps: int = 5000, given: Topology | None = None
-) -> Iterator[Topology]:
-    """The best connected topologies of the starts as ``digraph:`` specs, the most promising first.
-
-    Parameters
-    ----------
-    data
-        At most ``MOST_EXCHANGED`` nodes.
-    starts, steps
-        Random graphs from which a search starts, and exchanges that each tries.
-    given
-        A known topology, from which one more search starts.
-    """
-    if data.n > MOST_EXCHANGED or steps <= 0:
-        return
-    result, cables, uplinks = [], data.cables or data.n**2, data.uplinks or data.n**2
-    for start in range(starts if given is None else starts + 1):
-        rng = np.random.default_rng([seed, start])
-        order, draws = rng.permutation(data.n**2), rng.random((steps, 5))
-        if given is not None and start == starts:
-            first = given.tail * data.n + given.head
-            order = np.concatenate([first, order[~np.isin(order, first)]])
-        result.append(
-            _exchange(order, draws, data.rack_of, data.degree, not data.directed, cables, uplinks, data.most_links)
-        )
-    for links, norm in sorted(result, key=lambda one: one[1]):
-        if norm < UNREACHED:
-            tail, head = np.nonzero(links)
-            topology = Topology(data.n, tail, head)
-            yield topology.renamed(digraph_spec(topology) or topology.spec)

@@ -1,5 +1,7 @@
 """Sequences of circuits by annealing on exchanges of circuits, under the demand times the hops of its walks.
 
+A single configuration without parallel circuits is a topology, of which the norm of the loads is a better measure.
+
 What every node sends takes a circuit for each hop, so demand times hops, over the circuits of a configuration, is a
 lower bound on the sum of the lengths. It orders sequences well enough to choose the few whose linear program is solved.
 """
@@ -12,6 +14,7 @@ import numpy as np
 
 from opticoll.compiled import compiled
 from opticoll.formulations.topology.sequence_bounds import one_by_one
+from opticoll.solvers.methods.topology.link_exchanges import load_norm
 from opticoll.solvers.methods.topology.sequence_flows import no_hops, with_circuits
 
 if TYPE_CHECKING:
@@ -20,8 +23,8 @@ if TYPE_CHECKING:
     from opticoll.formulations.topology.sequence import TopologySequence
     from opticoll.instances.topology import I64
 
-#: Share of the work by which an exchange may be worse at first.
-THRESHOLD = 0.03
+#: Share of the cost by which an exchange may be worse at first.
+THRESHOLD = 0.02
 #: One of so many exchanges moves a circuit to free ports.
 TO_FREE = 8
 #: Exchanges between two looks at the clock.
@@ -38,6 +41,12 @@ def work(counts, demand, step):  # type: ignore[no-untyped-def]
         for v in range(len(hops)):
             total += demand[u, v] * hops[u, v]
     return total
+
+
+@compiled()
+def cost_of(counts, demand, step, links):  # type: ignore[no-untyped-def]
+    """The work of circuits, or, with the most ``links`` of a single configuration, the norm of its loads."""
+    return load_norm(counts[0] > 0, links) if links > 0 else work(counts, demand, step)
 
 
 @compiled()
@@ -130,20 +139,21 @@ def _fits(counts, parallel, rack, cables, uplinks):  # type: ignore[no-untyped-d
 
 @compiled()
 def _annealed(  # type: ignore[no-untyped-def]
-    random, counts, now, begin, end, moves, demand, step, fixed, degree, directed, parallel, rack, cables, uplinks
+    rng, counts, now, begin, end, moves, links, demand, step, fixed, degree, directed, parallel, rack, cables, uplinks
 ):
-    """Exchanges ``begin`` to ``end`` of ``moves`` in ``counts``, whose work is ``now``; the last and the least work.
+    """Exchanges ``begin`` to ``end`` of ``moves`` in ``counts``, whose cost is ``now``; the last and the least cost.
 
-    Also the circuits of the least work.
+    Also the circuits of the least cost.
     """
     number, tail, head = listed(counts, directed)
     best, kept = now, counts.copy()
     for move in range(begin, end):
-        k, a, b, y = _drawn(random, counts, number, tail, head, fixed, degree, directed)
+        k, a, b, y = _drawn(rng, counts, number, tail, head, fixed, degree, directed)
         if k < 0:
             continue
         v = _swap(counts, tail, head, k, a, b, y, directed)
-        value = work(counts, demand, step) if _fits(counts[k], parallel, rack, cables, uplinks) else np.inf
+        fits = _fits(counts[k], parallel, rack, cables, uplinks)
+        value = cost_of(counts, demand, step, links) if fits else np.inf
         if value > now * (1 + THRESHOLD * (1 - move / moves) ** 2):
             _swap(counts, tail, head, k, a, b, v, directed)
             continue
@@ -153,23 +163,30 @@ def _annealed(  # type: ignore[no-untyped-def]
     return now, best, kept
 
 
-def annealed(
-    data: TopologySequence, random: np.random.Generator, counts: I64, moves: int, wait: Callable[[], object]
+def anneal_circuits(
+    data: TopologySequence,
+    random: np.random.Generator,
+    counts: I64,
+    moves: int,
+    wait: Callable[[], object],
+    *,
+    links: int = 0,
 ) -> I64:
-    """Circuits ``(K, n, n)`` of the least work that is found by so many exchanges; ``wait`` is called now and then.
+    """Circuits ``(K, n, n)`` of the least :func:`cost_of` that is found by so many exchanges.
 
-    Exchanges that are worse within a falling threshold are accepted (Dueck & Scheuer, J. Comput. Phys. 90, 1990).
+    Exchanges that are worse within a falling threshold are accepted (Dueck & Scheuer, J. Comput. Phys. 90, 1990);
+    ``wait`` is called now and then.
     """
     step, fixed = one_by_one(data), 0 if data.standing is None else 1
     settings = data.demand, step, fixed, data.degree, data.directed, data.parallel, data.rack, data.cables, data.uplinks
-    now = best = work(counts, data.demand, step)
+    now = best = cost_of(counts, data.demand, step, links)
     result, counts = counts, counts.copy()
     for begin in range(0, moves, CALLED):
         wait()
-        now, least, kept = _annealed(random, counts, now, begin, min(begin + CALLED, moves), moves, *settings)
+        now, least, kept = _annealed(random, counts, now, begin, min(begin + CALLED, moves), moves, links, *settings)
         if least < best:
             best, result = least, kept
-    return np.asarray(result)
+    return np.array(result)
 
 
 def exchanged(data: TopologySequence, random: np.random.Generator, counts: I64, most: int) -> Iterator[I64]:
@@ -188,3 +205,35 @@ def exchanged(data: TopologySequence, random: np.random.Generator, counts: I64, 
         _swap(counts, tail, head, k, a, b, v, data.directed)
     for _, other in sorted(found, key=lambda one: one[0]):
         yield other
+
+
+def add_circuits(data: TopologySequence, circuits: I64, pairs: list[list[int]]) -> None:
+    """Add a circuit for every pair in turn whose ports are free."""
+    out, into = circuits.sum(axis=1), circuits.sum(axis=0)
+    for u, v in pairs:
+        if out[u] < data.degree and into[v] < data.degree and circuits[u, v] < data.parallel:
+            if not data.directed and (out[v] >= data.degree or into[u] >= data.degree):
+                continue
+            _add(circuits, u, v, 1, data.directed)
+            if not data.fits(circuits):
+                _add(circuits, u, v, -1, data.directed)
+                continue
+            for a, b in ((u, v),) if data.directed else ((u, v), (v, u)):
+                out[a] += 1
+                into[b] += 1
+
+
+def fill_ports(data: TopologySequence, random: np.random.Generator, counts: I64) -> None:
+    """Add a random circuit between free ports of every configuration ``(K, n, n)``, as long as there are any."""
+    for circuits in counts[0 if data.standing is None else 1 :]:
+        add_circuits(data, circuits, random.permutation(np.argwhere(data.off)).tolist())
+
+
+def random_circuits(data: TopologySequence, random: np.random.Generator) -> I64:
+    """Random circuits of every configuration, ``(K, n, n)``, without loops and with all ports that allow it."""
+    counts = np.zeros((data.configurations, data.n, data.n), dtype=np.int64)
+    if data.standing is not None:
+        counts[0] = data.standing
+    for _ in range(data.parallel):
+        fill_ports(data, random, counts)
+    return counts

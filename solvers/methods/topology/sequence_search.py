@@ -12,7 +12,13 @@ import numpy as np
 from opticoll.formulations.model import Parameter
 from opticoll.formulations.topology import sequence_bounds
 from opticoll.solvers.methods.method import Answer, Beyond, Method
-from opticoll.solvers.methods.topology.sequence_exchanges import annealed, exchanged
+from opticoll.solvers.methods.topology.sequence_exchanges import (
+    add_circuits,
+    anneal_circuits,
+    exchanged,
+    fill_ports,
+    random_circuits,
+)
 from opticoll.solvers.methods.topology.sequence_flows import (
     CircuitLines,
     RoutedSequence,
@@ -143,7 +149,7 @@ class SequenceSearch:
             if turn % 2 and self.best.counts.shape == (data.configurations, data.n, data.n):
                 self._exchange(data, self.best.counts, target)
             else:
-                self._exchange(data, self._drawn(data), target, known=False)
+                self._exchange(data, random_circuits(data, self.random), target, known=False)
             if self.best.value <= target:
                 return
 
@@ -243,26 +249,13 @@ class SequenceSearch:
 
     # exchanges
 
-    def _drawn(self, data: TopologySequence) -> I64:
-        """Random circuits of every configuration, ``(K, n, n)``, without loops and with all ports that allow it."""
-        counts = np.zeros((data.configurations, data.n, data.n), dtype=np.int64)
-        pairs = np.argwhere(data.off)
-        for k in range(len(counts)):
-            if k == 0 and data.standing is not None:
-                counts[0] = data.standing
-                continue
-            for _ in range(data.parallel):
-                _fill(data, counts[k], self.random.permutation(pairs).tolist())
-        return counts
-
     def _exchange(self, data: TopologySequence, counts: I64, target: float, *, known: bool = True) -> None:
         """Exchange circuits for fewer hops, then, one by one, if they take less time."""
         if len(counts) == 1 and data.standing is not None:
             return
         moves = min(self.moves, FOR_EACH * data.configurations * data.n * data.degree) // (FEWER if known else 1)
-        counts = annealed(data, self.random, counts, moves, self.context.remaining)
-        for k in range(0 if data.standing is None else 1, len(counts)):
-            _fill(data, counts[k], self.random.permutation(np.argwhere(data.off)).tolist())
+        counts = anneal_circuits(data, self.random, counts, moves, self.context.remaining)
+        fill_ports(data, self.random, counts)
         now, judged = self._solve(data, counts), 0
         while now <= self.best.value * (1 + NEAR):
             for tried, other in enumerate(exchanged(data, self.random, counts, NEIGHBOURS)):
@@ -297,29 +290,6 @@ def _is_vertex_transitive(data: TopologySequence) -> bool:
     return data.amount is not None and data.degree < data.n and not data.rack
 
 
-def _put(data: TopologySequence, circuits: I64, u: int, v: int, way: int) -> None:
-    """Add (``way`` = 1) or remove (-1) a circuit."""
-    circuits[u, v] += way
-    if not data.directed:
-        circuits[v, u] += way
-
-
-def _fill(data: TopologySequence, circuits: I64, pairs: list[list[int]]) -> None:
-    """Add a circuit for every pair in turn whose ports are free."""
-    out, into = circuits.sum(axis=1), circuits.sum(axis=0)
-    for u, v in pairs:
-        if out[u] < data.degree and into[v] < data.degree and circuits[u, v] < data.parallel:
-            if not data.directed and (out[v] >= data.degree or into[u] >= data.degree):
-                continue
-            _put(data, circuits, u, v, 1)
-            if not data.fits(circuits):
-                _put(data, circuits, u, v, -1)
-                continue
-            for a, b in ((u, v),) if data.directed else ((u, v), (v, u)):
-                out[a] += 1
-                into[b] += 1
-
-
 def _known(data: TopologySequence) -> Iterator[I64]:
     """Sequences to start from: rounds of direct circuits and rings, and circuits for the largest demands left."""
     n, K = data.n, data.configurations
@@ -333,7 +303,7 @@ def _known(data: TopologySequence) -> Iterator[I64]:
     for k in range(len(fixed), K):
         wanted = left if data.directed else left + left.T
         order = np.argsort(-wanted, axis=None, kind="stable")
-        _fill(data, greedy[k], [list(divmod(int(at), n)) for at in order if at // n != at % n])
+        add_circuits(data, greedy[k], [list(divmod(int(at), n)) for at in order if at // n != at % n])
         left = np.where(greedy[k] > 0, 0.0, left)
     ring = np.repeat(sequence_bounds.ring_circuits(data)[None], K, axis=0)
     for counts in (direct, greedy, ring):

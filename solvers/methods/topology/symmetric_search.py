@@ -15,11 +15,14 @@ from opticoll.formulations.model import NotApplicable, Parameter
 from opticoll.formulations.topology.design import Design
 from opticoll.formulations.topology.design_bounds import least_time
 from opticoll.formulations.topology.design_solution import topology_of, values_on
+from opticoll.formulations.topology.sequence import TopologySequence
 from opticoll.instances import parse
-from opticoll.instances.families.regular_graphs import digraph_spec
+from opticoll.instances.families.regular_graphs import DIGITS, digraph_spec
+from opticoll.instances.topology import Topology
 from opticoll.solvers.methods.method import Answer, Beyond, Method
 from opticoll.solvers.methods.topology.graph_enumeration import MOST_ENUMERATED, Exclusion
-from opticoll.solvers.methods.topology.link_exchanges import MOST_EXCHANGED, exchanged
+from opticoll.solvers.methods.topology.link_exchanges import load_norm
+from opticoll.solvers.methods.topology.sequence_exchanges import anneal_circuits, fill_ports, random_circuits
 from opticoll.solvers.methods.topology.sequence_orbits import UNREACHED, annealed, drawn, groups, named_group
 from opticoll.solvers.task import Termination
 
@@ -34,6 +37,8 @@ if TYPE_CHECKING:
 MOST_ELEMENTS = 4096
 #: Largest topology with few symmetries that is tried: its flow problem has up to n sources.
 MOST_ASYMMETRIC = 64
+#: Most nodes of topologies whose links are exchanged: they are printed as ``digraph:`` specs.
+MOST_EXCHANGED = len(DIGITS)
 #: Number of topologies from exchanges of links whose flow problem is solved.
 MOST_EXCHANGE_CANDIDATES = 3
 
@@ -117,10 +122,29 @@ def cayley_candidates(
 def exchange_candidates(
     data: Design, *, seed: int = 0, starts: int = 4, steps: int = 5000, given: Topology | None = None
 ) -> Iterator[Candidate]:
-    """At most :data:`MOST_EXCHANGE_CANDIDATES` candidates by exchanges of links, for up to ``MOST_EXCHANGED`` nodes."""
-    result = exchanged(data, seed=seed, starts=starts, steps=steps, given=given)
-    for topology, _ in zip(result, range(MOST_EXCHANGE_CANDIDATES), strict=False):
-        yield Candidate(topology, float(topology.hops.sum()) / topology.arcs)
+    """At most :data:`MOST_EXCHANGE_CANDIDATES` candidates by exchanges of links, for up to ``MOST_EXCHANGED`` nodes.
+
+    One more search starts from a ``given`` topology.
+    """
+    if data.n > MOST_EXCHANGED or steps <= 0:
+        return
+    limits = {"rack": data.rack, "cables": data.cables, "uplinks": data.uplinks} if data.rack else {}
+    sequence = TopologySequence.of_nodes(data.n, data.degree, 1, directed=data.directed, parallel=1, **limits)
+    found = []
+    for start in range(starts if given is None else starts + 1):
+        rng = np.random.default_rng([seed, start])
+        counts = random_circuits(sequence, rng)
+        if given is not None and start == starts:
+            counts[0] = 0
+            counts[0, given.tail, given.head] = 1
+        best = anneal_circuits(sequence, rng, counts, steps, lambda: None, links=data.most_links)
+        fill_ports(sequence, rng, best)
+        found.append((load_norm(best[0] > 0, data.most_links), best[0]))
+    for _, links in sorted(found, key=lambda one: one[0])[:MOST_EXCHANGE_CANDIDATES]:
+        topology = Topology(data.n, *np.nonzero(links))
+        if topology.connected:
+            topology = topology.renamed(digraph_spec(topology) or topology.spec)
+            yield Candidate(topology, float(topology.hops.sum()) / topology.arcs)
 
 
 def candidates(
