@@ -48,7 +48,6 @@ from opticoll.formulations.builders import Cvx, Pyo
 from opticoll.formulations.index import Index
 from opticoll.formulations.lumorph import forwarded_solution
 from opticoll.formulations.lumorph.rounds import RoundModel
-from opticoll.formulations.lumorph.route_sets import candidate_routes
 from opticoll.formulations.lumorph.scheduled_rounds import UNPHASED, ScheduledRounds
 from opticoll.formulations.model import NotApplicable, Parameter
 from opticoll.formulations.rounds.collectives import CollectiveSpec
@@ -56,7 +55,6 @@ from opticoll.formulations.rounds.collectives import CollectiveSpec
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from opticoll.formulations.lumorph.route_sets import RouteSet
     from opticoll.formulations.model import CvxpyModel, PyomoModel
     from opticoll.formulations.rounds.collectives import Collective
     from opticoll.formulations.rounds.round_schedule import Limits
@@ -113,12 +111,6 @@ class ForwardedRounds(ScheduledRounds):
             msg = f"{NAME}: {plain.collective.name!r} has no deliveries; give a collective with at least one"
             raise NotApplicable(msg)
         return cls(plain.topology, plain.collective, replace(plain.limits, load=None), plain, rmax, use_bounds)
-
-    @cached_property
-    def routes(self) -> RouteSet:
-        """P_sd of all ordered pairs of vertices, ascending."""
-        source, target = np.nonzero(~np.eye(self.topology.n, dtype=bool))
-        return candidate_routes(self.topology, source, target, self.plain.routes_kind, self.plain.paths)
 
     @cached_property
     def circuits(self) -> Index:

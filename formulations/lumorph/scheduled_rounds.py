@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from opticoll.formulations.lumorph.route_sets import candidate_routes
 from opticoll.formulations.lumorph.transfer_sets import MOST_COLUMNS
 from opticoll.formulations.model import Bound, Formulation, NotApplicable, Parameter
 from opticoll.formulations.rounds.round_schedule import RoundSchedule, from_values, schedule_arrays, violations
@@ -66,7 +67,6 @@ class ScheduledRounds(Formulation):
     collective: Collective
     limits: Limits
     plain: RoundModel
-    routes: RouteSet
     rmax: int
     use_bounds: bool
     #: Bounds on the number of rounds, for any routes.
@@ -98,6 +98,12 @@ class ScheduledRounds(Formulation):
     def floor(self) -> int:
         """R_min."""
         return min(self.fewest, self.horizon) if self.use_bounds else 0
+
+    @cached_property
+    def routes(self) -> RouteSet:
+        """P_sd of all ordered pairs of vertices, ascending."""
+        source, target = np.nonzero(~np.eye(self.topology.n, dtype=bool))
+        return candidate_routes(self.topology, source, target, self.plain.routes_kind, self.plain.paths)
 
     @property
     def most_rounds(self) -> int:

@@ -147,7 +147,7 @@ class SumModel(ScheduledRounds):
 
     @property
     def routes(self) -> RouteSet:  # type: ignore[override]
-        """P_sd of all ordered pairs of vertices."""
+        """P_sd of all ordered pairs of vertices, as the program has listed them."""
         return self.program.routes
 
     @cached_property

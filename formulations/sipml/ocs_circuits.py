@@ -176,9 +176,8 @@ class OcsCircuits(Formulation):
     def residuals(self, values: Mapping[str, F64]) -> dict[str, float]:
         """Worst violation of every block, from numpy alone.
 
-        ``integer`` is the distance from integers, ``served`` the pairs without a circuit, ``ports`` the excess
-        circuits out
-        of or into a server, ``switch`` the excess circuits at a port of one switch (``match``, ``x``), ``time`` the
+        ``integer`` is the distance from integers, ``served`` the pairs without a circuit, ``ports`` the excess circuits
+        out of or into a server, ``switch`` the excess circuits at a port of one switch (``match``, ``x``), ``time`` the
         relative amount by which t, if given, understates T, ``count`` the disagreement if several of match, x, c are
         given.
         """

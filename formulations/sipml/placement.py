@@ -244,11 +244,10 @@ class Placement(Formulation):
     def residuals(self, values: Mapping[str, F64]) -> dict[str, float]:
         """Worst violation of every block, from numpy alone; times relative to the total work.
 
-        ``placed`` is the distance from one GPU each, ``start`` the time before 0, ``precede`` the time before an
-        input is
-        ready, ``overlap`` the time that two run at once on a GPU, ``reach`` (rule distance) the steps beyond Delta or
-        ``degree`` the peers of a GPU beyond Delta, ``memory`` the share of a GPU's memory beyond it, ``makespan`` the
-        amount by which C, if given, understates the end.
+        ``placed`` is the distance from one GPU each, ``start`` the time before 0, ``precede`` the time before an input
+        is ready, ``overlap`` the time that two run at once on a GPU, ``reach`` (rule distance) the steps beyond Delta
+        or ``degree`` the peers of a GPU beyond Delta, ``memory`` the share of a GPU's memory beyond it, ``makespan``
+        the amount by which C, if given, understates the end.
         """
         limit = "reach" if self.rule == "distance" else "degree"
         blocks = ("placed", "start", "precede", "overlap", limit, "memory", "makespan")
