@@ -162,17 +162,6 @@ def test_auto_solves_the_coded_model_and_special_methods_refuse_it():
             solve(Task(NAME, "lightpath:2x2", method=method, settings=CODED))
 
 
-def test_solutions_are_checked_from_files(tmp_path):
-    file = tmp_path / "solution.json"
-    options = [part for key, value in CODED.items() for part in ("--set", f"{key}={value}")]
-    assert main(["solve", NAME, "lightpath:2x2", "--no-store", "--solution", str(file), *options]) == 0
-    assert main(["check", NAME, "lightpath:2x2", str(file), *options]) == 0
-    document = json.loads(file.read_text())
-    document["values"]["R"]["value"][-1] = 0.0
-    file.write_text(json.dumps(document))
-    assert main(["check", NAME, "lightpath:2x2", str(file), *options]) == 3
-
-
 @pytest.mark.parametrize("collective", ["all-to-all", "gather", "scatter"])
 def test_the_code_cannot_send_chunks_whose_holders_do_not_require_them(collective):
     for result in ({}, {"bounds": "false"}):

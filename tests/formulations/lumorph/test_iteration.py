@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from itertools import product
 
 import numpy as np
@@ -10,7 +9,6 @@ import pytest
 from reference import partitions
 
 import opticoll as oc
-from opticoll.analysis.cli.main import main
 from opticoll.formulations.lumorph.iteration import NAME, StagedCalls
 from opticoll.formulations.lumorph.iteration_solution import values_of
 from opticoll.formulations.model import NotApplicable
@@ -206,20 +204,11 @@ def test_corrupted_solutions_are_refused():
     assert data.residuals({**values, "x": both})["apart"] > 0 or data.residuals({**values, "x": both})["once"] > 0
 
 
-def test_the_command_line(capsys):
-    spec = "training:random,gpus=8,calls=5,seed=3,stages=3"
-    assert main(["solve", NAME, spec, "--json", "--no-store"]) == 0
-    record = json.loads(capsys.readouterr().out)
-    assert record["proof"] == "optimal"
-    assert record["metrics"]["saved"] == pytest.approx(1 - record["objective"] / record["metrics"]["naive_us"])
-    for bad in ("training:bert,gpus=16", "training:random,gpus=8,calls=5", "ring:4"):
-        assert main(["solve", NAME, bad]) == 2
-        assert capsys.readouterr().err.count("\n") == 1
-
-
 def test_refusals():
     with pytest.raises(NotApplicable, match="does not state when"):
         StagedCalls.prepare(parse("training:ncf,gpus=4"))
+    with pytest.raises(NotApplicable, match="needs an iteration"):
+        StagedCalls.prepare(parse("ring:4"))
     with pytest.raises(oc.BadInput, match="ready after stage 2"):
         TrainingIteration(2, [AllReduceCall((0, 1), 8, 2)], [], [Stage(1.0), Stage(1.0)])
     with pytest.raises(oc.BadInput, match="finite time"):
