@@ -52,7 +52,7 @@ class Copt(Adapter):
     package = "coptpy"
     distribution = "coptpy"
     algorithm = "simplex / branch and cut"
-    gaps = frozenset({"absgap"})
+    absolute = frozenset({"absgap"})
     capabilities = Capabilities(mip=True, duals=True, bound=True, incumbents=True, warm_start=True, licensed=True)
     install = "pip install coptpy (in a checkout: pip install '.[copt]'), and a licence for larger problems"
 

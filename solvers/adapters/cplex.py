@@ -47,8 +47,9 @@ class Cplex(Adapter):
     package = "cplex"
     distribution = "cplex"
     algorithm = "simplex / branch and cut"
-    gaps = frozenset({"absmipgap", "absgap", "objdifference"})
-    levels = frozenset({"uppercutoff", "lowercutoff", "upperobjstop", "lowerobjstop", "upperobj", "lowerobj"})
+    absolute = frozenset({"absmipgap", "absgap", "objdifference", "uppercutoff", "lowercutoff"}) | frozenset(
+        {"upperobjstop", "lowerobjstop", "upperobj", "lowerobj"}
+    )
     capabilities = Capabilities(mip=True, duals=True, bound=True, incumbents=True, warm_start=True, licensed=True)
     install = "pip install cplex (in a checkout: pip install '.[cplex]'), and the full edition beyond " + _LIMIT
 

@@ -70,8 +70,7 @@ class Gurobi(Adapter):
     package = "gurobipy"
     distribution = "gurobipy"
     algorithm = "simplex / branch and cut"
-    gaps = frozenset({"mipgapabs", "poolgapabs"})
-    levels = frozenset({"cutoff", "bestobjstop", "bestbdstop"})
+    absolute = frozenset({"mipgapabs", "poolgapabs", "cutoff", "bestobjstop", "bestbdstop"})
     capabilities = Capabilities(mip=True, duals=True, bound=True, incumbents=True, warm_start=True, licensed=True)
     install = "pip install gurobipy, and a licence for problems beyond " + _LIMIT
 

@@ -55,8 +55,6 @@ FROM_A_BASIS = {"simplex_dual_edge_weight_strategy": 1, "dual_simplex_cost_pertu
 _COLUMNWISE = 1
 _FEASIBLE = 2
 _VALID = 1
-#: Ends the dual simplex of every node: what is left is called optimal.
-_CUTOFF = "objective_bound"
 _DUAL_TOLERANCE = "dual_feasibility_tolerance"
 _HIPO_MISSING = (
     "this highspy wheel was built without HiPO (it needs BLAS and METIS): "
@@ -119,8 +117,7 @@ class Highs(Adapter):
     package = "highspy"
     distribution = "highspy"
     algorithm = "simplex / branch and bound"
-    gaps = frozenset({"mip_abs_gap"})
-    levels = frozenset({"objective_bound", "objective_target"})
+    absolute = frozenset({"mip_abs_gap", "objective_bound", "objective_target"})
     capabilities = Capabilities(mip=True, duals=True, bound=True, incumbents=True, warm_start=True)
     install = "pip install highspy"
     own_options: ClassVar[Mapping[str, str]] = {}
@@ -198,9 +195,7 @@ class Highs(Adapter):
             set_solution(outcome, form, x, duals, exact=exact, accepted=accepted and exact)
         if form.is_mip:
             outcome.nodes = max(0, info.mip_node_count)
-            if _CUTOFF in effective:
-                outcome.termination = Termination.INTERRUPTED if termination is Termination.OPTIMAL else termination
-            elif termination not in NO_SOLUTION and effective.get(_DUAL_TOLERANCE, 0.0) <= LOOSE:
+            if termination not in NO_SOLUTION and effective.get(_DUAL_TOLERANCE, 0.0) <= LOOSE:
                 outcome.bound = finite_or_none(info.mip_dual_bound)
         return outcome
 

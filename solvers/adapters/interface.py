@@ -93,7 +93,7 @@ class Adapter(ABC):
         capabilities    see :class:`Capabilities`
         install         installation instructions, one line
         modules         modules to import before timing starts; by default the package
-        gaps, levels    options that are differences and values of the objective, by the last part of the name
+        absolute        options in units of the objective, by the last part of the name, in small letters
         limits_cpu      whether it enforces ``SolveRequest.cpu_limit_s`` itself; otherwise the kernel ends its process
     """
 
@@ -105,8 +105,7 @@ class Adapter(ABC):
     capabilities: Capabilities
     install: str = ""
     modules: tuple[str, ...] = ()
-    gaps: frozenset[str] = frozenset()
-    levels: frozenset[str] = frozenset()
+    absolute: frozenset[str] = frozenset()
     limits_cpu: bool = False
 
     def installed(self) -> bool:
@@ -189,7 +188,7 @@ class Adapter(ABC):
             raise BadOption(msg)
 
     def refuse_options(self, options: Iterable[str]) -> None:
-        """Refuse options that make the solver write files, and those that the runner sets.
+        """Refuse options that make the solver write files, those in units of the objective, and those the runner sets.
 
         Raises
         ------
@@ -203,6 +202,12 @@ class Adapter(ABC):
                     "save the solution, show the log or export the model instead"
                 )
                 raise BadOption(msg)
+            if name.rpartition(".")[2].lower().removeprefix("msk_dpar_") in self.absolute:
+                msg = (
+                    f"solver {self.name!r}: option {name!r} is refused, because problems are scaled, and values of the "
+                    "objective with them; for a relative gap use"
+                )
+                raise BadOption(msg, remedy={"tol": None})
             for ours, pattern in _OWN.items():
                 if pattern.search(name):
                     msg = f"solver {self.name!r}: option {name!r} is set by opticoll; use [limits] in a study, or"

@@ -60,8 +60,7 @@ class Mosek(Adapter):
     package = "mosek"
     distribution = "Mosek"
     algorithm = "interior point / branch and cut"
-    gaps = frozenset({"mio_tol_abs_gap"})
-    levels = frozenset({"upper_obj_cut", "lower_obj_cut"})
+    absolute = frozenset({"mio_tol_abs_gap", "upper_obj_cut", "lower_obj_cut"})
     capabilities = Capabilities(mip=True, duals=True, bound=True, incumbents=True, warm_start=True, licensed=True)
     install = "pip install mosek, and a licence"
 

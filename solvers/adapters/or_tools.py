@@ -125,6 +125,7 @@ class CpSat(Adapter):
     package = "ortools"
     distribution = "ortools"
     algorithm = "constraint programming with clause learning"
+    absolute = frozenset({"absolute_gap_limit"})
     capabilities = Capabilities(
         lp=False, mip=True, bound=True, incumbents=True, warm_start=True, integer_data_only=True
     )
@@ -150,10 +151,6 @@ class CpSat(Adapter):
 
         model = cp_model.CpModel()
         scale = self._build(model.proto, form, request)
-        given = {}
-        if "absolute_gap_limit" in request.options:  # in units of the problem; CP-SAT's objective is scaled
-            given["absolute_gap_limit"] = parameters.absolute_gap_limit
-            parameters.absolute_gap_limit *= float(scale)
         solver = cp_model.CpSolver()
         solver.parameters.parse_text_format(str(parameters))
         if solver_log.shown():
@@ -182,7 +179,7 @@ class CpSat(Adapter):
                 raise rejected_options(self.name, request.options, solver.solution_info())
             msg = f"solver {self.name!r} rejects the problem: {wrong or 'a parameter is out of range'}"
             raise BadOption(msg)
-        outcome.algorithm, outcome.options = self.algorithm, effective(parameters) | given
+        outcome.algorithm, outcome.options = self.algorithm, effective(parameters)
         outcome.message = solver.solution_info()
         if raw in ("OPTIMAL", "FEASIBLE"):
             set_solution(outcome, form, np.array(list(solver.response_proto.solution), dtype=float), accepted=True)
@@ -314,7 +311,7 @@ class Glop(Adapter):
     package = "ortools"
     distribution = "ortools"
     algorithm = "simplex"
-    levels = frozenset({"objective_lower_limit", "objective_upper_limit"})
+    absolute = frozenset({"objective_lower_limit", "objective_upper_limit"})
     capabilities = Capabilities(duals=True, bound=True)
     install = "pip install ortools"
     modules = (

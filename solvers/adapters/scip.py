@@ -49,8 +49,7 @@ class Scip(Adapter):
     package = "pyscipopt"
     distribution = "PySCIPOpt"
     algorithm = "branch and cut"
-    gaps = frozenset({"limits/absgap"})
-    levels = frozenset({"limits/primal", "limits/dual"})
+    absolute = frozenset({"limits/absgap", "limits/primal", "limits/dual"})
     capabilities = Capabilities(mip=True, duals=True, bound=True, incumbents=True, warm_start=True)
     install = "pip install pyscipopt"
 

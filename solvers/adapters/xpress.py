@@ -58,8 +58,7 @@ class Xpress(Adapter):
     package = "xpress"
     distribution = "xpress"
     algorithm = "simplex / branch and cut"
-    gaps = frozenset({"mipabsstop", "mipaddcutoff"})
-    levels = frozenset({"mipabscutoff"})
+    absolute = frozenset({"mipabsstop", "mipaddcutoff", "mipabscutoff"})
     capabilities = Capabilities(mip=True, duals=True, bound=True, incumbents=True, warm_start=True, licensed=True)
     install = "pip install xpress (in a checkout: pip install '.[xpress]'), and a licence for larger problems"
 

@@ -18,8 +18,7 @@ objective in units of u, all of them powers of 2:
 
 So nothing is rounded, and what is proven of one program holds for the other.
 
-Every adapter gets the scaled matrix; x, duals, objective and bound are returned in the units of the stated problem, in
-which options such as an absolute gap are given, too.
+Every adapter gets the scaled matrix; x, duals, objective and bound are returned in the units of the stated problem.
 """
 
 from __future__ import annotations
@@ -35,12 +34,11 @@ from opticoll.solvers.process.isolation import solve_here, solve_isolated
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
     from opticoll.formulations.standard_form import StandardForm
-    from opticoll.solvers.adapters.interface import Adapter
     from opticoll.solvers.task import Outcome, SolveRequest
 
 
@@ -94,8 +92,6 @@ def solve_scaled(
     for step in chain:
         if request.warm_start is not None and step.begin is not None:
             request = replace(request, warm_start=step.begin(request.warm_start))
-    stated = request.options
-    request = replace(request, options=_options_in_units(stated, adapter(solver), chain))
 
     def relay(objective: float | None, bound: float | None, x: NDArray[np.float64] | None = None) -> None:
         del x  # of the scaled problem
@@ -113,29 +109,7 @@ def solve_scaled(
         )
     for step in reversed(chain):
         outcome = step.recover(outcome)
-    given = {name: value for name, value in stated.items() if value != request.options[name]}
-    own = {name.rpartition(".")[2].lower(): float(str(value)) for name, value in given.items()}
-    used = {name: own.get(name.rpartition(".")[2].lower(), value) for name, value in outcome.options.items()}
-    return replace(outcome, options=used)
-
-
-def _options_in_units(
-    options: Mapping[str, object], solver: Adapter, chain: Sequence[Reformulation]
-) -> Mapping[str, object]:
-    """The options with absolute gaps and values of the objective converted to the units of the scaled problem."""
-    converted = dict(options)
-    for name, value in options.items():
-        key = name.rpartition(".")[2].lower().removeprefix("msk_dpar_")
-        if key not in {*solver.gaps, *solver.levels}:
-            continue
-        try:
-            number = float(str(value))
-        except ValueError:
-            continue  # refused by the adapter
-        for step in chain:
-            number = (number - (step.value(0.0) if key in solver.levels else 0.0)) / step.unit
-        converted[name] = number
-    return converted
+    return outcome
 
 
 def unit_rows(form: StandardForm) -> Reformulation | None:
@@ -170,7 +144,7 @@ def unit_rows(form: StandardForm) -> Reformulation | None:
         x = None if outcome.x is None else np.asarray(outcome.x) * size
         return replace(_with_values(outcome, value), x=x)
 
-    return Reformulation(scaled, recover, value, begin=lambda x: x / size, unit=size)
+    return Reformulation(scaled, recover, value, begin=lambda x: x / size)
 
 
 def _with_values(outcome: Outcome, value: Callable[[float], float]) -> Outcome:
@@ -246,7 +220,7 @@ def _in_units(
         duals = None if outcome.row_duals is None else np.asarray(outcome.row_duals) * r * unit
         return replace(_with_values(outcome, value), x=x, row_duals=duals)
 
-    return Reformulation(scaled, recover, value, begin=lambda x: x / k, unit=unit)
+    return Reformulation(scaled, recover, value, begin=lambda x: x / k)
 
 
 def _powers(sizes: NDArray[np.float64], off: NDArray[np.bool_]) -> NDArray[np.float64]:

@@ -30,14 +30,13 @@ class Reformulation:
     """Another matrix for the same problem, and functions that convert its outcome and objective values back.
 
     ``begin`` converts a column vector of the problem to one of the other matrix, whose bases are then those of the
-    problem; without it, a start cannot be converted. An objective of 1 of the other matrix is ``unit`` of the problem.
+    problem; without it, a start cannot be converted.
     """
 
     form: StandardForm
     recover: Callable[[Outcome], Outcome]
     value: Callable[[float], float]
     begin: Callable[[NDArray[np.float64]], NDArray[np.float64]] | None = None
-    unit: float = 1.0
 
 
 @dataclass

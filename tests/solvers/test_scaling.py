@@ -8,12 +8,11 @@ import pytest
 import scipy.sparse as sp
 
 import opticoll as oc
-from opticoll.errors import BadInput
+from opticoll.errors import BadInput, BadOption
 from opticoll.formulations.standard_form import StandardForm
 from opticoll.solvers import verify
 from opticoll.solvers.adapters.registry import adapters
 from opticoll.solvers.compile import scaling
-from opticoll.solvers.process.isolation import probe
 from opticoll.solvers.task import SolveRequest, Termination
 
 TUTORIAL = Path(__file__).resolve().parents[2] / "docs" / "extend" / "solver.md"
@@ -166,98 +165,23 @@ def test_incumbents_on_the_way_are_in_the_units_of_the_problem():
     assert min(values) >= 5e9
 
 
-def three_items(unit):
-    """min 20 x + 33 y + 50 z + 3, 20 x + 30 y + 50 z >= 55, binary, costs in a unit: 73 at (1, 0, 1)."""
-    return StandardForm(
-        sp.csc_array(np.array([[20.0, 30.0, 50.0]])),
-        np.array([55.0]),
-        np.array([np.inf]),
-        np.zeros(3),
-        np.ones(3),
-        unit * np.array([20.0, 33.0, 50.0]),
-        "min",
-        3 * unit,
-        np.ones(3, dtype=bool),
-    )
-
-
-def usable(solver):
-    """Skip a test of a solver that is not installed, or has no licence."""
-    if not (adapters()[solver].installed() and probe(solver).usable):
-        pytest.skip(f"{solver} is not installed, or has no licence")
-
-
-@pytest.mark.parametrize("unit", [1.0, 1e-7, 1e7])
 @pytest.mark.parametrize(
-    ("solver", "gap", "level", "value"),
+    ("solver", "option"),
     [
-        ("highs", "mip_abs_gap", "objective_bound", 90),
-        ("scip", "limits/absgap", "limits/primal", 20),
-        ("gurobi", "MIPGapAbs", "Cutoff", 90),
-        ("cplex", "mip.tolerances.absmipgap", "mip.tolerances.uppercutoff", 90),
-        ("cplex", "mip.tolerances.objdifference", "mip.limits.lowerobjstop", 20),
-        ("xpress", "mipabsstop", "mipabscutoff", 90),
-        ("copt", "AbsGap", None, None),
-    ],
-)
-def test_gaps_and_levels_are_in_the_units_of_the_problem(solver, gap, level, value, unit, monkeypatch):
-    """A solver gets the same options for a problem in any unit, and the record names those that were given."""
-    usable(solver)
-    form, passed, here = three_items(unit), [], scaling.solve_here
-    monkeypatch.setattr(scaling, "solve_here", lambda form, *rest: passed.append((form, rest[1])) or here(form, *rest))
-    given = {gap: 0.5 * unit} | ({} if level is None else {level: value * unit})
-    outcome = scaling.solve_scaled(form, solver, SolveRequest(options=given), in_process=True)
-    scaled, request = passed[0]
-    one = scaled.cost[0] / form.cost[0]
-    wanted = {gap: 0.5 * unit * one} | ({} if level is None else {level: (value - 3) * unit * one + scaled.offset})
-    assert request.options == pytest.approx(wanted)
-    assert given.items() <= outcome.options.items()
-    assert outcome.objective == pytest.approx(73 * unit)
-
-
-@pytest.mark.parametrize("unit", [1e-7, 1.0, 1e7])
-@pytest.mark.parametrize(
-    ("solver", "cutoff"),
-    [
-        ("highs", "objective_bound"),
-        ("gurobi", "Cutoff"),
-        ("cplex", "mip.tolerances.uppercutoff"),
+        ("highs", "mip_abs_gap"),
+        ("scip", "limits/absgap"),
+        ("gurobi", "MIPGapAbs"),
+        ("cplex", "mip.tolerances.absmipgap"),
+        ("mosek", "MSK_DPAR_MIO_TOL_ABS_GAP"),
         ("xpress", "mipabscutoff"),
+        ("copt", "AbsGap"),
+        ("cp-sat", "absolute_gap_limit"),
+        ("glop", "objective_upper_limit"),
     ],
 )
-def test_a_cutoff_below_the_optimum_leaves_no_solution(solver, cutoff, unit):
-    usable(solver)
-    outcome = scaling.solve_scaled(three_items(unit), solver, SolveRequest(options={cutoff: 60 * unit}))
-    assert outcome.x is None
-
-
-@pytest.mark.parametrize("unit", [1e-7, 1.0, 1e7])
-@pytest.mark.parametrize("sense", ["min", "max"])
-def test_an_absolute_gap_of_cp_sat_is_in_the_units_of_the_problem(sense, unit):
-    """Any solution is within a gap of 1000 of 73; none but the optimum is within 0.5."""
-    usable("cp-sat")
-    form = replace(three_items(unit), sense=sense)
-    form = form if sense == "min" else replace(form, cost=-form.cost, offset=-form.offset)
-    outcomes = {
-        gap: scaling.solve_scaled(form, "cp-sat", SolveRequest(options={"absolute_gap_limit": gap * unit}))
-        for gap in (0.5, 1000)
-    }
-    assert abs(outcomes[0.5].objective - outcomes[0.5].bound) <= 0.5 * unit
-    assert abs(outcomes[0.5].objective) == pytest.approx(73 * unit)
-    assert all(outcome.options["absolute_gap_limit"] == gap * unit for gap, outcome in outcomes.items())
-
-
-@pytest.mark.parametrize("unit", [1e-7, 1.0, 1e7])
-def test_limits_of_glop_are_in_the_units_of_the_problem(unit):
-    """The dual simplex stops at an upper limit of the objective that the optimum exceeds."""
-    form = replace(three_items(unit), integer=np.zeros(3, dtype=bool))
-    full = scaling.solve_scaled(form, "glop", SolveRequest(options={"use_dual_simplex": True}))
-    assert full.objective == pytest.approx(58 * unit)
-    for level, ends in ((30.0, False), (90.0, True)):
-        options = {"use_dual_simplex": True, "objective_upper_limit": level * unit, "use_preprocessing": False}
-        outcome = scaling.solve_scaled(form, "glop", SolveRequest(options=options))
-        assert (outcome.termination is Termination.OPTIMAL) == ends
-        assert outcome.options["objective_upper_limit"] == level * unit
+def test_options_in_units_of_the_objective_are_refused(solver, option):
+    with pytest.raises(BadOption, match=f"{option}.*scaled"):
+        adapters()[solver].refuse_options([option])
 
 
 def uneven():

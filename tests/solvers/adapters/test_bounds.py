@@ -20,8 +20,6 @@ OPTIONS = {
         {"OptimalityTol": 0.01, "Presolve": 0},
         {"FeasibilityTol": 0.01},
         {"MIPGap": 0.5},
-        {"Cutoff": 30},
-        {"BestObjStop": 60},
         {"IntFeasTol": 0.1},
     ],
     "highs": [
@@ -34,7 +32,7 @@ OPTIONS = {
     ],
     "highs-simplex": [{"solver": "ipm", "run_crossover": "off"}],
     "scip": [{"limits/gap": 0.5}, {"limits/solutions": 1}, {"lp/initalgorithm": "b"}, {"numerics/dualfeastol": 1e-3}],
-    "glop": [{"dual_feasibility_tolerance": 0.1}, {"primal_feasibility_tolerance": 0.1}, {"objective_lower_limit": 60}],
+    "glop": [{"dual_feasibility_tolerance": 0.1}, {"primal_feasibility_tolerance": 0.1}],
     "xpress": [{"lpflags": 4, "crossover": 0, "bargapstop": 0.01}, {"optimalitytol": 0.01}, {"miprelstop": 0.5}],
     "copt": [{"LpMethod": 2, "Crossover": 0}, {"LpMethod": 6, "Crossover": 0}, {"DualTol": 1e-4}],
     "cplex": [{"lpmethod": 4, "solutiontype": 2, "barrier.convergetol": 0.01}, {"mip.tolerances.mipgap": 0.5}],
@@ -100,11 +98,3 @@ def test_an_algorithm_without_a_vertex_proves_nothing_and_is_named(solver, optio
         again = solve_isolated(form, solver, SolveRequest(options=crossed))
         assert again.algorithm == f"{algorithm} with crossover"
         assert again.bound == pytest.approx(outcome.objective, rel=1e-3)
-
-
-def test_a_cutoff_ends_a_branch_and_bound_early():
-    form = program("min", integer=True)
-    best = solve_isolated(form, "highs", SolveRequest()).objective
-    outcome = solve_isolated(form, "highs", SolveRequest(options={"objective_bound": best / 2}))
-    assert outcome.bound is None
-    assert str(outcome.termination) == "interrupted"
