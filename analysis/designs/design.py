@@ -57,7 +57,7 @@ class TopologyDesign(Printed):
     """A topology of given degree, its time, and the bound on all topologies of that degree.
 
     ``gap`` is T / bound - 1; ``source`` is ``table`` or ``search``; ``others`` are well-known topologies of the same
-    size and degree, for comparison. ``rack``, ``cables`` and ``uplinks`` limit the wiring, 0 for none.
+    size and degree, for comparison.
     """
 
     n: int
@@ -71,9 +71,6 @@ class TopologyDesign(Printed):
     reason: str
     source: str
     others: tuple[Timed, ...] = ()
-    rack: int = 0
-    cables: int = 0
-    uplinks: int = 0
 
     @property
     def best_possible(self) -> bool:
@@ -83,7 +80,6 @@ class TopologyDesign(Printed):
     def lines(self) -> dict[str, str]:
         """The design in words, by name of the line, as ``opticoll design`` prints it."""
         return {
-            **({"racks": self._racks()} if self.rack else {}),
             "topology": f"{self.topology}   (from the {self.source})",
             "T": f"{number(self.T)}   ({self.proof} for this topology)",
             "T bound": f"{number(self.bound)}   for any topology: {self.reason}",
@@ -98,14 +94,6 @@ class TopologyDesign(Printed):
     def document(self) -> dict[str, Json]:
         """The design as ``--json`` prints it."""
         return asdict(self) | {"best_possible": self.best_possible}
-
-    def _racks(self) -> str:
-        limits = [f"of {self.rack} nodes"]
-        if self.cables:
-            limits.append(f"at most {self.cables} cables from one to another")
-        if self.uplinks:
-            limits.append(f"at most {self.uplinks} from one to all others")
-        return ", ".join(limits)
 
     def summary(self) -> dict[str, str]:
         """Lines of the printed representation: the gap first, then those of :meth:`lines`, cut to a width."""
@@ -171,9 +159,6 @@ def design(
     starts: int = 8,
     time_limit: Seconds | None = None,
     seed: int = 0,
-    rack: int = 0,
-    cables: int = 0,
-    uplinks: int = 0,
 ) -> TopologyDesign:
     """Find a topology of n nodes with ``degree`` ports each that has a small all-to-all time.
 
@@ -193,12 +178,6 @@ def design(
         Limit [s] of the search and of the solve that verifies T, for which :func:`verifying_s` is reserved.
     seed
         Seed of the search.
-    rack
-        Nodes of a rack: nodes 0 to rack-1 are the first one, and so on; 0 for no racks. With racks, the table is not
-        used, and up to 64 nodes are searched.
-    cables, uplinks
-        Maximum number of cables from one rack to another, and from a rack to all others; 0 for any number. A link both
-        ways is one cable.
 
     Raises
     ------
@@ -207,21 +186,16 @@ def design(
     """
     began = time.monotonic()
     n, degree = whole_number(n, "design: n"), whole_number(degree, "design: degree")
-    for name, value in (("rack", rack), ("cables", cables), ("uplinks", uplinks)):
-        whole_number(value, f"design: {name}")
     starts, seed = whole_number(starts, "design: starts", 1), whole_number(seed, "design: seed", 0)
     if time_limit is not None:
         finite_number(time_limit, "design: time_limit", positive=True)
     if n > MOST_NODES:
         msg = f"design: n={n} exceeds the limit of {MOST_NODES} nodes; use fewer"
         raise BadInput(msg)
-    data = design_data(n, degree, directed, rack=rack, cables=cables, uplinks=uplinks)
-    if rack and compare:
-        msg = "design: well-known topologies ignore the cable limits of racks; omit rack, or omit"
-        raise BadInput(msg, remedy={"compare": None})
-    if not (directed or rack):
+    data = design_data(n, degree, directed)
+    if not directed:
         _refuse_odd(n, degree)
-    record = records().get((n, degree, directed)) if table and not rack else None
+    record = records().get((n, degree, directed)) if table else None
     last_s = verifying_s(n, degree)
     least_s = LEAST_SEARCH_S + last_s
     if record is None and time_limit is not None and time_limit < least_s:
@@ -254,9 +228,6 @@ def design(
         reason,
         "search" if record is None else "table",
         others,
-        rack,
-        cables,
-        uplinks,
     )
 
 
@@ -272,10 +243,9 @@ def _searched(data: Design, starts: int, until: float | None, seed: int) -> list
     """Specs of the topology that a search finds, and of the known ones of one-way links before it."""
     best = _search(data, starts, until, seed)
     if not best.spec:
-        limits = ", or allow more cables and uplinks" if data.rack else ""
-        msg = f"design: no topology of {data.n} nodes and degree {data.degree} was found; raise starts{limits}"
+        msg = f"design: no topology of {data.n} nodes and degree {data.degree} was found; raise starts"
         raise BadInput(msg)
-    if not data.directed or data.rack:
+    if not data.directed:
         return [best.spec]
     from opticoll.instances import parse
 

@@ -6,7 +6,7 @@ readings only say how sensitive it is. "Not reproduced" speaks of our model and 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from enum import StrEnum
 
 import msgspec
@@ -94,12 +94,6 @@ class NaturalReading(Fields, frozen=True, kw_only=True):
 
 #: The words of the claim leave nothing open that could change the verdict: it must hold in every reading tried.
 AS_STATED = NaturalReading(name="as stated", because="Nothing that the words leave open is needed to decide the claim.")
-
-
-def natural_reading(name: str, because: str, choices: Mapping[str, str | Sequence[str]]) -> NaturalReading:
-    """Return the reading with these choices."""
-    plain = {key: value if isinstance(value, str) else list(value) for key, value in choices.items()}
-    return NaturalReading(name=name, because=because, choices=plain)
 
 
 class Sensitivity(Fields, frozen=True, kw_only=True):

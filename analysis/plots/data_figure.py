@@ -51,7 +51,7 @@ class DataFigure(Figure):
 
     @property
     def convention(self) -> pd.DataFrame:
-        """What own points must be: a row per panel, with its title and the labels of its axes, units included."""
+        """The units of the axes: a row per panel, with its title and the labels of its axes."""
         import pandas as pd
 
         rows = [

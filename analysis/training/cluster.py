@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import cache
-from inspect import signature
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -35,6 +34,8 @@ NETWORKS = {
 }
 #: Bandwidth of TopoOpt over that of a fat-tree of similar cost, as section 5.5 of the paper implies it.
 FAT_TREE = 5.7 / 1.4
+#: Servers of a rack of the oversubscribed fat-tree, and their bandwidth over that of its uplinks.
+RACK, OVERSUBSCRIPTION = 6, 2.0
 #: Conditions whose violation is in seconds; relative to the mean duration of a job in the result.
 _SECONDS = ("overlap", "early", "order", "idle")
 #: Parts of the bandwidth at which iterations are simulated; in between, times are linear in the inverse.
@@ -130,8 +131,6 @@ def cluster(
     work: Seconds = 86400.0,
     mix: Mapping[str, float] | None = None,
     placement: str = "first",
-    rack: int = 6,
-    oversubscription: float = 2.0,
     setup: Seconds = 0.0,
     look_ahead: str = "none",
     seed: int = 0,
@@ -143,7 +142,7 @@ def cluster(
     network
         ``topoopt``: every job has a shard of its own, with TopologyFinder's circuits; ``ideal-switch``; ``fat-tree``:
         of full bisection and of bandwidth smaller by :data:`FAT_TREE`; ``oversubscribed-fat-tree``: of full bandwidth
-        up to the racks.
+        up to the racks (:data:`RACK`).
     servers, degree, link
         Servers, interfaces of each, and their rate.
     job_servers, jobs
@@ -157,8 +156,6 @@ def cluster(
         :func:`opticoll.instances.training.cluster_jobs.draw_jobs`.
     placement, setup, look_ahead
         As for :func:`opticoll.analysis.training.cluster_queue.simulate_cluster`.
-    rack, oversubscription
-        Servers of a rack of the oversubscribed fat-tree, and their bandwidth over that of its uplinks.
     seed
         Seed of jobs and placements.
 
@@ -170,19 +167,17 @@ def cluster(
     Raises
     ------
     BadInput
-        For settings out of range or without effect on the network, or unknown names.
+        For settings out of range, or unknown names.
     """
     if mix is not None:
         check_mapping(mix, "cluster: mix")
-    whole = {"servers": servers, "degree": degree, "job_servers": job_servers, "rack": rack, "seed": seed}
+    whole = {"servers": servers, "degree": degree, "job_servers": job_servers, "seed": seed}
     for name, value in (whole if active is None else whole | {"active": active}).items():
         whole_number(value, f"cluster: {name}", 0 if name == "seed" else None)
-    real = {"oversubscription": oversubscription, "setup": setup}
-    for name, size in (real if load is None else real | {"load": load}).items():
+    for name, size in ({"setup": setup} if load is None else {"setup": setup, "load": load}).items():
         number(size, f"cluster: {name}")
     number(work, "cluster: work", positive=True)
-    _check(network, load, active, servers, job_servers, rack, oversubscription)
-    _refuse_without_effect(network, rack=rack, oversubscription=oversubscription)
+    _check(network, load, active, servers, job_servers)
     rate = parse_rate(link, "link") / (FAT_TREE if network == "fat-tree" else 1.0)
     offered = None if active is not None else 0.6 if load is None else load
     interval = 0.0 if offered is None else work * job_servers / (offered * servers)
@@ -191,7 +186,7 @@ def cluster(
         drawn = tuple(ClusterJob(one.model, one.servers, 0.0, one.work) for one in drawn)
     shared = None
     if network == "oversubscribed-fat-tree":
-        shared = _uplinks([job.model for job in drawn], servers, degree, rate, rack, oversubscription)
+        shared = _uplinks([job.model for job in drawn], servers, degree, rate)
     schedule = simulate_cluster(
         drawn,
         servers,
@@ -256,12 +251,12 @@ def statistics(schedule: ClusterSchedule, own: F64, share: float = 0.99) -> tupl
 
 
 def _uplinks(
-    models: list[str], servers: int, degree: int, rate: float, rack: int, oversubscription: float
+    models: list[str], servers: int, degree: int, rate: float
 ) -> Callable[[Sequence[int], Sequence[I64]], Sequence[float]]:
     """How much the uplinks of racks slow jobs down."""
 
     def slowdowns(numbers: Sequence[int], held: Sequence[I64]) -> list[float]:
-        rates = fair_rates(held, servers, rack, oversubscription)
+        rates = fair_rates(held, servers, RACK, OVERSUBSCRIPTION)
         return [
             slowed(models[number], one.size, degree, rate, max(round(part, 6), _PARTS[-1]))
             for number, one, part in zip(numbers, held, rates.tolist(), strict=True)
@@ -270,23 +265,12 @@ def _uplinks(
     return slowdowns
 
 
-def _refuse_without_effect(network: str, **given: str | float) -> None:
-    """Refuse settings of other networks than this one, unless they have their default."""
-    for name, value in given.items():
-        of = "oversubscribed-fat-tree"
-        if network != of and value != signature(cluster).parameters[name].default:
-            msg = f"cluster: {name}={value} has no effect on network {network!r}, only on {of!r}"
-            raise BadInput(msg)
-
-
 def _check(
     network: str,
     load: float | None,
     active: int | None,
     servers: int,
     job_servers: int,
-    rack: int,
-    oversubscription: float,
 ) -> None:
     """Refuse settings out of range."""
     if network not in tuple(NETWORKS):
@@ -300,7 +284,4 @@ def _check(
         raise BadInput(msg)
     if not 2 <= job_servers <= servers:
         msg = f"cluster: {servers} servers, {job_servers} of them for a job; use at least 2 for a job, and at most all"
-        raise BadInput(msg)
-    if rack < 1 or not 1 <= oversubscription < np.inf:
-        msg = f"cluster: rack={rack}, oversubscription={oversubscription}; use at least 1"
         raise BadInput(msg)

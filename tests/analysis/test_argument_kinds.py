@@ -25,8 +25,6 @@ CALLS = {
         "active": None,
         "work": 1.0,
         "mix": None,
-        "rack": 1,
-        "oversubscription": 1.0,
         "setup": 0.0,
         "seed": 0,
     },

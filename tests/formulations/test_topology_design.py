@@ -390,33 +390,24 @@ def test_exchanges_improve_on_circulants_where_the_order_is_a_prime():
 
 
 @pytest.mark.parametrize(
-    ("words", "message"),
+    ("n", "limits", "message"),
     [
-        (["n=16", "degree=4", "--cables", "2"], "racks need a limit"),
-        (["n=16", "degree=4", "--rack", "4"], "racks need a limit"),
-        (["n=16", "degree=4", "--rack", "16", "--uplinks", "2"], "are inconsistent"),
-        (["n=70", "degree=4", "--rack", "10", "--uplinks", "3"], "up to 64 nodes"),
-        (["n=16", "degree=4", "--rack", "4", "--uplinks", "3", "--compare"], "omit --compare"),
+        (16, {"cables": 2}, "racks need a limit"),
+        (16, {"rack": 4}, "racks need a limit"),
+        (16, {"rack": 16, "uplinks": 2}, "are inconsistent"),
     ],
 )
-def test_invalid_racks_are_refused(words, message, capsys):
-    assert main(["design", *words]) == 2
-    lines = capsys.readouterr().err.splitlines()
-    assert len(lines) == 1
-    assert message in lines[0]
+def test_invalid_racks_are_refused(n, limits, message):
+    with pytest.raises(BadInput, match=message):
+        oc.solve(NAME, f"servers:n={n},degree=4", **limits)
 
 
-def test_design_with_racks(capsys):
-    words = ["design", "n=12", "degree=4", "--rack", "4", "--cables", "2", "--uplinks", "4", "--starts", "1"]
-    assert main([*words, "--json"]) == 0
-    document = json.loads(capsys.readouterr().out)
-    topology = parse(document["topology"])
+def test_a_search_keeps_to_racks():
+    result = oc.solve(NAME, "servers:n=12,degree=4", rack=4, cables=2, uplinks=4, starts=1, method="symmetric-search")
+    topology = parse(result.metrics["found"])
     assert keeps_to(topology, 4, 2, 4)
-    assert document["T"] == pytest.approx(all_to_all_time(topology), rel=1e-6)
-    assert document["bound"] == 8  # 4 x 8 shards over 4 cables
-    assert (document["rack"], document["cables"], document["uplinks"], document["source"]) == (4, 2, 4, "search")
-    assert main(words) == 0
-    assert "racks     of 4 nodes, at most 2 cables from one to another" in capsys.readouterr().out
+    assert pytest.approx(all_to_all_time(topology), rel=1e-6) == result.T
+    assert result.bound == pytest.approx(1 / 8)  # 4 x 8 shards over 4 cables
 
 
 # all records ----------------------------------------------------------------------------------------------------------

@@ -15,21 +15,6 @@ from opticoll.analysis.cli.options import JSON, notify, progress_line, refuse_to
 @click.option("--directed", is_flag=True, help="Links may run one way only (default: every link runs both ways).")
 @click.option("--search", is_flag=True, help="Run a new search instead of using the table of records.")
 @click.option("--compare", is_flag=True, help="Also solve well-known topologies of the same size and degree.")
-@click.option("--rack", type=click.IntRange(min=0), default=0, metavar="R", help="Nodes per rack (default: no racks).")
-@click.option(
-    "--cables",
-    type=click.IntRange(min=0),
-    default=0,
-    metavar="C",
-    help="Maximum number of cables from one rack to another (default: any number).",
-)
-@click.option(
-    "--uplinks",
-    type=click.IntRange(min=0),
-    default=0,
-    metavar="U",
-    help="Maximum number of cables from a rack to all others (default: any number).",
-)
 @click.option(
     "--starts",
     type=click.IntRange(min=1),
@@ -72,7 +57,6 @@ def design(
 
     \b
     opticoll design n=64 degree=4
-    opticoll design n=32 degree=4 --rack 8 --cables 2 --uplinks 6
     opticoll design n=64 degree=4 --delay 3.7us --shard 64MB --bandwidth 100Gb/s
     """  # noqa: D301  click's mark for a paragraph that keeps its lines
     given = dict(word.partition("=")[::2] for word in sizes)
@@ -85,7 +69,7 @@ def design(
         return 2
     n, degree = int(given["n"]), int(given["degree"])
     if delay is not None:
-        refuse_together(*(("--delay", name) for name in ("--compare", "--search", "--rack")))
+        refuse_together(*(("--delay", name) for name in ("--compare", "--search")))
         kept = {name: options[name] for name in ("directed", "time_limit", "seed")}
         title = f"design n={n} degree={degree}"
         with output.diverted_stdout(), progress_line(title, shown=True, plain=not as_json) as on_progress:

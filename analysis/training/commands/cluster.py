@@ -27,14 +27,6 @@ from opticoll.analysis.cli.options import JSON
     show_default=True,
     help="Free servers of lowest numbers, or a random choice of them.",
 )
-@click.option("--rack", type=click.IntRange(min=1), default=6, show_default=True, help="Servers of a rack.")
-@click.option(
-    "--oversubscription",
-    type=float,
-    default=2.0,
-    show_default=True,
-    help="Bandwidth of a rack's servers over that of its uplinks.",
-)
 @click.option("--setup", type=float, default=0.0, show_default=True, help="Time to set up the circuits of a job [s].")
 @click.option(
     "--look-ahead",

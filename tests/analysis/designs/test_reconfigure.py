@@ -201,7 +201,6 @@ def test_numbers_that_reach_too_few_nodes_have_no_bound_in_json(capsys):
         ),
         (["--delay", "25us", "--shard", "4MB"], "add --bandwidth 100Gb/s"),
         (["--delay", "1", "--compare"], "mutually exclusive"),
-        (["--delay", "1", "--rack", "2", "--cables", "1"], "mutually exclusive"),
     ],
 )
 def test_options_that_do_not_go_together(options, message, capsys):

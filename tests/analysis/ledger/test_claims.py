@@ -23,7 +23,7 @@ from opticoll.analysis.ledger.claim import Claim, Laboratory, Measurement
 from opticoll.analysis.ledger.ledger import LARGEST_BYTES, folder
 from opticoll.analysis.ledger.printed_number import PrintedNumber, similar
 from opticoll.analysis.ledger.readings import Readings, Sweep
-from opticoll.analysis.ledger.verdict import AS_STATED, Choice, Verdict, Weight, natural_reading
+from opticoll.analysis.ledger.verdict import AS_STATED, Choice, NaturalReading, Verdict, Weight
 from opticoll.analysis.papers.paper_figure import PAPERS, modules_about
 from opticoll.analysis.papers.topoopt.design_claims import wirings
 from opticoll.analysis.store import Store
@@ -292,7 +292,7 @@ def test_the_command_says_what_failed(ledger_of, store, capfd):
 
 
 YES, NO = Verdict.REPRODUCED, Verdict.NOT_REPRODUCED
-UP = natural_reading("up", "Prices are rounded up.", {"rounding": "up"})
+UP = NaturalReading(name="up", because="Prices are rounded up.", choices={"rounding": "up"})
 
 
 def reading(tried, verdict):

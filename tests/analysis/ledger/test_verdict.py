@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from opticoll.analysis.ledger.verdict import (
     AS_STATED,
     Choice,
+    NaturalReading,
     Verdict,
     decide,
     distance,
     marked,
-    natural_reading,
     sensitivity,
     verdict_if,
 )
@@ -85,7 +85,7 @@ def test_nothing_decides_nothing():
 
 
 def test_a_reading_of_several_choices_belongs_to_a_natural_one_that_agrees_in_all_it_names():
-    natural = natural_reading("both", "Because.", {"rounding": "up", "bytes": ["4", "8"]})
+    natural = NaturalReading(name="both", because="Because.", choices={"rounding": "up", "bytes": ["4", "8"]})
     for name, tried, belongs in (
         ("rounding; bytes", "up; 8", True),
         ("rounding; bytes; link", "up; 4; 100 Gb/s", True),
@@ -99,7 +99,7 @@ def test_a_reading_of_several_choices_belongs_to_a_natural_one_that_agrees_in_al
 
 
 def test_the_reading_that_decides_must_have_been_tried():
-    natural = natural_reading("up", "Because.", {"rounding": "up"})
+    natural = NaturalReading(name="up", because="Because.", choices={"rounding": "up"})
     with pytest.raises(ValueError, match="'up' is none of those tried: 0; 1"):
         marked(choices_of([(True, False), (False, False)]), natural)
     assert marked((), natural) == ()
