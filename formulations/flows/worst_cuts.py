@@ -20,7 +20,7 @@ from opticoll.errors import BadInput
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from opticoll.instances.topology import I64, Mask, Topology
+    from opticoll.instances.topology import I64, Topology
 
 #: Maximum sum of capacities in the kernels.
 MOST_FLOW = 1 << 60
@@ -147,31 +147,6 @@ def least_flow(
     return -1, need
 
 
-@compiled(nogil=True)
-def _sink_side(n: int, tail: I64, head: I64, capacity: I64, source: int, sink: int) -> Mask:
-    """Vertices from which the sink is reachable in the residual graph of a maximum flow."""
-    first, listed = adjacency(n, tail, head)
-    residual = np.zeros(2 * tail.size, dtype=np.int64)
-    residual[0::2] = capacity
-    max_flow(first, listed, tail, head, residual, source, source, sink, 1 << 62)
-    inside = np.zeros(n, dtype=np.bool_)
-    inside[sink] = True
-    stack = np.empty(n, dtype=np.int64)
-    stack[0] = sink
-    size = 1
-    while size > 0:
-        size -= 1
-        v = stack[size]
-        for i in range(first[v], first[v + 1]):
-            e = listed[i]
-            u = head[e >> 1] if e & 1 == 0 else tail[e >> 1]
-            if residual[e ^ 1] > 0 and not inside[u]:
-                inside[u] = True
-                stack[size] = u
-                size += 1
-    return inside
-
-
 # The optimum ------------------------------------------------------------------------------------------------------
 
 
@@ -227,10 +202,17 @@ def sink_side(
     """
     joined = [*arcs, *((n, v, amount) for v, amount in supply)]
     if sum(c for _, _, c in joined) <= MOST_FLOW:
+        from scipy.sparse import csr_array
+        from scipy.sparse.csgraph import breadth_first_order
+
         tail, head, capacity = np.array(joined, dtype=np.int64).reshape(-1, 3).T.copy()
-        if least_flow(n + 1, tail, head, capacity, np.array([sink]), n, need, 0)[0] < 0:
+        residual = np.stack([capacity, np.zeros_like(capacity)], axis=1).ravel()  # of arcs 2a and, back, 2a + 1
+        if max_flow(*adjacency(n + 1, tail, head), tail, head, residual, n, n, sink, need) >= need:
             return None
-        return frozenset(np.flatnonzero(_sink_side(n + 1, tail, head, capacity, n, sink)).tolist())
+        starts, ends = np.stack([tail, head], axis=1).ravel(), np.stack([head, tail], axis=1).ravel()
+        open_ = residual > 0
+        back = csr_array((open_[open_], (ends[open_], starts[open_])), shape=(n + 1, n + 1))
+        return frozenset(breadth_first_order(back, sink, return_predecessors=False).tolist())
     import networkx as nx
 
     graph: Any = nx.DiGraph()
