@@ -39,6 +39,7 @@ from opticoll.formulations.alltoall.min_congestion import ChosenPaths
 from opticoll.formulations.alltoall.virtual_channels_solution import layers_of
 from opticoll.formulations.builders import Cvx, Pyo
 from opticoll.formulations.flows.path_flow import chosen_paths
+from opticoll.formulations.index import Index
 from opticoll.formulations.model import CvxpyModel, Formulation, NeededSolution, Parameter, PyomoModel
 
 if TYPE_CHECKING:
@@ -101,16 +102,21 @@ class LayeredRoutes(Formulation):
         """The model in CVXPY."""
         import cvxpy as cp
 
-        b, m, E = Cvx(self), self.topology.arcs, self.dependencies
-        (route, e), (first, second) = E.uses, E.pairs.T
+        b, m, R = Cvx(self), self.topology.arcs, Index.grid(route=self.known_routes.paths)
+        (route, e), (first, second) = self.dependencies.uses, self.dependencies.pairs.T
+        A, E = (
+            Index.grid(arc=m),
+            Index.table("dependency", {"dependency": np.arange(first.size), "a": first, "b": second}),
+        )
+        uses = Index.table("occurrence", {"occurrence": np.arange(e.size), "route": route, "dependency": e})
         y, z = b.var("y", upper=1, integer=True), b.var("z", upper=1, integer=True)
         b.row("assign", cp.sum(y, axis=1) == 1)
-        b.row("use", cp.outer(np.ones(self.known_routes.paths), z) >= y)
-        if E.size:
+        b.row("use", cp.outer(np.ones(len(R)), z) >= y)
+        if len(E):
             w = b.var("w", upper=1, integer=True)
-            u = b.var("u", upper=m - 1, where=np.isin(np.arange(m), E.pairs)[:, None])
-            b.row("occur", w[e] >= y[route])
-            b.row("order", u[second] - u[first] >= 1 - m * (1 - w))
+            u = b.var("u", upper=m - 1, where=np.isin(np.arange(m), self.dependencies.pairs)[:, None])
+            b.row("occur", uses.of(E, dependency="dependency") @ w >= uses.of(R, route="route") @ y)
+            b.row("order", (E.of(A, arc="b") - E.of(A, arc="a")) @ u >= 1 - m * (1 - w))
         if self.layers > 1:
             b.row("symmetry", z[:-1] >= z[1:])
         return b.minimize(cp.sum(z))
