@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,7 +14,6 @@ from opticoll.formulations.model import NotApplicable, Parameter
 from opticoll.solvers.methods.lumorph.collective_algorithms import calls
 from opticoll.solvers.methods.lumorph.patterns import whole_exchange
 from opticoll.solvers.methods.lumorph.realisation import realised
-from opticoll.solvers.methods.lumorph.round_algorithms import own_settings, sub_schedule
 from opticoll.solvers.methods.lumorph.round_search import PhaseSearch, TiedRoutes, compile_search
 from opticoll.solvers.methods.method import Answer, Beyond, Method
 from opticoll.solvers.task import Termination
@@ -26,8 +24,6 @@ if TYPE_CHECKING:
     from opticoll.solvers.methods.method import Context
 
 
-#: Most variables of the program in branch and bound.
-MOST_VARIABLES = 60_000
 #: Deliveries that the search time is meant for; more get proportionally more time.
 DELIVERIES = 300_000
 
@@ -41,7 +37,6 @@ def run_certified_rounds(context: Context) -> Answer:
     2. Constructions: balanced permutations of the mesh, the ring, first fit
        (:mod:`opticoll.solvers.methods.lumorph.round_search`).
     3. Search within the time limit: ejections for direct sends, nearest rarest chunks round by round for copies.
-    4. HiGHS on the formulation's program with one round fewer, if it is small.
 
     Routes are arbitrary; ``wavelengths=fixed`` restricts them to the candidate routes. With stated routes (``paths``,
     ``routes``) and free wavelengths the method is refused.
@@ -49,8 +44,6 @@ def run_certified_rounds(context: Context) -> Answer:
     state = _State(context)
     state.construct()
     state.search()
-    if not state.done:
-        state.branch_and_bound()
     return state.answer()
 
 
@@ -61,7 +54,6 @@ class _State:
         self.context = context
         self.data: RoundModel = context.data
         self.out_of_time = False
-        self.program = "not tried"
         self.phases = [
             PhaseSearch(
                 self.data.arena(phase),
@@ -134,23 +126,6 @@ class _State:
             phase.search(lambda share=share: self._left(share), self._save)  # type: ignore[misc]
         self._save()
 
-    def branch_and_bound(self) -> None:
-        """Solve the formulation's program with one round fewer, if it is small and has one phase."""
-        seconds = float(self.context.parameters["mip_s"])
-        left = self._left(time.monotonic() + seconds)
-        if len(self.phases) != 1 or left <= 1.0 or self.rounds <= 1:
-            return
-        smaller = replace(self.data, rmax=self.rounds - 1)
-        if smaller.estimate()["variables"] > MOST_VARIABLES:
-            return
-        settings = {**own_settings(self.context), "rmax": self.rounds - 1, "rmin": 0}
-        better = sub_schedule(self.context, left, formulation=rounds.NAME, method="highs", settings=settings)
-        self.program = "no better schedule found"
-        if better is not None and better.rounds < self.rounds:
-            self.phases[0].best, self.phases[0].found_by = better, "branch and bound"
-            self.program = "improved"
-            self._save()
-
     def answer(self) -> Answer:
         """The best schedule, its bound and its metrics."""
         schedules = [phase.best for phase in self.phases]
@@ -168,7 +143,6 @@ class _State:
                 "phase_bounds": list(self.data.least),
                 "found_by": by,
                 "attempts": sum(phase.attempts for phase in self.phases),
-                "program": self.program,
             },
         )
 
@@ -204,7 +178,7 @@ def tied_routes(data: RoundModel, k: int) -> TiedRoutes | None:
 
 METHOD = Method(
     name="certified-rounds",
-    title="Bounds, constructions, search, branch and bound",
+    title="Bounds, constructions, search",
     summary="rounds of circuits by constructions that meet the bounds, ejection search and rarest-chunk spreading",
     serves=(rounds.NAME,),
     # 2x4 all-gather 3,783 variables in 1.2 s; 3x3 all-gather 6,668 in 1.7 s, 3x3 all-reduce not solved.
@@ -221,7 +195,6 @@ METHOD = Method(
             default=30.0,
             help="seconds of search per 300,000 deliveries (or fewer) if no construction meets the bound",
         ),
-        Parameter("mip_s", float, default=20.0, help="seconds for branch and bound on small cases; 0 for none"),
     ),
     run=run_certified_rounds,
 )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from opticoll.formulations.lumorph.rounds_solution import program_only
 from opticoll.formulations.lumorph.sum_rounds import NAME as SUMS
-from opticoll.solvers.methods.lumorph.certified_rounds import MOST_VARIABLES, direct_exchange
+from opticoll.solvers.methods.lumorph.certified_rounds import direct_exchange
 from opticoll.solvers.methods.lumorph.round_algorithms import PROGRAM_S, own_settings, sub_schedule
 from opticoll.solvers.methods.method import Answer, Beyond, Method
 from opticoll.solvers.task import Termination
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from opticoll.formulations.lumorph.sum_rounds import SumModel
     from opticoll.solvers.methods.method import Context
 
+#: Most variables of a small program.
+MOST_VARIABLES = 60_000
 #: Time limit of ``auto`` on a small program of the phases [s].
 PHASES_S = 20.0
 

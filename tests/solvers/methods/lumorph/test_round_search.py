@@ -356,7 +356,7 @@ def test_fixed_wavelengths_and_failed_links_give_a_verified_gap():
                 "lumorph.rounds",
                 spec,
                 method="certified-rounds",
-                settings={**given_settings, "search_s": 0.3, "mip_s": 0},
+                settings={**given_settings, "search_s": 0.3},
             )
         )
         assert run.verified
@@ -390,7 +390,7 @@ def test_the_grid_is_proven(size, name):
                     "lumorph.rounds",
                     spec,
                     method="certified-rounds",
-                    settings={"collective": name, "search_s": 120, "mip_s": 0},
+                    settings={"collective": name, "search_s": 120},
                 )
             )
             assert run.verified
