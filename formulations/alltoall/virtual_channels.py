@@ -102,12 +102,10 @@ class LayeredRoutes(Formulation):
         """The model in CVXPY."""
         import cvxpy as cp
 
-        b, m, R = Cvx(self), self.topology.arcs, Index.grid(route=self.known_routes.paths)
+        b, m = Cvx(self), self.topology.arcs
         (route, e), (first, second) = self.dependencies.uses, self.dependencies.pairs.T
-        A, E = (
-            Index.grid(arc=m),
-            Index.table("dependency", {"dependency": np.arange(first.size), "a": first, "b": second}),
-        )
+        A, R = Index.grid(arc=m), Index.grid(route=self.known_routes.paths)
+        E = Index.table("dependency", {"dependency": np.arange(first.size), "a": first, "b": second})
         uses = Index.table("occurrence", {"occurrence": np.arange(e.size), "route": route, "dependency": e})
         y, z = b.var("y", upper=1, integer=True), b.var("z", upper=1, integer=True)
         b.row("assign", cp.sum(y, axis=1) == 1)
