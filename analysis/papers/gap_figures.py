@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from opticoll.analysis.papers.paper_figure import argument, paper_figure
+from opticoll.analysis.papers.paper_figure import paper_figure
 from opticoll.analysis.plots.panels import one_panel
 from opticoll.analysis.plots.style import INK, MUTED, label, legend_mark, log_axes, name_rows, series, strip_and_box
 from opticoll.solvers.task import PROVEN
@@ -179,15 +179,14 @@ def draw(rows: pd.DataFrame) -> Figure:
 
 
 def _row_label(heuristic: str, group: pd.DataFrame) -> str:
-    """Name, number of problems, and of optimal values; a closed form that no schedule attains can also be below."""
-    best, below = _met(group[group["proven"] & group["ratio"].notna()])
-    ranking = f"{best} optimal, {below} below" if below else f"{best} optimal"
-    return f"{label(heuristic, 46)}\n{ranking}, n = {group['problem'].nunique()}"
+    """Name, number of problems, and of optimal values."""
+    best = _met(group[group["proven"]])
+    return f"{label(heuristic, 46)}\n{best} optimal, n = {group['problem'].nunique()}"
 
 
-def _met(sure: pd.DataFrame) -> tuple[int, int]:
-    """Number of values that equal the optimum, and of those below it."""
-    return int((abs(sure["ratio"] - 1) <= 1e-6).sum()), int((sure["ratio"] < 1 - 1e-6).sum())
+def _met(sure: pd.DataFrame) -> int:
+    """Number of values that equal the optimum."""
+    return int((abs(sure["ratio"] - 1) <= 1e-6).sum())
 
 
 def finding(rows: pd.DataFrame) -> str:
@@ -196,49 +195,14 @@ def finding(rows: pd.DataFrame) -> str:
     for _, heuristic, every in _groups(rows):
         selected = every[every["ratio"].notna()]
         sure = selected[selected["proven"]]
-        best, below = _met(sure)
+        best = _met(sure)
         open_ = f", {len(selected) - len(sure)} over a bound" if len(sure) < len(selected) else ""
-        under = f", below it on {below}" if below else ""
         lost = f", {len(every) - len(selected)} without a value or a bound" if len(selected) < len(every) else ""
         shown = (
             f", median {selected['ratio'].median():.3g}, worst {selected['ratio'].max():.3g}" if len(selected) else ""
         )
-        parts.append(f"{heuristic}: optimal on {best} of {len(selected)}{under}{open_}{lost}{shown}")
+        parts.append(f"{heuristic}: optimal on {best} of {len(selected)}{open_}{lost}{shown}")
     return "; ".join(parts) + "."
-
-
-def _with_table_1(rows: pd.DataFrame, wanted: tuple[Heuristics, ...]) -> pd.DataFrame:
-    """Gaps of OpTree, and steps of the other algorithms of Table I over the proven optimum of the same rings."""
-    from opticoll.formulations.optree import step_counts
-
-    records = gap_rows(rows, wanted)
-    trees = rows[rows["ok"] & (rows["formulation"] == "optree.tree") & rows["proof"].isin(PROVEN)]
-    trees = trees[
-        trees["instance"].str.startswith("wdm-ring:") & trees["problem"].str.contains("[count=exact]", regex=False)
-    ]
-    closed = []
-    for run in trees.drop_duplicates("problem").to_dict("records"):
-        nodes, wavelengths = (int(argument(run["instance"], name) or 0) for name in ("n", "wavelengths"))
-        if not nodes or not wavelengths:
-            continue
-        best = float(run["objective"])
-        for algorithm in step_counts.TABLE_I:
-            steps = float(algorithm.steps(nodes, wavelengths))
-            closed.append(
-                {
-                    "formulation": "closed forms of Table I",
-                    "instance": run["instance"],
-                    "problem": run["problem"],
-                    "heuristic": f"{algorithm.name}, Table I",
-                    "objective": steps,
-                    "reference": best,
-                    "proven": True,
-                    "ratio": steps / best,
-                    "ended": "closed form",
-                    "id": run["id"],
-                }
-            )
-    return pd.concat([records, pd.DataFrame(closed, columns=_COLUMNS)]) if closed else records
 
 
 #: The heuristics of each paper that are implemented as methods.
@@ -273,7 +237,7 @@ FIGURES = tuple(
     paper_figure(
         paper,
         f"gap-{paper}",
-        partial(_with_table_1 if paper == "optree" else gap_rows, wanted=wanted),
+        partial(gap_rows, wanted=wanted),
         draw,
         finding,
     )

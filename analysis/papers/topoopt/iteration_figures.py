@@ -109,17 +109,9 @@ def _models_finding(rows: pd.DataFrame) -> str:
     )
 
 
-def by_batch(rows: pd.DataFrame, width: float, label: str) -> Figure:
-    """Draw times by batch and network, a panel for each degree, with the paper's ratios for d = 4.
-
-    Parameters
-    ----------
-    rows
-        With ``degree``, ``batch``, ``network`` and ``seconds``.
-    width, label
-        Width of the figure [inches], and what ``seconds`` are.
-    """
-    with styled_figure(width, 4.2) as (figure, handles):
+def _batches(rows: pd.DataFrame) -> Figure:
+    """Draw times by batch and network, a panel for each degree, with the paper's ratios for d = 4."""
+    with styled_figure(7.6, 4.2) as (figure, handles):
         for axes, (degree, group) in zip(figure.subplots(1, 2), rows.groupby("degree"), strict=True):
             for number, (network, line) in enumerate(group.groupby("network")):
                 curve(axes, line["batch"], line["seconds"], number, str(network), linewidth=1.2)
@@ -131,7 +123,7 @@ def by_batch(rows: pd.DataFrame, width: float, label: str) -> Figure:
             axes.set_ylim(bottom=0)
             axes.set_xlabel("samples per GPU")
             axes.set_title(f"d = {degree}")
-        figure.axes[0].set_ylabel(label)
+        figure.axes[0].set_ylabel("iteration time [s]")
         handles += _longest(figure)
     return figure
 
@@ -222,7 +214,7 @@ def _degrees_finding(rows: pd.DataFrame) -> str:
 
 
 FIGURES.drawn("topoopt-11", _of(11), _models)(_models_finding)
-FIGURES.drawn("topoopt-12-simulated", _of(12), lambda rows: by_batch(rows, 7.6, "iteration time [s]"))(_batches_finding)
+FIGURES.drawn("topoopt-12-simulated", _of(12), _batches)(_batches_finding)
 FIGURES.drawn("topoopt-17", _of(17), _pauses)(_pauses_finding)
 FIGURES.drawn("topoopt-27", _of(27), _models)(_models_finding)
 FIGURES.drawn("topoopt-28", _of(28), _degrees)(_degrees_finding)

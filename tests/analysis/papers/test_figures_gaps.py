@@ -71,20 +71,6 @@ def test_gaps_over_another_formulation_and_of_a_metric():
     assert table["proven"].to_dict() == {"extract": True, "chain": False}, "the optimum only bounds the metric"
 
 
-def test_the_closed_forms_of_table_1_stand_over_the_best_tree():
-    run = {
-        **heuristic_run("wdm-ring:n=1024,wavelengths=64", "tree-search", 70.0, 70.0, "optimal"),
-        "formulation": "optree.tree",
-        "problem": "wdm-ring:n=1024,wavelengths=64 [count=exact]",
-    }
-    (one,) = [figure for figure in gaps.FIGURES if figure.name == "gap-optree"]
-    rows = one.select(pd.DataFrame([run]))
-    table = rows.set_index("heuristic")["ratio"]
-    steps = {"Ring": 1023, "NE": 512, "WRHT": 259}
-    assert table[[f"{name}, Table I" for name in steps]].tolist() == pytest.approx([n / 70 for n in steps.values()])
-    assert "OpTree, Table I: optimal on 0 of 1, below it on 1" in one.finding(rows), "69.85 steps"
-
-
 @pytest.mark.parametrize("paper", sorted(gaps.HEURISTICS))
 def test_gap_studies_ask_for_every_heuristic_that_is_drawn(paper):
     (study,) = {one.study for one in gaps.FIGURES if one.paper == paper}
