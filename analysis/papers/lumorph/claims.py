@@ -21,7 +21,6 @@ from opticoll.solvers.methods.lumorph.collective_algorithms import (
     greedy_rounds,
     independent_sets,
     layer_to_layer,
-    random_groups,
 )
 from opticoll.solvers.methods.lumorph.index_algorithm import index_pattern
 from opticoll.solvers.methods.lumorph.patterns import recursive
@@ -383,11 +382,18 @@ def _greedy(laboratory: Laboratory) -> Measurement:
     )
 
 
+def _random_groups(n: int, count: int, seed: int) -> list[list[int]]:
+    """``count`` random groups of between 2 and 8 of n vertices."""
+    random = np.random.default_rng(seed)
+    sizes = random.integers(2, 8, count, endpoint=True)
+    return [sorted(random.choice(n, int(size), replace=False).tolist()) for size in sizes]
+
+
 @MEASURES.of("cover")
 def _cover(laboratory: Laboratory) -> Measurement:
     sweep, gpus = Sweep(), laboratory.scope["GPUs"]
     for calls, seed in product(range(2, 10), laboratory.seeds(laboratory.scope["draws"])):
-        groups = random_groups(gpus, calls, 2, 8, seed)
+        groups = _random_groups(gpus, calls, seed)
         everyone = {v for group in groups for v in group}
         covered: set[int] = set()
         done = 0

@@ -43,7 +43,7 @@ import numpy as np
 from opticoll.errors import BadInput
 from opticoll.formulations.lumorph.mesh_cuts import grid_shape
 from opticoll.formulations.model import NotApplicable, Parameter
-from opticoll.formulations.rounds.collectives import MOST_PAIRS, Collective, phases
+from opticoll.formulations.rounds.collectives import Collective, phases
 from opticoll.solvers.methods.lumorph.patterns import (
     Pattern,
     beside,
@@ -139,51 +139,6 @@ def _kind(collective: Collective, chunk: int, pre: I64, post: I64) -> tuple[Kind
 
 
 # Several all-reduces ------------------------------------------------------------------------------------------
-
-
-def all_reduces(n: int, groups: Sequence[Sequence[int]]) -> Collective:
-    """One all-reduce on every group of vertices, one chunk for each of its members.
-
-    Raises
-    ------
-    BadInput
-        For a group of fewer than 2 distinct vertices or with a vertex out of range, no group, or too many chunks.
-    """
-    members = [np.unique(np.asarray(group, dtype=np.int64)) for group in groups]
-    for number, (group, listed_group) in enumerate(zip(members, groups, strict=True)):
-        if group.size != len(listed_group) or group.size < 2 or group[0] < 0 or group[-1] >= n:
-            msg = f"group {number}: must be at least 2 distinct vertices of 0..{n - 1}"
-            raise BadInput(msg)
-    pairs = sum(group.size**2 for group in members)
-    if not members or pairs > MOST_PAIRS:
-        msg = f"{len(members)} all-reduces: use between 1 and {MOST_PAIRS} (chunk, vertex) pairs"
-        raise BadInput(msg)
-    held, chunks = [], 0
-    for group in members:
-        own = np.arange(chunks, chunks + group.size)
-        held.append(np.column_stack([np.repeat(own, group.size), np.tile(group, own.size)]))
-        chunks += own.size
-    both = np.concatenate(held)
-    return Collective("all-reduces", n, chunks, both, both, summing=True)
-
-
-def random_groups(n: int, count: int, least: int, most: int, seed: int = 0) -> list[list[int]]:
-    """``count`` random groups of between ``least`` and ``most`` of n vertices.
-
-    Raises
-    ------
-    BadInput
-        For sizes or counts out of range.
-    """
-    if count < 1 or not 2 <= least <= most <= n or seed < 0:
-        msg = (
-            f"{count} random groups of {least} to {most} of {n}, seed {seed}: use at least one, "
-            f"2 <= least <= most <= {n}, and a seed of at least 0"
-        )
-        raise BadInput(msg)
-    random = np.random.default_rng(seed)
-    sizes = random.integers(least, most, count, endpoint=True)
-    return [sorted(random.choice(n, int(size), replace=False).tolist()) for size in sizes]
 
 
 def independent_sets(groups: Sequence[I64], n: int) -> list[list[int]]:
