@@ -26,10 +26,13 @@ MAX_AXES = 8
 
 
 class Coordinates(msgspec.Struct):
-    """An array in coordinate form: its shape, and positions and values of its nonzeros."""
+    """An array in coordinate form: its shape, and positions and values of its nonzeros.
 
-    shape: Annotated[list[Annotated[int, Meta(ge=0, le=MAX_ENTRIES)]], Meta(max_length=MAX_AXES)]
-    index: list[list[int]]
+    Some tools write whole numbers with a point.
+    """
+
+    shape: Annotated[list[Annotated[float, Meta(ge=0, le=MAX_ENTRIES, multiple_of=1)]], Meta(max_length=MAX_AXES)]
+    index: list[list[Annotated[float, Meta(multiple_of=1)]]]
     value: list[float]
 
 
@@ -57,33 +60,32 @@ def named_arrays(
     if not isinstance(named, dict) or not named:
         refuse(path, f"{key!r} must be an object of named arrays")
     read = {name: as_struct(entry, Coordinates, f"{path}: {key}.{name[:60]}") for name, entry in named.items()}
-    for name, entry in read.items():
-        if math.prod(entry.shape) > MAX_ENTRIES:
-            refuse(path, f"{key}.{name[:60]}: {math.prod(entry.shape)} entries exceed the limit of {MAX_ENTRIES}")
+    shapes = {name: tuple(map(int, entry.shape)) for name, entry in read.items()}
+    for name, shape in shapes.items():
+        if math.prod(shape) > MAX_ENTRIES:
+            refuse(path, f"{key}.{name[:60]}: {math.prod(shape)} entries exceed the limit of {MAX_ENTRIES}")
     declared, listed = declare(named.keys()), sum(len(entry.index) for entry in read.values())
-    check_shapes(declared, {name: tuple(one.shape) for name, one in read.items()}, f"{path}: {key}", most=listed + 1)
-    arrays = {name: _filled(entry, f"{path}: {key}.{name}") for name, entry in read.items()}
+    check_shapes(declared, shapes, f"{path}: {key}", most=listed + 1)
+    arrays = {name: _filled(shapes[name], entry, f"{path}: {key}.{name}") for name, entry in read.items()}
     check_arrays(declared, arrays, f"{path}: {key}")
     return arrays
 
 
-def _filled(entry: Coordinates, where: str) -> F64:
-    axes, shape = len(entry.shape), np.array(entry.shape, dtype=np.int64)
+def _filled(shape: tuple[int, ...], entry: Coordinates, where: str) -> F64:
     if len(entry.index) != len(entry.value):
         refuse(where, "'index' and 'value' must be lists of the same length")
-    outside = (
-        at for at in entry.index if len(at) != axes or not all(0 <= i < s for i, s in zip(at, entry.shape, strict=True))
-    )
-    if (wrong := next(outside, None)) is not None:
-        refuse(where, f"entry {str(wrong)[:60]} is outside the shape {entry.shape}")
-    places = np.array(entry.index, dtype=np.int64).reshape(len(entry.index), axes)
-    flat = places @ np.append(np.cumprod(shape[:0:-1])[::-1], 1)[:axes].astype(np.int64)
+    for at in entry.index:
+        if len(at) != len(shape) or not all(0 <= i < s for i, s in zip(at, shape, strict=True)):
+            refuse(where, f"entry {str(at)[:60]} is outside the shape {list(shape)}")
+    places = np.array(entry.index, dtype=np.int64).reshape(len(entry.index), len(shape))
+    strides = np.array([math.prod(shape[k + 1 :]) for k in range(len(shape))], dtype=np.int64)
+    flat = places @ strides
     _, first = np.unique(flat, return_index=True)
     if first.size < flat.size:
         refuse(where, f"entry {entry.index[int(np.setdiff1d(np.arange(flat.size), first)[0])]} is given twice")
     values = np.array(entry.value, dtype=float)
     if not np.isfinite(values).all():
         refuse(where, f"value {values[~np.isfinite(values)][0]} is not a finite number")
-    array = np.zeros(entry.shape)
+    array = np.zeros(shape)
     array.reshape(-1)[flat] = values
     return array

@@ -242,7 +242,7 @@ def test_a_topology_made_in_python_needs_no_spec():
         (
             {"formulation": "alltoall.channels", "method": "cp-sat"},
             MethodMismatch,
-            "are continuous; use one of",
+            "is continuous: use 'highs' or 'scip'",
         ),
         ({"form": "gams"}, BadInput, "cvxpy"),
         ({"settings": {"simplex_strateg": 1}}, BadOption, "simplex_strategy"),
