@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from slow_cases import marked
 
+from opticoll.analysis.cli.main import main
 from opticoll.analysis.store import Store
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -28,7 +29,7 @@ methods = ["auto"]
 def read_only(tmp_path_factory):
     """Runs Python on a copy of the package that cannot be written, without a home folder."""
     place = tmp_path_factory.mktemp("installed")
-    shutil.copytree(ROOT / "src", place / "site", ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
+    shutil.copytree(ROOT / "src", place / "site", ignore=shutil.ignore_patterns("*.nb[ci]", "*.egg-info"))
     for folder in [place, *(one for one in place.rglob("*") if one.is_dir())]:
         folder.chmod(0o555)
     as_root = hasattr(os, "geteuid") and os.geteuid() == 0
@@ -121,15 +122,20 @@ def test_closed_streams_lose_what_is_printed_and_no_run(closed, tmp_path):
     assert Store(store).sql("SELECT proof FROM runs")["proof"].tolist() == ["optimal"]
 
 
-def test_commands_print_where_the_terminal_has_no_unicode():
-    for command in ("bounds ring:4", "list methods", "figure optree-4"):
-        done = shell(f"opticoll {command}", PYTHONIOENCODING="ascii")
-        assert done.returncode == 0, done.stderr
-    as_json = [
-        shell("opticoll describe alltoall.master --json", PYTHONIOENCODING=one).stdout for one in ("ascii", "utf-8")
-    ]
-    assert as_json[0].isascii()
-    assert json.loads(as_json[0]) == json.loads(as_json[1])
+def test_commands_print_where_the_terminal_has_no_unicode(capfd):
+    commands = ["bounds ring:4", "list methods", "figure optree-4", "describe alltoall.master --json"]
+    code = (
+        "import sys; from opticoll.analysis.cli.main import program\n"
+        f"def run(command): sys.argv[1:] = command.split(); return program()\nprint([run(one) for one in {commands}])"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "PYTHONIOENCODING": "ascii"}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
+    *_, document, statuses = done.stdout.splitlines()
+    assert statuses == "[0, 0, 0, 0]", done.stderr
+    assert done.stdout.isascii()
+    capfd.readouterr()
+    assert main(commands[-1].split()) == 0
+    assert json.loads(document) == json.loads(capfd.readouterr().out)
 
 
 @pytest.mark.parametrize("command", ["list instances --json", "describe alltoall.master"])

@@ -221,7 +221,7 @@ assert not hasattr(opticoll, "figure"), "an extension's function"
 def test_the_library_works_without_the_extensions(tmp_path):
     from opticoll.formulations import formulations
 
-    ignored = shutil.ignore_patterns("__pycache__", "*.gz")
+    ignored = shutil.ignore_patterns("*.nb[ci]", "*.gz")  # with the bytecode, which saves compiling it again
     for layer in LAYERS:
         shutil.copytree(ROOT / layer, tmp_path / layer, ignore=ignored)
     shutil.copytree(ROOT / "src", tmp_path / "src", symlinks=True, ignore=ignored)

@@ -366,7 +366,7 @@ CHANGES = {"other": ("\n", "\n# another line\n"), "earlier": ("code_here", "inst
 def elsewhere(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a copy of the package whose code differs."""
     folder = tmp_path_factory.mktemp(request.param)
-    shutil.copytree(worker_module.ROOT / "opticoll", folder / "opticoll", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(worker_module.ROOT / "opticoll", folder / "opticoll", ignore=shutil.ignore_patterns("*.nb[ci]"))
     file = folder / "opticoll" / "solvers" / "process" / "executor.py"
     file.write_text(file.read_text().replace(*CHANGES[request.param]))
     return folder

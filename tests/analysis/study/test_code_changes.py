@@ -232,8 +232,8 @@ METHOD = Method(
 
 def test_a_copy_of_the_package_runs_again_what_an_edit_may_change(tmp_path: Path) -> None:
     places = [tmp_path / "first", tmp_path / "second"]
-    for place in places:
-        shutil.copytree(package_code.ROOT, place / "opticoll", ignore=shutil.ignore_patterns("__pycache__"))
+    for place in places:  # with the bytecode, which saves compiling it again
+        shutil.copytree(package_code.ROOT, place / "opticoll", ignore=shutil.ignore_patterns("*.nb[ci]"))
     for name in ("solvers/solve.py", "analysis/plots/style.py"):
         with (places[name.startswith("solvers")] / "opticoll" / name).open("a") as file:
             file.write("\n# another line\n")
@@ -243,11 +243,11 @@ def test_a_copy_of_the_package_runs_again_what_an_edit_may_change(tmp_path: Path
     )
     command = [sys.executable, "-m", "opticoll", "study", str(study), "--store", str(tmp_path / "store"), "--json"]
     ended = []
-    for place in (package_code.ROOT.parent, places[0], places[1], package_code.ROOT.parent):
+    for place in (package_code.ROOT.parent, *places):
         environment = {**os.environ, "PYTHONPATH": str(place)}
         done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, check=True)
         ended.append([json.loads(done.stdout)[status] for status in ("done", "skipped")])
-    assert ended == [[1, 0], [0, 1], [1, 0], [0, 1]]
+    assert ended == [[1, 0], [0, 1], [1, 0]]
 
 
 def reasons(store: Store, tasks: list[Task] = TASKS) -> list[str]:

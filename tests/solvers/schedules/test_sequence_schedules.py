@@ -20,9 +20,9 @@ from opticoll.solvers.schedules.sequence_schedule import sequence_schedule
 from opticoll.solvers.schedules.sequence_simulator import run_configurations
 
 CASES = {
-    "pass": ("servers:n=8,degree=2", {"configurations": 3}),
+    "pass": ("servers:n=6,degree=2", {"configurations": 3}),
     "one": ("servers:n=5,degree=2", {"configurations": 1, "directed": True}),
-    "step": ("servers:n=8,degree=2", {"configurations": 3, "delay": 0.5, "relays": "step"}),
+    "step": ("servers:n=6,degree=2", {"configurations": 3, "delay": 0.5, "relays": "step"}),
     "overlap": ("servers:n=6,degree=2", {"configurations": 2, "delay": 0.5, "overlap": True, "directed": True}),
     "startup": ("servers:n=5,degree=1", {"configurations": 3, "directed": True, "startup": 0.5, "delay": 0.25}),
     "startup-overlap": (
@@ -212,7 +212,7 @@ def test_other_problems_refuse_the_schedule(tmp_path):
         ({"delay": 0.75}, "early"),
         ({"configurations": 4}, "configurations"),
         ({"demand": "random:1"}, "demand"),
-        ({"start": "ring:8"}, "start"),
+        ({"start": "ring:6"}, "start"),
         ({"parallel": 1, "delay": 0.1, "charge": "changed"}, ""),
     ):
         record = oc.check(NAME, spec, path, {**settings, **other})
@@ -229,7 +229,7 @@ def test_other_problems_refuse_the_schedule(tmp_path):
         with pytest.raises(BadInput, match=message):
             oc.check(NAME, spec, other, settings)
     with pytest.raises(BadInput, match="checked as topology"):
-        oc.check("alltoall.master", "ring:8", path)
+        oc.check("alltoall.master", "ring:6", path)
     with pytest.raises(BadInput, match="circuits that change are written"):
         result.schedule().save(tmp_path / "s.xml")
 
@@ -247,7 +247,7 @@ def test_other_problems_refuse_the_schedule(tmp_path):
         (("configurations", 0, "circuits", 0), [0, 99, 1], "vertex 99 is not one of"),
         (("configurations", 0, "circuits", 0), [0, 1, 1.5], r"circuits\[0\]\[2\]"),
         (("configurations", 0, "transfers", 0), [[0], 0, 0, 1], r"transfers\[0\]\[0\]"),
-        (("configurations", 0, "transfers", 0), [[0, 1], 10**6, 0, 1], r"transfers\[0\]: the document has 72 chunks"),
+        (("configurations", 0, "transfers", 0), [[0, 1], 10**6, 0, 1], r"transfers\[0\]: the document has 48 chunks"),
     ],
 )
 def test_malformed_schedules_are_refused(where, value, message):

@@ -213,7 +213,6 @@ def _digits(k, radix):
 MACHINES = {
     "lightpath:1x2,lasers=3": 1,
     "lightpath:2x2,lasers=4,waveguides=2": 3,
-    "lightpath:2x4,lasers=4": None,
     "lightpath:3x3,lasers=4": 1,
     "lightpath:4x4,lasers=16,waveguides=4": 3,
     "lightpath:2x4,lasers=5+fail=1,seed=1": None,
