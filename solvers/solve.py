@@ -220,16 +220,17 @@ def solve_needed(task: Task, instance: Instance, plan: Plan, caller: Budget) -> 
     NoSolution
         If no verified solution of it is found within the limits.
     """
-    if plan.problem.needs is None:
+    needs = plan.problem.needs
+    if needs is None:
         return None
     basis, show = needed_task(task, plan), caller.on_progress
 
     def told(progress: Progress) -> None:
         if show is not None:
-            show({**progress, "of": progress.get("of", basis.formulation)})
+            show({**progress, "of": progress.get("of", needs.formulation)})
 
     budget = Budget(basis, caller.stop, None if show is None else told)
-    default = next((p.default for p in plan.problem.parameters if p.name == plan.problem.needs.method), None)
+    default = next((p.default for p in plan.problem.parameters if p.name == needs.method), None)
     proving = task.method == "auto" and basis.method == default
     first = _exactly(_solve(basis, instance, budget, proving=proving), budget)
     if first.values is None or not first.verified:

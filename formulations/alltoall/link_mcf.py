@@ -82,8 +82,8 @@ class LinkFlow(Formulation):
 
     def changeable(self) -> Changeable:
         """Capacities and demands."""
-        amounts, D = self.flow.amounts, (self.flow.demand, "vertex", "commodity")
-        return {"c": (self.flow.capacity, "arc"), "D": (amounts, "commodity") if self.printed else D}
+        amounts, D = (self.flow.commodities[1], "commodity"), (self.flow.demand, "vertex", "commodity")
+        return {"c": (self.flow.capacity, "arc"), "D": amounts if self.printed else D}
 
     def cvxpy(self) -> CvxpyModel:
         """The model in CVXPY: ``M f = F D`` without the rows of the sources, ``f 1 <= c``."""

@@ -65,6 +65,7 @@ def printed_length_bound(data: LinkFlow, lengths: F64) -> float:
     reach = dijkstra(topology.length_matrix(lengths))
     cycle = np.full(topology.n, np.inf)
     np.minimum.at(cycle, topology.tail, lengths + reach[topology.head, topology.tail])
-    least = np.minimum(reach[data.flow.sources, data.flow.targets], cycle[data.flow.targets])
-    cost = float(rounding.down(rounding.dot_down(data.flow.amounts, least), topology.n + 1))
+    targets, amounts = data.flow.commodities
+    least = np.minimum(reach[data.flow.sources, targets], cycle[targets])
+    cost = float(rounding.down(rounding.dot_down(amounts, least), topology.n + 1))
     return rounding.weighted_capacity(data.flow.capacity, lengths, cost)

@@ -119,7 +119,7 @@ class ChunkSteps(Formulation):
                 groups,
                 sources=np.repeat(groups.sources, chunks),
                 amounts=np.ones(groups.groups * chunks),
-                targets=np.repeat(groups.targets, chunks),
+                targets=np.repeat(groups.commodities[0], chunks),
             )
         return cls(StepFlow(groups, steps, "source" if model == "sources" else "commodity"), chunks, model)
 

@@ -109,7 +109,7 @@ class LayeredRoutes(Formulation):
         uses = Index.table("occurrence", {"occurrence": np.arange(e.size), "route": route, "dependency": e})
         y, z = b.var("y", upper=1, integer=True), b.var("z", upper=1, integer=True)
         b.row("assign", cp.sum(y, axis=1) == 1)
-        b.row("use", cp.outer(np.ones(len(R)), z) >= y)
+        b.row("use", np.ones((len(R), 1)) @ cp.reshape(z, (1, self.layers), order="C") >= y)
         if len(E):
             w = b.var("w", upper=1, integer=True)
             u = b.var("u", upper=m - 1, where=np.isin(np.arange(m), self.dependencies.pairs)[:, None])

@@ -130,6 +130,13 @@ class ConcurrentFlow:
         """Number of groups |K|."""
         return int(self.sources.size)
 
+    @property
+    def commodities(self) -> tuple[I64, F64]:
+        """Targets and amounts, ``(|K|,)`` each, where every group is one commodity."""
+        assert self.targets is not None
+        assert self.amounts is not None
+        return self.targets, self.amounts
+
     @cached_property
     def demand(self) -> F64:
         """D of all groups, ``(n, |K|)``."""
@@ -162,10 +169,10 @@ class ConcurrentFlow:
 
     def demand_of(self, groups: slice | I64) -> F64:
         """D of some groups, ``(n, k)``."""
-        if self.amounts is not None and self.targets is not None:
-            targets = self.targets[groups]
+        if self.targets is not None:
+            targets, amounts = (each[groups] for each in self.commodities)
             demand = np.zeros((self.topology.n, targets.size))
-            demand[targets, np.arange(targets.size)] = self.amounts[groups]
+            demand[targets, np.arange(targets.size)] = amounts
             return demand
         if self.amounts is not None:
             return self.amounts[:, groups]
@@ -219,7 +226,8 @@ class ConcurrentFlow:
         ends = self.topology.terminals
         place, wanted = np.searchsorted(ends, self.sources), np.zeros((ends.size, ends.size))
         if self.targets is not None:
-            np.add.at(wanted, (place, np.searchsorted(ends, self.targets)), self.amounts)
+            targets, amounts = self.commodities
+            np.add.at(wanted, (place, np.searchsorted(ends, targets)), amounts)
             return wanted
         if np.unique(place).size == place.size:
             wanted[place] = self.demand[ends].T

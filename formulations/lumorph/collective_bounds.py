@@ -252,8 +252,14 @@ def _best_cut(
             best, many, members = float(need[worst]), int(wanted[worst]), inside[worst]
     size, into = int(members.sum()), _into(topology, members)
     reason = f"{_many(many, 'chunk')} must enter {_many(size, 'vertex')} over {_of_arcs(topology, limits, into)}"
-    detail = {"set": size, "chunks": many, "arcs": into.size, "vertices": np.flatnonzero(members).tolist()}
-    return Bound("cut", rounded_up(best), reason, PAPER, detail=detail)
+    vertices = np.flatnonzero(members).tolist()
+    return Bound(
+        "cut",
+        rounded_up(best),
+        reason,
+        PAPER,
+        detail={"set": size, "chunks": many, "arcs": int(into.size), "vertices": vertices},
+    )
 
 
 def _into(topology: Topology, inside: Mask) -> I64:

@@ -146,7 +146,7 @@ class SumModel(ScheduledRounds):
         return RoundProgram(*given, fixed=False, symmetry=False, version="printed")
 
     @property
-    def routes(self) -> RouteSet:  # type: ignore[override]
+    def routes(self) -> RouteSet:
         """P_sd of all ordered pairs of vertices, as the program has listed them."""
         return self.program.routes
 

@@ -62,7 +62,8 @@ def repair(data: TopologySequence, values: Mapping[str, F64]) -> dict[str, F64] 
     serves its demand but for a part of :data:`SHORT` grows by as much; of more, the checker decides. None without
     the arrays.
     """
-    if set(data.arrays(())) - set(values) - {"w", "b", "e"}:
+    declared = arrays(data, ())
+    if set(declared) - set(values) - {"w", "b", "e"}:
         return None
     result = {name: np.rint(np.clip(values[name], 0.0, 1.0)) for name in ("x", "y", "z") if name in values}
     x = result["x"] = result["x"] * data.off[None, :, :, None]
@@ -74,7 +75,7 @@ def repair(data: TopologySequence, values: Mapping[str, F64]) -> dict[str, F64] 
     t = np.maximum(t, load.max(axis=(1, 2)))
     stock = np.cumsum(g.sum(axis=2) - g.sum(axis=3), axis=0) * (data.off & data.sends[:, None])
     result |= {"t": t, "g": g, "w": x * t[:, None, None, None], "b": np.maximum(stock, 0.0)}
-    if "e" in data.arrays(()):
+    if "e" in declared:
         e = np.minimum(counts[:-1], counts[1:])
         result["e"] = e * result["z"][:, None, None] if "z" in result else e
     return result

@@ -55,7 +55,8 @@ def run_step_orbits(context: Context) -> Answer:
     orbits = find(data.groups)
     context.remaining()
     few = StepFlow(orbits.reduced, data.steps, "source", relays=data.relays)
-    stated = build_model(few, "pyomo" if few.estimate()["nonzeros"] <= PYOMO_NONZEROS else "cvxpy")
+    size = few.estimate()
+    stated = build_model(few, "pyomo" if size is not None and size["nonzeros"] <= PYOMO_NONZEROS else "cvxpy")
     form = _folded(compile_model(stated), orbits)
     columns = form.size["variables"]
     solver = lp_solver(str(context.parameters["lp"]), columns)

@@ -128,7 +128,7 @@ def exchange_candidates(
     """
     if data.n > MOST_EXCHANGED or steps <= 0:
         return
-    limits = {"rack": data.rack, "cables": data.cables, "uplinks": data.uplinks} if data.rack else {}
+    limits: dict[str, Any] = {"rack": data.rack, "cables": data.cables, "uplinks": data.uplinks} if data.rack else {}
     sequence = TopologySequence.of_nodes(data.n, data.degree, 1, directed=data.directed, parallel=1, **limits)
     found = []
     for start in range(starts if given is None else starts + 1):
