@@ -282,27 +282,6 @@ def test_study_takes_plug_ins_that_only_the_caller_has(both: Machines, tmp_path:
     assert sorted(record["plugins"]) == sorted(path.name for path in plugins)
 
 
-def test_study_takes_solvers_that_only_the_caller_has(
-    both: Machines, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    script = Path(__file__).with_name("adapters") / "milp_command.py"
-    Path("solvers.toml").write_text(f'[milp]\ncommand = \'"{sys.executable}" "{script}" {{mps}} {{sol}}\'\n')
-    monkeypatch.setenv("OPTICOLL_SOLVERS", str(tmp_path / "solvers.toml"))
-    Path("p.lp").write_text("max\nobj: 3 x + 2 y\nst\na: x + 2 y <= 4\nb: 3 x + y <= 6.5\nend\n")
-    study_file = tmp_path / "commands.toml"
-    study_file.write_text(
-        'name = "commands"\nformulations = ["matrix.program"]\ninstances = ["mps:p.lp"]\nmethods = ["milp"]\n'
-    )
-    store = Store(tmp_path / "store")
-    with DaskCluster(both.address) as executor:
-        summary = run_study(load(study_file), store, executor)
-    assert summary.count("done") == 1, summary.results
-    (record,) = records(store).values()
-    assert record["solver"]["name"] == "milp"
-    assert record["objective"] == pytest.approx(7.6)
-
-
 def test_command_line_runs_a_study_there(both: Machines, study_file: Path, tmp_path: Path, capfd: Any) -> None:
     study_file.write_text(study_file.read_text().replace(', "ring:3", "ring:4", "path:3", "path:4"', ""))
     asked = ["study", str(study_file), "--dask", both.address, "--store", str(tmp_path / "store"), "--json"]
