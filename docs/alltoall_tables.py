@@ -287,8 +287,6 @@ SCHEDULED = (
     "torus:8x8x16",
     "genkautz:n=1024,d=4",
 )
-FILES = ("routes.json", "json", "xml")
-WITHOUT_PROGRAMS = ("torus:4x8x8", "torus:8x8x8", "genkautz:n=512,d=4")
 ROUTES_ONLY = ("torus:8x8x16", "genkautz:n=1024,d=4")
 
 
@@ -298,7 +296,7 @@ def schedules() -> list[Row]:
         return [
             _scheduled(instance, kind, Path(folder))
             for instance in SCHEDULED
-            for kind in FILES[: 1 if instance in ROUTES_ONLY else 2 if instance in WITHOUT_PROGRAMS else 3]
+            for kind in (("routes.json",) if instance in ROUTES_ONLY else ("routes.json", "json", "xml"))
         ]
 
 

@@ -43,8 +43,8 @@ if TYPE_CHECKING:
 SLOTS = 2
 #: Relative difference of times up to which messages end at the same time.
 ALIKE = 1e-12
-#: Maximum number of entries in all vector clocks that are kept at a time (4 bytes each).
-MOST_CLOCK_ENTRIES = 250_000_000
+#: Maximum number of entries in all vector clocks (4 bytes each).
+MOST_CLOCK_ENTRIES = 100_000_000
 
 
 @dataclass(frozen=True)
@@ -86,11 +86,7 @@ class _Link:
 
 @dataclass
 class _Block:
-    """Execution state of a thread block.
-
-    ``signals`` are the time of every signal and the clock at it, which is kept until all ``awaited`` at that step, the
-    instructions that wait for it, have taken it.
-    """
+    """Execution state of a thread block."""
 
     rank: int
     block: ThreadBlock
@@ -98,17 +94,8 @@ class _Block:
     position: int = 0
     time: float = 0.0
     signal_steps: list[int] = field(default_factory=list)
-    signals: list[tuple[float, I32 | None]] = field(default_factory=list)
+    signals: list[tuple[float, I32]] = field(default_factory=list)
     waiters: list[int] = field(default_factory=list)
-    awaited: dict[int, int] = field(default_factory=dict)
-
-    def await_step(self, step: int) -> None:
-        """Count an instruction that waits for the first signal from ``step`` on."""
-        rest = range(step, len(self.block.instructions))
-        at = next(
-            (i for i in rest if self.block.instructions[i].signals and self.block.instructions[i].kind != "nop"), -1
-        )
-        self.awaited[at] = self.awaited.get(at, 0) + 1
 
 
 def run(
@@ -149,7 +136,44 @@ def run(
         violation = _arc_violation(program, capacity if ways is None else ways)
     if violation is not None:
         return violation
+    if capacity is not None and _clock_entries(program) > MOST_CLOCK_ENTRIES:
+        verdict = _run_large(program, capacity, ways, alpha, beta)
+        if verdict is not None:
+            return verdict
     return _Execution(program, capacity, ways, alpha, beta).run()
+
+
+def _clock_entries(program: Program) -> int:
+    """Number of entries in the vector clocks of all thread blocks and dependencies."""
+    blocks = [block.instructions for rank in program.ranks for block in rank.blocks.values()]
+    return len(blocks) * (len(blocks) + sum(one.signals for block in blocks for one in block))
+
+
+def _run_large(
+    program: Program,
+    capacity: Mapping[tuple[int, int], float],
+    ways: Mapping[tuple[int, int], Sequence[Sequence[tuple[int, int]]]] | None,
+    alpha: float,
+    beta: float,
+) -> ScheduleCheck | None:
+    """Execute a large program that only copies, over single arcs, without vector clocks; None if it is not correct."""
+    if ways is not None and any(those != [[pair]] for pair, those in ways.items()):
+        return None
+    from opticoll.solvers.schedules.schedule_kernels import Copies
+
+    copies = Copies.of(program)
+    right = copies is not None and copies.ordered() and copies.correct(program)
+    time = copies.run(capacity, program.chunks, SLOTS, alpha, beta) if right and copies is not None else None
+    if copies is None or time is None:
+        return None
+    metrics: dict[str, float | list[str] | dict[str, str] | None] = {
+        "async_time": time,
+        "transfers": int((copies.sends >= 0).sum()),
+        "redundant": 0,
+        "ranks": len(program.ranks),
+        "chunks": program.chunks,
+    }
+    return numbering_violation(program) or ScheduleCheck(True, metrics=metrics)
 
 
 def _arc_violation(program: Program, capacity: Collection[tuple[int, int]]) -> ScheduleCheck | None:
@@ -176,14 +200,14 @@ class _Execution:
         self.program, self.capacity, self.alpha, self.beta = program, capacity, alpha, beta
         pairs = [(v, block) for v, rank in enumerate(program.ranks) for block in rank.blocks.values()]
         count = len(pairs)
-        self.clocks = 0
-        self._keep_clocks(count, count)
+        if _clock_entries(program) > MOST_CLOCK_ENTRIES:
+            msg = (
+                f"simulation: {count} thread blocks with their dependencies are too many ({MOST_CLOCK_ENTRIES} clock "
+                "entries); check the schedule in .json format, which has no thread blocks"
+            )
+            raise BadInput(msg)
         self.blocks = [_Block(v, block, np.zeros(count, dtype=np.int32)) for v, block in pairs]
         self.index = {(v, block.number): g for g, (v, block) in enumerate(pairs)}
-        for v, block in pairs:
-            for one in block.instructions:
-                if one.waits is not None:
-                    self.blocks[self.index[v, one.waits[0]]].await_step(one.waits[1])
         self.links: dict[Connection, _Link] = {}
         self.free: dict[tuple[int, int], float] = {}
         self.memory: list[dict[tuple[str, int], Value]] = [{} for _ in program.ranks]
@@ -191,22 +215,6 @@ class _Execution:
         self.race: ScheduleCheck | None = None
         self.ready: list[tuple[float, int]] = []
         self.transfers = self.redundant = 0
-
-    def _keep_clocks(self, more: int, blocks: int) -> None:
-        """Count the clocks that are kept.
-
-        Raises
-        ------
-        BadInput
-            If they are too many.
-        """
-        self.clocks += more
-        if self.clocks * blocks > MOST_CLOCK_ENTRIES:
-            msg = (
-                f"simulation: {blocks} thread blocks with their dependencies are too many ({MOST_CLOCK_ENTRIES} clock "
-                "entries); check the schedule in .json format, which has no thread blocks"
-            )
-            raise BadInput(msg)
 
     def run(self) -> ScheduleCheck:
         """Execute until no thread block can proceed."""
@@ -274,13 +282,7 @@ class _Execution:
         if instruction.waits is not None:
             other = self.blocks[self.index[state.rank, instruction.waits[0]]]
             at = bisect_left(other.signal_steps, instruction.waits[1])
-            time, seen = other.signals[at]
-            assert seen is not None
-            np.maximum(state.clock, seen, out=state.clock)
-            other.awaited[other.signal_steps[at]] -= 1
-            if not other.awaited[other.signal_steps[at]]:
-                other.signals[at] = time, None
-                self.clocks -= 1
+            np.maximum(state.clock, other.signals[at][1], out=state.clock)
         values: list[Value] = []
         waiting: int | None = None
         if instruction.kind in RECEIVES:
@@ -310,9 +312,7 @@ class _Execution:
                 link.receiver = None
         if instruction.signals and instruction.kind != "nop":
             state.signal_steps.append(state.position)
-            kept = state.position in state.awaited
-            self._keep_clocks(int(kept), len(self.blocks))
-            state.signals.append((end, state.clock.copy() if kept else None))
+            state.signals.append((end, state.clock.copy()))
             woken += state.waiters
             state.waiters = []
         state.time = end

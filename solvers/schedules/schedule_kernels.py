@@ -1,4 +1,4 @@
-"""Compiled kernels of schedules: balance of chunks over routes, list scheduling, and fair rates.
+"""Compiled kernels of schedules: balance of chunks over routes, list scheduling, and execution of programs that copy.
 
 Importing this module compiles or loads the kernels. Schedules made here are checked by independent code: link schedules
 by :func:`opticoll.solvers.schedules.link_schedule.run_links`, routes by ``run_routes`` of the same module.
@@ -6,6 +6,9 @@ by :func:`opticoll.solvers.schedules.link_schedule.run_links`, routes by ``run_r
 
 from __future__ import annotations
 
+from array import array
+from dataclasses import dataclass
+from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,7 +16,10 @@ import numpy as np
 from opticoll.compiled import compiled
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from opticoll.instances.topology import F64, I64
+    from opticoll.solvers.schedules.program import Program
 
 
 #: Largest exponent of a potential: sums of some thousand terms stay finite.
@@ -166,6 +172,128 @@ def list_schedule(
 
 
 @compiled(nogil=True)
+def execute(
+    first: I64,
+    sends: I64,
+    receives: I64,
+    wire: I64,
+    duration: F64,
+    awaited: I64,
+    owner: I64,
+    message: I64,
+    slots: int,
+    alpha: float,
+    end: F64,
+    position: I64,
+) -> None:
+    """Progress of thread blocks in simulated time, until none can proceed.
+
+    Parameters
+    ----------
+    first
+        Instructions of block g: ``first[g] .. first[g + 1]``.
+    sends, receives
+        Of every instruction: number of the connection that it uses, or -1.
+    wire, duration
+        Of every instruction that sends: the link and the time that it occupies it.
+    awaited
+        Of every instruction: one that must have ended, -1 for none, -2 if there will never be one.
+    owner
+        Block of every instruction.
+    message
+        Messages of connection k: ``message[k] .. message[k + 1]``, one after the other.
+    slots
+        Messages that are in flight on a connection at most.
+    alpha
+        Latency of a message.
+    end
+        Filled with the end of every instruction.
+    position
+        Filled with the instruction that every block has come to, ``(blocks,)``.
+    """
+    blocks, connections = first.size - 1, message.size - 1
+    links = wire.max() + 1 if wire.size else 0
+    free = np.zeros(max(links, 1))
+    arrival, granted = np.zeros(message[connections] + 1), np.zeros(message[connections] + 1)
+    sent, got = np.zeros(connections, dtype=np.int64), np.zeros(connections, dtype=np.int64)
+    sender, receiver = np.full(connections, -1, dtype=np.int64), np.full(connections, -1, dtype=np.int64)
+    waiting, after = np.full(blocks, -1, dtype=np.int64), np.full(blocks, -1, dtype=np.int64)
+    clock = np.zeros(blocks)
+    ready = [(0.0, np.int64(0))]
+    ready.pop()
+    woken = np.empty(blocks + 2, dtype=np.int64)
+    count = blocks
+    for g in range(blocks):
+        position[g] = first[g]
+        woken[g] = g
+    while True:
+        for j in range(count):
+            g = woken[j]
+            i = position[g]
+            if i == first[g + 1]:
+                continue
+            start = clock[g]
+            if awaited[i] == -2:
+                continue
+            if awaited[i] >= 0:
+                other = owner[awaited[i]]
+                if position[other] <= awaited[i]:
+                    after[g] = waiting[other]
+                    waiting[other] = g
+                    continue
+                start = max(start, end[awaited[i]])
+            k = receives[i]
+            if k >= 0:
+                if got[k] == sent[k]:
+                    receiver[k] = g
+                    continue
+                start = max(start, arrival[message[k] + got[k]])
+            k = sends[i]
+            if k >= 0:
+                if sent[k] - got[k] >= slots:
+                    sender[k] = g
+                    continue
+                if sent[k] >= slots:
+                    start = max(start, granted[message[k] + sent[k] - slots])
+            heappush(ready, (start, g))
+        if len(ready) == 0:
+            return
+        start, turn = heappop(ready)
+        g = int(turn)
+        i = position[g]
+        count = 1
+        woken[0] = g
+        finish = start
+        k = receives[i]
+        if k >= 0:
+            granted[message[k] + got[k]] = start
+            got[k] += 1
+            if sender[k] >= 0:
+                woken[count] = sender[k]
+                count += 1
+                sender[k] = -1
+        k = sends[i]
+        if k >= 0:
+            finish = max(start, free[wire[i]]) + duration[i]
+            free[wire[i]] = finish
+            arrival[message[k] + sent[k]] = finish + alpha
+            sent[k] += 1
+            if receiver[k] >= 0:
+                woken[count] = receiver[k]
+                count += 1
+                receiver[k] = -1
+        end[i] = clock[g] = finish
+        position[g] = i + 1
+        h = waiting[g]
+        waiting[g] = -1
+        while h >= 0:
+            following = after[h]
+            woken[count] = h
+            count += 1
+            h = following
+
+
+@compiled(nogil=True)
 def fair_rates(first: I64, arcs: I64, capacity: F64) -> F64:
     """Max-min fair rates of messages that share arcs, ``(messages,)``.
 
@@ -201,3 +329,214 @@ def fair_rates(first: I64, arcs: I64, capacity: F64) -> F64:
                     left[a] = max(left[a] - least, 0.0)
                     waiting[a] -= 1
     return rate
+
+
+def _awaited(waits: list[tuple[int, int, int]], starts: I64, signals: I64) -> I64:
+    """The step that ends the wait of every instruction, as in :class:`Copies`; a wait is for a block and its step."""
+    # A wait for step j ends with the first signalling step from j on.
+    nothing = signals.size
+    signalling = np.where(signals > 0, np.arange(nothing), nothing)
+    following = np.append(np.minimum.accumulate(signalling[::-1])[::-1], nothing)
+    awaited = np.full(nothing, -1, dtype=np.int64)
+    for i, block, step in waits:
+        end = int(following[starts[block] + step])
+        awaited[i] = end if end < starts[block + 1] else -2
+    return awaited
+
+
+def _partners(sends: I64, receives: I64) -> I64 | None:
+    """The partner of every instruction, as in :class:`Copies`; None if a connection has more of one kind."""
+    partner = np.arange(sends.size)
+    senders, receivers = np.flatnonzero(sends >= 0), np.flatnonzero(receives >= 0)
+    senders = senders[np.argsort(sends[senders], kind="stable")]
+    receivers = receivers[np.argsort(receives[receivers], kind="stable")]
+    if not np.array_equal(sends[senders], receives[receivers]):
+        return None
+    partner[receivers] = senders
+    return partner
+
+
+@dataclass(frozen=True, eq=False)
+class Copies:
+    """A program that sends, receives and copies into empty places, each once, in flat arrays.
+
+    If every chunk that is read was written before by the same thread block, or by a step that the block has waited for
+    itself, nothing depends on the order of execution: what a place holds follows from where it was copied from.
+
+    Parameters
+    ----------
+    first
+        Instructions of block g: ``first[g] .. first[g + 1]``.
+    sends, receives
+        Connection of every instruction, or -1.
+    partner
+        Of every receive: the send whose message it takes; of others: themselves.
+    awaited
+        Of every instruction: the step that it waits for, -1 for none, -2 if none can end the wait.
+    count
+        Chunks of every instruction.
+    source, target
+        First place that every instruction reads and writes, -1 for none; places of a rank and buffer are consecutive.
+    ends
+        Ranks (from, to) of every connection, ``(connections, 2)``.
+    """
+
+    first: I64
+    sends: I64
+    receives: I64
+    partner: I64
+    awaited: I64
+    count: I64
+    source: I64
+    target: I64
+    ends: I64
+
+    @classmethod
+    def of(cls, program: Program) -> Copies | None:
+        """The arrays of a program without static violations; None if it adds, forwards on the way or is in place."""
+        if program.inplace or program.collective not in {"alltoall", "allgather"}:
+            return None
+        connections: dict[tuple[int, int, int], int] = {}
+        waits: list[tuple[int, int, tuple[int, int]]] = []
+        first, block_at = [0], {}
+        buffers = {"i": 0, "o": 1, "s": 2}
+        columns = [array("q") for _ in range(6)]
+        puts = [column.append for column in columns]
+        for v, rank in enumerate(program.ranks):
+            begin = {name: (v * 3 + b) << 32 for name, b in buffers.items()}
+            for block in rank.blocks.values():
+                block_at[v, block.number] = len(first) - 1
+                out = connections.setdefault((v, block.send, block.channel), len(connections))
+                into = connections.setdefault((block.receive, v, block.channel), len(connections))
+                for step in block.instructions:
+                    kind = step.kind
+                    if kind not in {"s", "r", "cpy", "nop"}:
+                        return None
+                    if step.waits is not None:
+                        waits.append((len(columns[0]), v, step.waits))
+                    puts[0](out if kind == "s" else -1)
+                    puts[1](into if kind == "r" else -1)
+                    puts[2](step.count)
+                    puts[3](begin[step.source.buffer] + step.source.offset if kind in {"s", "cpy"} else -1)
+                    puts[4](begin[step.target.buffer] + step.target.offset if kind in {"r", "cpy"} else -1)
+                    puts[5](step.signals and kind != "nop")
+                first.append(len(columns[0]))
+        table = np.column_stack([np.frombuffer(column, dtype=np.int64) for column in columns])
+        starts = np.array(first, dtype=np.int64)
+        partner = _partners(table[:, 0], table[:, 1])
+        if partner is None:
+            return None
+        awaited = _awaited([(i, block_at[v, block], step) for i, v, (block, step) in waits], starts, table[:, 5])
+        ends = np.array([key[:2] for key in connections], dtype=np.int64).reshape(-1, 2)
+        return cls(
+            starts,
+            table[:, 0].copy(),
+            table[:, 1].copy(),
+            partner,
+            awaited,
+            table[:, 2].copy(),
+            table[:, 3].copy(),
+            table[:, 4].copy(),
+            ends,
+        )
+
+    def _places(self, which: I64, begin: I64) -> tuple[I64, I64]:
+        """Instruction and place of every chunk that these instructions read or write from ``begin`` on."""
+        count = self.count[which]
+        owner = np.repeat(which, count)
+        inside = np.arange(owner.size) - np.repeat(np.cumsum(count) - count, count)
+        return owner, np.repeat(begin[which], count) + inside
+
+    def ordered(self) -> bool:
+        """Whether every place is written at most once, no input is, and every read comes after the write."""
+        writer, written = self._places(np.flatnonzero(self.target >= 0), self.target)
+        reader, read = self._places(np.flatnonzero(self.source >= 0), self.source)
+        order = np.argsort(written, kind="stable")
+        writer, written = writer[order], written[order]
+        if (np.diff(written) == 0).any() or ((written >> 32) % 3 == 0).any():
+            return False
+        at = np.minimum(np.searchsorted(written, read), max(written.size - 1, 0))
+        held = written[at] == read if written.size else np.zeros(read.size, dtype=bool)
+        if ((read[~held] >> 32) % 3 != 0).any():
+            return False  # read, and never written
+        reader, by = reader[held], writer[at[held]]
+        block = np.repeat(np.arange(self.first.size - 1), np.diff(self.first))
+        pending = block[reader] != block[by]
+        if not (by[~pending] < reader[~pending]).all():
+            return False
+        return _all_awaited(self.first, self.awaited, block, reader[pending], by[pending])
+
+    def correct(self, program: Program) -> bool:
+        """Whether every output ends with the chunk that the collective demands."""
+        writer, written = self._places(np.flatnonzero(self.target >= 0), self.target)
+        where = self.source[self.partner[writer]] + (written - self.target[writer])
+        order = np.argsort(written)
+        written, where = written[order], where[order]
+        for _ in range(2 * len(program.ranks)):
+            at = np.minimum(np.searchsorted(written, where), written.size - 1)
+            moved = written[at] == where
+            if not moved.any():
+                break
+            where = np.where(moved, where[at], where)
+        N, D = len(program.ranks), program.chunks
+        rank, s, c = (index.ravel() for index in np.indices((N, N, D)))
+        due = ((s * 3) << 32) + c + (rank * D if program.collective == "alltoall" else 0)
+        output = ((rank * 3 + 1) << 32) + s * D + c
+        at = np.minimum(np.searchsorted(written, output), max(written.size - 1, 0))
+        return bool(written.size) and bool((written[at] == output).all() and (where[at] == due).all())
+
+    def run(
+        self, capacity: Mapping[tuple[int, int], float], chunks: int, slots: int, alpha: float, beta: float
+    ) -> float | None:
+        """Simulated time at which the last thread block ends; None if some never does."""
+        at = np.flatnonzero(self.sends >= 0)
+        link = self.ends[self.sends[at]]
+        pairs, number = np.unique(link, axis=0, return_inverse=True)
+        rate = np.array([capacity[u, v] for u, v in pairs.tolist()])
+        wire, duration = np.full(self.sends.size, -1, dtype=np.int64), np.zeros(self.sends.size)
+        wire[at] = number.ravel()
+        duration[at] = beta * self.count[at] / chunks / rate[wire[at]]
+        message = np.concatenate([[0], np.cumsum(np.bincount(self.sends[at], minlength=len(self.ends)))])
+        owner = np.repeat(np.arange(self.first.size - 1), np.diff(self.first))
+        end, position = np.zeros(self.sends.size), np.zeros(self.first.size - 1, dtype=np.int64)
+        execute(
+            self.first,
+            self.sends,
+            self.receives,
+            wire,
+            duration,
+            self.awaited,
+            owner,
+            message,
+            slots,
+            alpha,
+            end,
+            position,
+        )
+        return float(end.max(initial=0.0)) if (position == self.first[1:]).all() else None
+
+
+@compiled(nogil=True)
+def _all_awaited(first: I64, awaited: I64, block: I64, reader: I64, by: I64) -> bool:
+    """Whether the block of every reader has waited, up to it, for a step of the writer's block from the writer on."""
+    order = np.argsort(reader)
+    blocks = first.size - 1
+    passed = np.full(blocks, -1, dtype=np.int64)
+    touched = np.empty(awaited.size + 1, dtype=np.int64)
+    known, mine, at = 0, -1, 0
+    for j in order:
+        r = reader[j]
+        if block[r] != mine:
+            for i in range(known):
+                passed[touched[i]] = -1
+            known, mine, at = 0, block[r], first[block[r]]
+        while at <= r:
+            if awaited[at] >= 0:
+                other = block[awaited[at]]
+                passed[other] = max(passed[other], awaited[at])
+                touched[known] = other
+                known += 1
+            at += 1
+        if passed[block[by[j]]] < by[j]:
+            return False
+    return True

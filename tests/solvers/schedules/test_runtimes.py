@@ -29,8 +29,9 @@ from opticoll.solvers.schedules.msccl_xml import read_xml, write_xml
 from opticoll.solvers.schedules.program import KINDS, Place, Program, ThreadBlock
 from opticoll.solvers.schedules.runtimes import TARGETS, exceeded
 from opticoll.solvers.schedules.schedule_json import links_document
-from opticoll.solvers.schedules.schedule_kernels import fair_rates
+from opticoll.solvers.schedules.schedule_kernels import Copies, fair_rates
 from opticoll.solvers.schedules.shard_routes import Route, Routes, cut
+from opticoll.solvers.schedules.static_checks import static_violation
 from opticoll.solvers.schedules.verification import verify_document, verify_file, verify_program
 
 
@@ -379,6 +380,15 @@ def compared(text: str, path, without: frozenset[tuple[int, int]] = frozenset())
     except BadFile:
         return "malformed", second_verdict(text, arcs)
     verdict = interpreter.run(program, dict.fromkeys(arcs, 1.0))
+    copies = None if static_violation(program) or verdict.reason == "no-arc" else Copies.of(program)
+    if copies is not None and copies.ordered():  # the execution without vector clocks, where it applies
+        everywhere = {(u, v): 1.0 for u in range(len(program.ranks)) for v in range(len(program.ranks))}
+        time = copies.run(everywhere, program.chunks, interpreter.SLOTS, 0.0, 1.0)
+        accepted = time is not None and copies.correct(program)
+        if verdict.reason != "numbering":
+            assert accepted == verdict.valid, verdict
+        if verdict.valid:
+            assert time == pytest.approx(verdict.time)
     return verdict.reason, second_verdict(text, arcs)
 
 
@@ -434,13 +444,16 @@ def test_nops_do_not_signal(tmp_path):
     assert (ours, other) == ("deadlock", "deadlock")
 
 
-def test_clocks_are_kept_only_until_they_are_taken(monkeypatch):
+def test_large_programs_are_executed_without_clocks(monkeypatch):
     topology, program = program_of("torus:3x4", chunks=2)
-    execution = interpreter._Execution(program, pair_capacity(topology), None, 0.0, 1.0)
-    assert execution.run().valid
-    blocks = sum(len(rank.blocks) for rank in program.ranks)
-    assert execution.clocks == blocks
-    monkeypatch.setattr(interpreter, "MOST_CLOCK_ENTRIES", blocks * blocks - 1)
+    slow = interpreter.run(program, pair_capacity(topology))
+    monkeypatch.setattr(interpreter, "MOST_CLOCK_ENTRIES", 10)
+    fast = interpreter.run(program, pair_capacity(topology))
+    assert fast.valid
+    assert fast.metrics == pytest.approx(slow.metrics)
+    for rank in program.ranks:
+        for block in rank.blocks.values():
+            block.instructions = [one for one in block.instructions if one.kind != "cpy"]
     with pytest.raises(BadInput, match="too many"):
         interpreter.run(program, pair_capacity(topology))
 
