@@ -230,22 +230,17 @@ def test_dgx1_has_six_nvlinks_a_gpu():
         assert all((u, v) in pairs for u in quad for v in quad if u != v)
 
 
-@pytest.mark.parametrize(("n", "d"), [(2, 1), (6, 2), (20, 2), (10, 3), (12, 4), (32, 4), (9, 6), (10, 9), (64, 5)])
-def test_random_regular_is_regular_simple_connected(n, d):
-    for seed in range(12):
-        topology = parse(f"random-regular:n={n},d={d},seed={seed}")
-        graph = undirected(topology)
-        assert topology.arcs == n * d == 2 * graph.number_of_edges()
-        assert set(topology.out_degree.tolist()) == {d}
-        assert topology.connected
+#: Sizes and degrees of the families of random regular graphs.
+REGULAR = {
+    "random-regular": [(2, 1), (6, 2), (20, 2), (10, 3), (12, 4), (32, 4), (9, 6), (10, 9), (64, 5)],
+    "xpander": [(5, 4), (6, 4), (7, 4), (32, 4), (33, 4), (40, 4), (24, 3), (3, 2), (17, 2), (20, 6)],
+}
 
 
-@pytest.mark.parametrize(
-    ("n", "d"), [(5, 4), (6, 4), (7, 4), (32, 4), (33, 4), (40, 4), (24, 3), (3, 2), (17, 2), (20, 6)]
-)
-def test_xpander_is_regular_simple_connected(n, d):
+@pytest.mark.parametrize(("family", "n", "d"), [(family, *size) for family in REGULAR for size in REGULAR[family]])
+def test_random_graphs_are_regular_simple_connected(family, n, d):
     for seed in range(12):
-        topology = parse(f"xpander:n={n},d={d},seed={seed}")
+        topology = parse(f"{family}:n={n},d={d},seed={seed}")
         graph = undirected(topology)
         assert topology.arcs == n * d == 2 * graph.number_of_edges()
         assert set(topology.out_degree.tolist()) == {d}

@@ -134,7 +134,7 @@ def test_other_questions_are_refused(settings, message):
 @pytest.mark.parametrize(
     ("made", "first"),
     [
-        (lambda: oc.design(16, 2), "gap "),
+        (lambda: oc.design(10, 3), "gap "),
         (lambda: oc.envelope(16, 2), "change "),
         (lambda: oc.envelope(9, 1), "change "),
         (lambda: oc.reconfigure(4, 1, 1.5, directed=True, time_limit=10), "answer "),

@@ -13,7 +13,6 @@ import pytest
 from cases import PROBLEMS
 from matplotlib.figure import Figure
 from msgspec import structs
-from slow_cases import marked
 
 from opticoll.analysis.cli.main import main
 from opticoll.analysis.report import drawings
@@ -97,29 +96,13 @@ def test_an_empty_store(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> No
     assert not any(store.records.iterdir())
 
 
-#: A formulation of every paper, of files, and of circuits that change: alone in a store.
-ALONE = (
-    "alltoall.child",
-    "lumorph.rounds",
-    "matrix.program",
-    "optree.tree",
-    "sipml.placement",
-    "topology.sequence",
-    "topoopt.topology",
-)
-#: Of these, one that needs the run of another.
-ALONE_QUICKLY = {"alltoall.child"}
-
-
-@pytest.mark.parametrize("name", [marked(name, slow=name not in ALONE_QUICKLY) for name in ALONE])
-def test_one_default_solve(name: str, runs: dict[str, Run], tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    store = Store(tmp_path / "store")
+def test_one_default_solve(runs: dict[str, Run], tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """A formulation that needs the run of another, alone in a store."""
+    store, name = Store(tmp_path / "store"), "alltoall.child"
     saved = save(store, runs[name])
-    needs = formulations()[name].needs
-    names = [name] if needs is None else [name, needs.formulation]
     page, rows = page_and_rows(store, tmp_path / "out", capfd)
     result = sorted((row["id"], row["formulation"], row["proof"]) for row in rows)
-    assert result == sorted((one, name, "optimal") for one, name in zip(saved, names, strict=True))
+    assert result == sorted(zip(saved, [name, "alltoall.master"], ["optimal"] * 2, strict=True))
     assert all(f'id="record-{one}"' in page for one in saved)
     assert "Every cell has a value that our own checker verified." in page
 

@@ -14,6 +14,7 @@ from click.testing import CliRunner
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from reference import SMALL, optimum
+from strategies import topologies
 from weighted_path_checks import violations
 
 import opticoll as oc
@@ -60,18 +61,14 @@ def solved(data):
 @st.composite
 def cases(draw, most=6):
     """A strongly connected digraph with capacities and any demand on it, some of it zero."""
-    n = draw(st.integers(2, most))
-    order = draw(st.permutations(range(n)))
-    arcs = [(order[i], order[(i + 1) % n]) for i in range(n)]
-    extra = draw(st.lists(st.tuples(st.integers(0, n - 1), st.integers(0, n - 1)), max_size=2 * n))
-    arcs += [(u, v) for u, v in extra if u != v]
-    capacity = draw(st.lists(st.sampled_from([0.25, 1.0, 2.0]), min_size=len(arcs), max_size=len(arcs)))
+    topology = draw(topologies(most))
+    n = topology.n
     value = st.sampled_from([0.0, 0.0, 0.125, 1.0, 3.0, 10.0])
     demand = np.array(draw(st.lists(value, min_size=n * n, max_size=n * n))).reshape(n, n)
     np.fill_diagonal(demand, 0.0)
     if not demand.any():
         demand[0, n - 1] = 1.0
-    return Topology(n, [u for u, _ in arcs], [v for _, v in arcs], capacity), demand
+    return topology, demand
 
 
 # the model ----------------------------------------------------------------------------------------------------

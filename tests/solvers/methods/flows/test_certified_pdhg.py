@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from reference import MEDIUM, SMALL, optimum
 from slow_cases import marked
+from strategies import topologies
 
 from opticoll.errors import MethodMismatch
 from opticoll.formulations import formulation
@@ -85,14 +86,7 @@ def test_double_precision_reaches_what_simplex_does(spec):
 @st.composite
 def problems(draw, most=8):
     """A strongly connected multigraph with uneven capacities, some vertices only relays, any demand by source."""
-    n = draw(st.integers(2, most))
-    order = draw(st.permutations(range(n)))
-    arcs = [(order[i], order[(i + 1) % n]) for i in range(n)]
-    extra = draw(st.lists(st.tuples(st.integers(0, n - 1), st.integers(0, n - 1)), max_size=3 * n))
-    arcs += [(u, v) for u, v in extra if u != v]
-    capacity = draw(st.lists(st.sampled_from([0.01, 0.25, 1.0, 3.0, 50.0]), min_size=len(arcs), max_size=len(arcs)))
-    ranks = draw(st.lists(st.integers(0, n - 1), min_size=2, max_size=n, unique=True))
-    topology = Topology(n, [u for u, _ in arcs], [v for _, v in arcs], capacity, terminals=ranks)
+    topology = draw(topologies(most, [0.01, 0.25, 1.0, 3.0, 50.0], relays=True))
     data = Master(model.ConcurrentFlow.by_source(topology))
     weights = draw(
         st.lists(st.sampled_from([0.0, 0.1, 1.0, 20.0]), min_size=data.flow.demand.size, max_size=data.flow.demand.size)

@@ -10,6 +10,7 @@ from case_families import each
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from reference import MEDIUM, SMALL, optimum
+from strategies import topologies
 
 from opticoll.formulations import formulation
 from opticoll.formulations.flows.flow_bounds import closed_form
@@ -209,17 +210,9 @@ def test_any_circulant_under_any_numbering(topology):
 
 
 @relaxed
-@given(st.integers(2, 9), st.data())
-def test_any_graph(n, data):
-    arcs = [(i, (i + 1) % n) for i in range(n)]
-    arcs += [
-        (u, v)
-        for u, v in data.draw(st.lists(st.tuples(st.integers(0, n - 1), st.integers(0, n - 1)), max_size=n))
-        if u != v
-    ]
-    capacity = data.draw(st.lists(st.sampled_from([1.0, 2.0]), min_size=len(arcs), max_size=len(arcs)))
-    ranks = data.draw(st.lists(st.integers(0, n - 1), min_size=2, max_size=n, unique=True))
-    assert_reduces(data_of(Topology(n, [u for u, _ in arcs], [v for _, v in arcs], capacity, terminals=ranks)))
+@given(topologies(9, [1.0, 2.0], relays=True))
+def test_any_graph(topology):
+    assert_reduces(data_of(topology))
 
 
 def test_folding_is_a_mean_over_orbits():
