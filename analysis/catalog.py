@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from opticoll.formulations.model import Parameter
+    from opticoll.formulations.parameters import Parameter
 
 
 #: Lists that hold what is looked for under another name.

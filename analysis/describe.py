@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from opticoll.formulations import Formulation
-    from opticoll.formulations.model import Parameter
+    from opticoll.formulations.parameters import Parameter
 
 
 class ParameterRow(Fields, frozen=True, kw_only=True):

@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING
 
 from msgspec import structs
 
-from opticoll.formulations.model import NotApplicable, forms_of
+from opticoll.errors import NotApplicable
+from opticoll.formulations.model import forms_of
 from opticoll.instances import MatrixProgram, Topology
 from opticoll.solvers import verify
 from opticoll.solvers.judge import best_of

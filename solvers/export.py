@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from opticoll.errors import BadInput
-from opticoll.formulations.model import build_model, read_parameters
+from opticoll.formulations.model import build_model
+from opticoll.formulations.parameters import read_parameters
 from opticoll.formulations.registry import formulation as formulation_named
 from opticoll.instances import MatrixProgram, as_instance
 from opticoll.instances.readers.reading import as_path

@@ -14,7 +14,8 @@ from msgspec import structs
 from opticoll import plugins
 from opticoll.errors import BadInput, BadOption, MethodMismatch, SolverUnavailable
 from opticoll.formulations import Formulation
-from opticoll.formulations.model import forms_of, is_own, read_parameters
+from opticoll.formulations.model import forms_of, is_own
+from opticoll.formulations.parameters import read_parameters
 from opticoll.formulations.registry import formulation as formulation_named
 from opticoll.formulations.registry import formulations
 from opticoll.formulations.standard_form import StandardForm
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from opticoll.formulations.model import Parameter
+    from opticoll.formulations.parameters import Parameter
     from opticoll.instances import Instance
     from opticoll.types import Setting, Settings
 

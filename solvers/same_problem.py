@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from opticoll.errors import BadFile
-from opticoll.formulations.model import read_parameters
+from opticoll.formulations.parameters import read_parameters
 from opticoll.instances import Topology
 from opticoll.instances.demands import DemandSpec, same_demand
 from opticoll.instances.readers.reading import same_text

@@ -16,7 +16,8 @@ from msgspec import Meta
 from opticoll.errors import BadFile, BadInput
 from opticoll.formulations import formulation
 from opticoll.formulations.matrix.program import FileProgram
-from opticoll.formulations.model import Bound, build_model, is_own, read_parameters, states
+from opticoll.formulations.model import Bound, build_model, is_own, states
+from opticoll.formulations.parameters import read_parameters
 from opticoll.formulations.rounds.round_formulation import RoundFormulation
 from opticoll.instances import MatrixProgram, Topology, as_instance
 from opticoll.instances.demands import traffic_of

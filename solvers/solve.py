@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, TextIO
 import msgspec
 
 from opticoll.errors import LimitSpent, NoSolution, OpticollError
-from opticoll.formulations.model import Bound, read_parameters
+from opticoll.formulations.model import Bound
+from opticoll.formulations.parameters import read_parameters
 from opticoll.formulations.registry import bounds_of
 from opticoll.formulations.variables import NamedArrays
 from opticoll.plugin_faults import exits_refused

@@ -22,7 +22,8 @@ from cases import CASES, PROBLEMS
 from scipy.sparse import csc_array
 
 from opticoll.formulations import formulation
-from opticoll.formulations.model import build_model, forms_of, read_parameters
+from opticoll.formulations.model import build_model, forms_of
+from opticoll.formulations.parameters import read_parameters
 from opticoll.instances import parse
 from opticoll.solvers.methods import prepared
 from opticoll.solvers.plan import shared_parameters

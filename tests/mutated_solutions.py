@@ -20,7 +20,7 @@ from cases import PROBLEMS
 
 from opticoll.analysis.cli.main import main
 from opticoll.formulations import formulation
-from opticoll.formulations.model import read_parameters
+from opticoll.formulations.parameters import read_parameters
 from opticoll.formulations.variables import Array, SolutionSize
 from opticoll.instances import parse
 from opticoll.solvers.methods import prepared

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from opticoll.arguments import refused
 from opticoll.errors import BadInput
-from opticoll.formulations.model import Bound, read_parameters
+from opticoll.formulations.model import Bound
+from opticoll.formulations.parameters import read_parameters
 from opticoll.nearest_names import nearest
 from opticoll.plugin_faults import FAULTS
 from opticoll.plugins import load_plugin

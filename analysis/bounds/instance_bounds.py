@@ -185,7 +185,7 @@ def _rows(
     model: type[Formulation], instance: Instance, settings: Mapping[str, Any], shard: DataSize | None
 ) -> list[BoundRow]:
     from opticoll.formulations import bounds_of, plugin_bounds
-    from opticoll.formulations.model import read_parameters
+    from opticoll.formulations.parameters import read_parameters
     from opticoll.solvers.methods import prepared
 
     problem = prepared(model, instance, read_parameters(model.parameters, settings, model.name))

@@ -14,7 +14,8 @@ from opticoll.analysis.rendering import WIDTH
 from opticoll.arguments import flags_checked
 from opticoll.errors import BadInput
 from opticoll.formulations.matrix.stated_model import StatedModel
-from opticoll.formulations.model import CvxpyModel, build_model, forms_of, is_own, read_parameters
+from opticoll.formulations.model import CvxpyModel, build_model, forms_of, is_own
+from opticoll.formulations.parameters import read_parameters
 from opticoll.formulations.registry import formulation as formulation_named
 from opticoll.formulations.variables import index_names
 from opticoll.instances import Topology, as_instance

@@ -70,7 +70,7 @@ def example_sizes(model: type[Formulation]) -> Sizes | None:
 def model_sizes(model: type[Formulation], spec: str, settings: Mapping[str, object]) -> Sizes:
     """Sizes and bounds: a small model is built, of a larger one the size is estimated."""
     from opticoll.formulations import bounds_of
-    from opticoll.formulations.model import read_parameters
+    from opticoll.formulations.parameters import read_parameters
     from opticoll.instances import parse
     from opticoll.solvers.auto import choose, fastest_form
     from opticoll.solvers.compile.compilation import compile_built

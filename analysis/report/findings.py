@@ -282,7 +282,7 @@ def _stated_settings(results: pd.DataFrame) -> pd.Series[str]:
 
 def _rows(name: str, best: Any, problem: str, settings: dict[str, Any]) -> list[dict[str, Any]]:
     from opticoll.formulations import bounds_of, formulation
-    from opticoll.formulations.model import read_parameters
+    from opticoll.formulations.parameters import read_parameters
     from opticoll.instances import parse
     from opticoll.solvers.methods import prepared
 

@@ -14,7 +14,8 @@ from opticoll.errors import BadFile, BadInput
 from opticoll.formulations import bounds_of
 from opticoll.formulations import formulation as formulation_named
 from opticoll.formulations.matrix.stated_model import StatedModel
-from opticoll.formulations.model import forms_of, read_parameters
+from opticoll.formulations.model import forms_of
+from opticoll.formulations.parameters import read_parameters
 from opticoll.formulations.registry import paper_of
 from opticoll.instances import Instance, Topology, as_instance, parse
 from opticoll.instances.readers.reading import as_path

@@ -18,11 +18,11 @@ import numpy as np
 
 from opticoll.analysis.rendering import Listing, Printed, frame_rows, number
 from opticoll.arguments import whole_number
-from opticoll.errors import BadInput
+from opticoll.errors import BadInput, NotApplicable
 from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow
 from opticoll.formulations.flows.flow_bounds import cut_value
 from opticoll.formulations.matrix.stated_model import StatedModel, StatedProgram
-from opticoll.formulations.model import NotApplicable, is_own, states
+from opticoll.formulations.model import is_own, states
 from opticoll.formulations.variables import BANDWIDTHS, SHARDS, TIME, arc_names
 from opticoll.instances import Topology
 from opticoll.instances.link_changes import changed_capacities, with_capacities, with_links_of

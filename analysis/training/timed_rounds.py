@@ -28,8 +28,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from opticoll.analysis.training.circuit_replay import Communication
-from opticoll.errors import BadInput
-from opticoll.formulations.model import NotApplicable
+from opticoll.errors import BadInput, NotApplicable
 from opticoll.formulations.rounds.collectives import Collective, collective
 from opticoll.formulations.rounds.round_schedule import Limits, RoundSchedule, chained
 from opticoll.formulations.rounds.segments import select

@@ -38,7 +38,8 @@ from opticoll.formulations.builders import Cvx, Pyo
 from opticoll.formulations.flows import shared_flows as shared
 from opticoll.formulations.flows.concurrent_flow import all_to_all_topology
 from opticoll.formulations.index import Index
-from opticoll.formulations.model import CvxpyModel, Formulation, Parameter, PyomoModel
+from opticoll.formulations.model import CvxpyModel, Formulation, PyomoModel
+from opticoll.formulations.parameters import Parameter
 
 if TYPE_CHECKING:
     from collections.abc import Hashable

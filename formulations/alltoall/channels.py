@@ -46,7 +46,8 @@ from opticoll.formulations.flows.concurrent_flow import demand_parameter
 from opticoll.formulations.flows.path_flow import PathFlow, largest_load, named_paths, unit_capacities
 from opticoll.formulations.flows.path_sets import rule_parameters
 from opticoll.formulations.index import Index
-from opticoll.formulations.model import CvxpyModel, Formulation, Parameter, PyomoModel
+from opticoll.formulations.model import CvxpyModel, Formulation, PyomoModel
+from opticoll.formulations.parameters import Parameter
 from opticoll.formulations.variables import TIME, Axis, listed_axis, path_names
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from opticoll.errors import NotApplicable
 from opticoll.formulations.alltoall.dependencies import positions
 from opticoll.formulations.flows.path_flow import arc_load
-from opticoll.formulations.model import NotApplicable
 from opticoll.formulations.variables import BANDWIDTHS, SHARDS, Links
 
 if TYPE_CHECKING:

@@ -36,7 +36,8 @@ from opticoll.formulations.builders import Cvx, Pyo
 from opticoll.formulations.flows import concurrent_flow
 from opticoll.formulations.flows import flow_checks as checks
 from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow
-from opticoll.formulations.model import CvxpyModel, Formulation, Parameter, PyomoModel
+from opticoll.formulations.model import CvxpyModel, Formulation, PyomoModel
+from opticoll.formulations.parameters import Parameter
 
 if TYPE_CHECKING:
     from opticoll.formulations.model import Changeable, Values

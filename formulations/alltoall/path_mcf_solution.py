@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from opticoll.errors import NotApplicable
 from opticoll.formulations.flows import flow_checks, path_flow
 from opticoll.formulations.flows.path_flow import PathFlow, arc_load, serve_alike
 from opticoll.formulations.flows.path_sets import path_violations
 from opticoll.formulations.flows.single_source import WeightedPath
-from opticoll.formulations.model import NotApplicable
 from opticoll.formulations.standard_form import StandardForm, blocks
 from opticoll.formulations.variables import BANDWIDTHS, Links
 

@@ -42,6 +42,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
+from opticoll.errors import NotApplicable
 from opticoll.formulations.alltoall import sccl_bounds
 from opticoll.formulations.alltoall.time_expansion import enough_steps
 from opticoll.formulations.alltoall.timestep_mcf import StepFlow
@@ -49,7 +50,8 @@ from opticoll.formulations.builders import Cvx, Pyo
 from opticoll.formulations.declared_axes import all_arrays
 from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow, all_to_all_topology, pairs_of
 from opticoll.formulations.index import Index
-from opticoll.formulations.model import CvxpyModel, Formulation, NotApplicable, Parameter, PyomoModel
+from opticoll.formulations.model import CvxpyModel, Formulation, PyomoModel
+from opticoll.formulations.parameters import Parameter
 from opticoll.formulations.variables import Axis, pair_labels, vertex_names
 
 if TYPE_CHECKING:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from opticoll.errors import NotApplicable
 from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow
 from opticoll.formulations.flows.single_source import unit_flow
-from opticoll.formulations.model import NotApplicable
 from opticoll.instances.topology import Topology
 
 if TYPE_CHECKING:

@@ -60,7 +60,8 @@ from opticoll.formulations.flows import concurrent_flow
 from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow
 from opticoll.formulations.flows.flow_checks import demand_units, group_axis
 from opticoll.formulations.index import Index
-from opticoll.formulations.model import CvxpyModel, Formulation, Parameter, PyomoModel
+from opticoll.formulations.model import CvxpyModel, Formulation, PyomoModel
+from opticoll.formulations.parameters import Parameter
 from opticoll.formulations.variables import SHARDS, TIME, Axis
 
 if TYPE_CHECKING:

@@ -40,7 +40,8 @@ from opticoll.formulations.alltoall.virtual_channels_solution import layers_of
 from opticoll.formulations.builders import Cvx, Pyo
 from opticoll.formulations.flows.path_flow import chosen_paths
 from opticoll.formulations.index import Index
-from opticoll.formulations.model import CvxpyModel, Formulation, NeededSolution, Parameter, PyomoModel
+from opticoll.formulations.model import CvxpyModel, Formulation, NeededSolution, PyomoModel
+from opticoll.formulations.parameters import Parameter
 
 if TYPE_CHECKING:
     from opticoll.formulations.flows.path_sets import PathSet

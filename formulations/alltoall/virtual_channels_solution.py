@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from opticoll.errors import NotApplicable
 from opticoll.formulations.alltoall.dependencies import acyclic
 from opticoll.formulations.declared_axes import axes_arrays
 from opticoll.formulations.flows.path_flow import arc_load
-from opticoll.formulations.model import Bound, NotApplicable
+from opticoll.formulations.model import Bound
 from opticoll.formulations.variables import BANDWIDTHS, SHARDS, Axis, Links, listed_axis, pair_names, path_names
 
 if TYPE_CHECKING:

@@ -34,8 +34,9 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
+from opticoll.errors import NotApplicable
 from opticoll.formulations import rounding
-from opticoll.formulations.model import NotApplicable, Parameter
+from opticoll.formulations.parameters import Parameter
 from opticoll.instances.demands import FORMS, UNIFORM, DemandSpec, read_demand
 from opticoll.instances.symmetry import MANY_VERTICES, one_of_each_orbit
 from opticoll.instances.topology import Topology, connecting_remedy

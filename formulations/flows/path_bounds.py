@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from opticoll.errors import NotApplicable
 from opticoll.formulations import rounding
 from opticoll.formulations.flows.flow_bounds import work_by_hops
 from opticoll.formulations.flows.path_flow import (
@@ -20,7 +21,7 @@ from opticoll.formulations.flows.path_flow import (
     whole_paths,
 )
 from opticoll.formulations.flows.path_sets import PathRule
-from opticoll.formulations.model import Bound, NotApplicable
+from opticoll.formulations.model import Bound
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from opticoll.errors import NotApplicable
 from opticoll.formulations import rounding
 from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow, demanded_traffic, equal_demands, pairs_of
 from opticoll.formulations.flows.flow_bounds import bounds as flow_bounds
@@ -32,7 +33,7 @@ from opticoll.formulations.flows.path_sets import (
     subset,
     to_arrays,
 )
-from opticoll.formulations.model import Bound, NotApplicable
+from opticoll.formulations.model import Bound
 from opticoll.formulations.variables import (
     TIME,
     Array,

@@ -23,8 +23,9 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 
+from opticoll.errors import NotApplicable
 from opticoll.formulations.flows.concurrent_flow import commodities
-from opticoll.formulations.model import NotApplicable, Parameter
+from opticoll.formulations.parameters import Parameter
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -22,8 +22,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.errors import BadFile, BadInput
-from opticoll.formulations.model import NotApplicable
+from opticoll.errors import BadFile, BadInput, NotApplicable
 from opticoll.instances.readers.reading import pinned, read_pinned
 from opticoll.instances.topology import connecting_remedy
 

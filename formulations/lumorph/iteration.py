@@ -51,7 +51,8 @@ from opticoll.formulations.builders import Cvx, Pyo
 from opticoll.formulations.index import Index
 from opticoll.formulations.lumorph import iteration_solution
 from opticoll.formulations.lumorph.timed_calls import COSTS, timed_calls, timed_stages
-from opticoll.formulations.model import CvxpyModel, Formulation, Parameter, PyomoModel
+from opticoll.formulations.model import CvxpyModel, Formulation, PyomoModel
+from opticoll.formulations.parameters import Parameter
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

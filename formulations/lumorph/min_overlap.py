@@ -56,6 +56,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
+from opticoll.errors import NotApplicable
 from opticoll.formulations.builders import Cvx, Pyo
 from opticoll.formulations.flows import path_flow
 from opticoll.formulations.flows.path_flow import PathFlow, named_paths, unit_capacities
@@ -64,7 +65,8 @@ from opticoll.formulations.index import Index
 from opticoll.formulations.lumorph import overlap_solution
 from opticoll.formulations.lumorph.circuits import FORMS, Circuits, CircuitSpec, read_circuits, refuse_unreachable
 from opticoll.formulations.lumorph.mesh_cuts import any_lengths_bound, hop_bound, overlap_bounds, overlap_cuts
-from opticoll.formulations.model import CvxpyModel, Formulation, NotApplicable, Parameter, PyomoModel
+from opticoll.formulations.model import CvxpyModel, Formulation, PyomoModel
+from opticoll.formulations.parameters import Parameter
 from opticoll.formulations.rounds.round_schedule import Limits
 from opticoll.formulations.variables import Axis, pair_names
 from opticoll.instances.photonics import LightpathMesh

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from opticoll.errors import NotApplicable
 from opticoll.formulations.flows import path_flow
 from opticoll.formulations.flows.path_flow import arc_load, known_paths
 from opticoll.formulations.flows.path_sets import assemble
-from opticoll.formulations.model import NotApplicable
 from opticoll.formulations.variables import Array, Axis, Links, arc_axis, pair_labels
 from opticoll.instances.photonics import LightpathMesh
 

@@ -80,6 +80,7 @@ from functools import cached_property
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
+from opticoll.errors import NotApplicable
 from opticoll.formulations.builders import Cvx, Pyo
 from opticoll.formulations.index import Index
 from opticoll.formulations.lumorph import (
@@ -90,7 +91,6 @@ from opticoll.formulations.lumorph import (
 )
 from opticoll.formulations.lumorph.scheduled_rounds import ScheduledRounds, circuits_off
 from opticoll.formulations.lumorph.transfer_sets import RoundProgram, sufficient_rounds
-from opticoll.formulations.model import NotApplicable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

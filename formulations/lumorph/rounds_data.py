@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, TypeVar, cast
 
 import numpy as np
 
+from opticoll.errors import NotApplicable
 from opticoll.formulations.lumorph import published_programs
 from opticoll.formulations.lumorph.scheduled_rounds import PIECES, ROUTES, farthest
-from opticoll.formulations.model import NotApplicable, Parameter
+from opticoll.formulations.parameters import Parameter
 from opticoll.formulations.rounds.collectives import CollectiveSpec, collective, phases
 from opticoll.formulations.rounds.round_schedule import Limits
 from opticoll.instances import Topology

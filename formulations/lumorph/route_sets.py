@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from opticoll.formulations.model import NotApplicable
+from opticoll.errors import NotApplicable
 from opticoll.formulations.rounds.segments import offsets
 from opticoll.instances.photonics import LightpathMesh
 

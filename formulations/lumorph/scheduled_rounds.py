@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from opticoll.errors import NotApplicable
 from opticoll.formulations.lumorph.route_sets import candidate_routes
 from opticoll.formulations.lumorph.transfer_sets import MOST_COLUMNS
-from opticoll.formulations.model import Bound, Formulation, NotApplicable, Parameter
+from opticoll.formulations.model import Bound, Formulation
+from opticoll.formulations.parameters import Parameter
 from opticoll.formulations.rounds.round_schedule import RoundSchedule, from_values, schedule_arrays, violations
 from opticoll.formulations.variables import Array, Axis, round_links
 

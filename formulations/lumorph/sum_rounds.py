@@ -61,13 +61,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
+from opticoll.errors import NotApplicable
 from opticoll.formulations.builders import Cvx, Pyo
 from opticoll.formulations.index import Index
 from opticoll.formulations.lumorph import sum_solution
 from opticoll.formulations.lumorph.rounds import RoundModel
 from opticoll.formulations.lumorph.scheduled_rounds import UNPHASED, ScheduledRounds
 from opticoll.formulations.lumorph.transfer_sets import RoundProgram, sufficient_rounds
-from opticoll.formulations.model import NotApplicable, Parameter
+from opticoll.formulations.parameters import Parameter
 from opticoll.formulations.rounds.collectives import CollectiveSpec
 
 if TYPE_CHECKING:

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
+from opticoll.errors import NotApplicable
 from opticoll.formulations.lumorph.cost_formulas import LUMORPH_2, LUMORPH_4, RING, formula, layer_time
-from opticoll.formulations.model import NotApplicable, Parameter
+from opticoll.formulations.parameters import Parameter
 from opticoll.instances.training.training_iteration import TrainingIteration
 
 if TYPE_CHECKING:

@@ -45,9 +45,9 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from opticoll.errors import NotApplicable
 from opticoll.formulations.index import Index
 from opticoll.formulations.lumorph.route_sets import RouteSet, candidate_routes
-from opticoll.formulations.model import NotApplicable
 from opticoll.formulations.rounds.segments import positions
 from opticoll.instances.photonics import LightpathMesh
 

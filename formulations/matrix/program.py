@@ -19,8 +19,9 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
+from opticoll.errors import NotApplicable
 from opticoll.formulations.matrix import contradictions
-from opticoll.formulations.model import CvxpyModel, Formulation, Named, NotApplicable, PyomoModel
+from opticoll.formulations.model import CvxpyModel, Formulation, Named, PyomoModel
 from opticoll.formulations.standard_form import StandardForm, blocks
 from opticoll.formulations.variables import Array, Axis
 from opticoll.instances.matrix_program import MatrixProgram

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from opticoll.errors import BadInput
+from opticoll.errors import BadInput, NotApplicable
 from opticoll.formulations.matrix.program import FileProgram
-from opticoll.formulations.model import Formulation, NotApplicable, states
+from opticoll.formulations.model import Formulation, states
 from opticoll.formulations.standard_form import Block, StandardForm
 from opticoll.formulations.variables import Array, numbered
 from opticoll.instances.matrix_program import MatrixProgram

@@ -27,10 +27,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
+from opticoll.errors import NotApplicable
 from opticoll.formulations.builders import Cvx, Pyo
 from opticoll.formulations.index import Index
-from opticoll.formulations.model import CvxpyModel, Formulation, NotApplicable, Parameter, PyomoModel
+from opticoll.formulations.model import CvxpyModel, Formulation, PyomoModel
 from opticoll.formulations.optree import one_stage_solution
+from opticoll.formulations.parameters import Parameter
 from opticoll.formulations.rounds.wavelengths import lemma_1, whole_fibres
 
 if TYPE_CHECKING:

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.formulations.model import Bound, NotApplicable
+from opticoll.errors import NotApplicable
+from opticoll.formulations.model import Bound
 from opticoll.formulations.rounds.collectives import collective
 from opticoll.formulations.rounds.round_schedule import Limits, direct, violations
 from opticoll.formulations.rounds.segments import select

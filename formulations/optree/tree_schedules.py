@@ -26,8 +26,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.errors import BadInput
-from opticoll.formulations.model import NotApplicable
+from opticoll.errors import BadInput, NotApplicable
 from opticoll.formulations.optree.radix_trees import Fabric, check_radices
 from opticoll.formulations.rounds.collectives import collective
 from opticoll.formulations.rounds.round_schedule import Limits, chained, direct

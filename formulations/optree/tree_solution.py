@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.errors import BadInput
+from opticoll.errors import BadInput, NotApplicable
 from opticoll.formulations import rounding
-from opticoll.formulations.model import Bound, NotApplicable, Parameter
+from opticoll.formulations.model import Bound
 from opticoll.formulations.optree import step_counts, step_times
 from opticoll.formulations.optree.radix_trees import MOST_NODES, check_radices
 from opticoll.formulations.optree.step_counts import COUNTS
 from opticoll.formulations.optree.tree_schedules import fabric_of, tree_schedule, violations
+from opticoll.formulations.parameters import Parameter
 from opticoll.formulations.rounds.wavelengths import whole_fibres
 from opticoll.formulations.variables import Array, Axis, SolutionSize, round_links
 

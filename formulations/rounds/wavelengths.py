@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.errors import BadInput
-from opticoll.formulations.model import NotApplicable
+from opticoll.errors import BadInput, NotApplicable
 from opticoll.formulations.rounds.segments import offsets
 from opticoll.instances.photonics import WdmFibres
 

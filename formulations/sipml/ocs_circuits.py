@@ -37,9 +37,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
+from opticoll.errors import NotApplicable
 from opticoll.formulations.builders import Cvx, Pyo
 from opticoll.formulations.index import Index
-from opticoll.formulations.model import Bound, CvxpyModel, Formulation, NotApplicable, Parameter, PyomoModel
+from opticoll.formulations.model import Bound, CvxpyModel, Formulation, PyomoModel
+from opticoll.formulations.parameters import Parameter
 from opticoll.formulations.sipml import ocs_solution
 from opticoll.formulations.sipml.chords import chord_index
 from opticoll.formulations.sipml.transfers import Transfers, exact_chord_numbers, transfers_of

@@ -43,9 +43,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
+from opticoll.errors import NotApplicable
 from opticoll.formulations.builders import Cvx, Pyo
 from opticoll.formulations.index import Index
-from opticoll.formulations.model import CvxpyModel, Formulation, NotApplicable, Parameter, PyomoModel
+from opticoll.formulations.model import CvxpyModel, Formulation, PyomoModel
+from opticoll.formulations.parameters import Parameter
 from opticoll.formulations.sipml import placement_bounds, placement_solution
 from opticoll.instances.families.op_graphs import OpGraph
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from opticoll.formulations.model import NotApplicable, Parameter, changed_from_defaults
+from opticoll.errors import NotApplicable
+from opticoll.formulations.parameters import Parameter, changed_from_defaults
 from opticoll.formulations.rounds.wavelengths import whole_fibres
 from opticoll.formulations.sipml.ring_solution import MOST_NODES, MOST_WAVELENGTHS
 from opticoll.formulations.sipml.transfers import Transfers, transfers_of

@@ -47,12 +47,8 @@ import numpy as np
 
 from opticoll.formulations.builders import Cvx, Pyo
 from opticoll.formulations.index import Index
-from opticoll.formulations.model import (
-    CvxpyModel,
-    Formulation,
-    Parameter,
-    PyomoModel,
-)
+from opticoll.formulations.model import CvxpyModel, Formulation, PyomoModel
+from opticoll.formulations.parameters import Parameter
 from opticoll.formulations.rounds.wavelengths import arcs_taken
 from opticoll.formulations.sipml import ring_bounds, ring_solution, ring_traffic
 from opticoll.formulations.sipml.chords import chord_index

@@ -45,10 +45,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from opticoll.errors import NotApplicable
 from opticoll.formulations.builders import Cvx, Pyo
 from opticoll.formulations.flows.concurrent_flow import demand_parameter
 from opticoll.formulations.index import Index
-from opticoll.formulations.model import CvxpyModel, Formulation, NotApplicable, Parameter, PyomoModel
+from opticoll.formulations.model import CvxpyModel, Formulation, PyomoModel
+from opticoll.formulations.parameters import Parameter
 from opticoll.formulations.topology import matching_bounds, matchings_solution
 from opticoll.formulations.topology.node_demand import pool_of_nodes, stated_demand
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.formulations.model import NotApplicable
+from opticoll.errors import NotApplicable
 from opticoll.instances import parse
 from opticoll.instances.demands import read_demand
 from opticoll.instances.servers import ServerPool

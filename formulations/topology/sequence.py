@@ -71,7 +71,8 @@ import numpy as np
 from opticoll.formulations.builders import Cvx, Pyo
 from opticoll.formulations.flows.concurrent_flow import demand_parameter
 from opticoll.formulations.index import Index
-from opticoll.formulations.model import CvxpyModel, Formulation, Parameter, PyomoModel
+from opticoll.formulations.model import CvxpyModel, Formulation, PyomoModel
+from opticoll.formulations.parameters import Parameter
 from opticoll.formulations.topology import sequence_bounds, sequence_data, sequence_solution
 from opticoll.formulations.topology.design import Design, rack_excess
 from opticoll.formulations.topology.node_demand import pool_of_nodes, stated_demand

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.formulations.model import NotApplicable
+from opticoll.errors import NotApplicable
 from opticoll.formulations.topology import sequence_bounds
 from opticoll.formulations.topology.node_demand import refuse_racks
 from opticoll.instances.topology import Topology

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.errors import BadInput
-from opticoll.formulations.model import NotApplicable, Parameter
+from opticoll.errors import BadInput, NotApplicable
+from opticoll.formulations.parameters import Parameter
 from opticoll.formulations.topology import pattern_times
 from opticoll.instances import parse
 from opticoll.instances.collective_steps import COLLECTIVES, FORMS, collective_steps

@@ -47,7 +47,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.formulations.model import NotApplicable
+from opticoll.errors import NotApplicable
 from opticoll.formulations.topoopt.binary_trees import double_binary_tree, tree_traffic
 from opticoll.instances.servers import ServerPool
 from opticoll.instances.topology import Topology

@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from opticoll.errors import NotApplicable
 from opticoll.formulations import rounding
-from opticoll.formulations.model import NotApplicable
 from opticoll.formulations.topoopt.circuit_design import CircuitDesign, Ring, ring_demand
 from opticoll.instances.servers import ServerPool
 

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from opticoll.errors import NotApplicable
 from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow
-from opticoll.formulations.model import NotApplicable, Parameter
+from opticoll.formulations.parameters import Parameter
 from opticoll.formulations.topoopt.circuit_design import CircuitDesign, ports_left, server_pool
 from opticoll.formulations.topoopt.forwarding import routed_design
 from opticoll.instances.servers import ServerPool

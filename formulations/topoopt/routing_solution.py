@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.errors import BadInput
+from opticoll.errors import BadInput, NotApplicable
 from opticoll.formulations import rounding
 from opticoll.formulations.flows.flow_bounds import any_lengths_bound
 from opticoll.formulations.flows.single_source import strip_paths, unit_flow
-from opticoll.formulations.model import Bound, NotApplicable
+from opticoll.formulations.model import Bound
 from opticoll.formulations.topoopt.circuit_design import build_design, ports_left, ring_demand
 from opticoll.formulations.variables import Links
 from opticoll.instances.topology import Topology

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.formulations.model import NotApplicable, Parameter
+from opticoll.errors import NotApplicable
+from opticoll.formulations.parameters import Parameter
 from opticoll.formulations.topoopt.circuit_design import server_pool
 from opticoll.formulations.topoopt.forwarding import travelled
 from opticoll.instances.servers import AllReduceGroup, ServerPool

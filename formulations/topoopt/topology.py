@@ -50,11 +50,7 @@ import numpy as np
 
 from opticoll.formulations.builders import Cvx, Pyo
 from opticoll.formulations.index import Index
-from opticoll.formulations.model import (
-    CvxpyModel,
-    Formulation,
-    PyomoModel,
-)
+from opticoll.formulations.model import CvxpyModel, Formulation, PyomoModel
 from opticoll.formulations.topoopt import (
     circuit_design,
     circuit_design_solution,

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from opticoll.errors import NotApplicable
 from opticoll.formulations import rounding
-from opticoll.formulations.model import Bound, NotApplicable, Parameter
+from opticoll.formulations.model import Bound
+from opticoll.formulations.parameters import Parameter
 from opticoll.formulations.topoopt.circuit_design import server_pool
 from opticoll.formulations.variables import Array, Axis, Links
 from opticoll.instances.topology import Topology

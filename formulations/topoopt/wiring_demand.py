@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.formulations.model import NotApplicable, Parameter, changed_from_defaults
+from opticoll.errors import NotApplicable
+from opticoll.formulations.parameters import Parameter, changed_from_defaults
 from opticoll.formulations.topoopt import circuit_design
 from opticoll.formulations.topoopt.circuit_design import Ring, default_rings, server_pool
 

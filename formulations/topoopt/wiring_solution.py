@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from opticoll.errors import NotApplicable
 from opticoll.formulations.declared_axes import size
-from opticoll.formulations.model import NotApplicable
 from opticoll.formulations.topoopt import circuit_design, circuit_design_solution
 from opticoll.formulations.topoopt.circuit_design import Ring
 from opticoll.formulations.topoopt.routing_solution import routed_by_flow

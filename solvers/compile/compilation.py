@@ -14,15 +14,7 @@ import numpy as np
 from opticoll.errors import ModelError
 from opticoll.formulations import declared_axes
 from opticoll.formulations.matrix.stated_model import StatedModel
-from opticoll.formulations.model import (
-    CvxpyModel,
-    Named,
-    PyomoModel,
-    build_model,
-    forms_of,
-    is_own,
-    states,
-)
+from opticoll.formulations.model import CvxpyModel, Named, PyomoModel, build_model, forms_of, is_own, states
 from opticoll.formulations.standard_form import Block, StandardForm, canonical
 from opticoll.formulations.variables import Array, numbered
 from opticoll.plugin_faults import place_of

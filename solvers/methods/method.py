@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from opticoll.errors import BadInput
-from opticoll.formulations.model import check_listed
+from opticoll.formulations.parameters import check_listed
 from opticoll.solvers.task import Outcome, SolveRequest, Termination
 
 if TYPE_CHECKING:
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from opticoll.formulations.model import Formulation, Parameter
+    from opticoll.formulations.model import Formulation
+    from opticoll.formulations.parameters import Parameter
     from opticoll.formulations.standard_form import StandardForm
     from opticoll.solvers.task import Task
     from opticoll.types import Json, Setting, Settings

@@ -29,8 +29,7 @@ from dataclasses import dataclass, replace
 from math import inf
 from typing import TYPE_CHECKING, Any, NamedTuple, NotRequired, TypedDict
 
-from opticoll.errors import BadInput
-from opticoll.formulations.model import NotApplicable
+from opticoll.errors import BadInput, NotApplicable
 from opticoll.solvers.schedules import collective_steps
 from opticoll.solvers.schedules.link_schedule import BUDGETS, schedule_routes
 from opticoll.solvers.schedules.msccl_xml import ChunkMoves, Layout, write_xml

@@ -23,9 +23,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.errors import BadFile
+from opticoll.errors import BadFile, NotApplicable
 from opticoll.file_contents import check_file
-from opticoll.formulations.model import NotApplicable
 from opticoll.solvers.schedules.program import COLLECTIVES, KINDS, Instruction, Place, Program, Rank, ThreadBlock
 from opticoll.solvers.schedules.runtimes import TARGETS
 from opticoll.solvers.schedules.schedule_check import many_objects

@@ -23,11 +23,11 @@ from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
-from opticoll.errors import BadInput
+from opticoll.errors import BadInput, NotApplicable
 from opticoll.formulations import declared_axes
 from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow
 from opticoll.formulations.flows.single_source import WeightedPath, strip_paths
-from opticoll.formulations.model import Formulation, NotApplicable, is_own
+from opticoll.formulations.model import Formulation, is_own
 from opticoll.instances.topology import Topology
 
 if TYPE_CHECKING:

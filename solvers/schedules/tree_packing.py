@@ -34,6 +34,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.compiled import compiled
+from opticoll.errors import NotApplicable
 from opticoll.formulations.flows.worst_cuts import (
     MOST_FLOW,
     TOO_LARGE,
@@ -44,7 +45,6 @@ from opticoll.formulations.flows.worst_cuts import (
     max_flow,
     network_of,
 )
-from opticoll.formulations.model import NotApplicable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.errors import BadFile
-from opticoll.formulations.model import NotApplicable
+from opticoll.errors import BadFile, NotApplicable
 from opticoll.instances.readers import reading
 from opticoll.instances.topology import Topology
 from opticoll.solvers.schedules import interpreter

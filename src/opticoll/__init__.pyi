@@ -17,6 +17,7 @@ from opticoll.analysis.store import Store as Store
 from opticoll.analysis.study.study_table import study as study
 from opticoll.errors import BadInput as BadInput
 from opticoll.errors import NoSolution as NoSolution
+from opticoll.errors import NotApplicable as NotApplicable
 from opticoll.errors import SolverUnavailable as SolverUnavailable
 from opticoll.extension_functions import *
 from opticoll.formulations.bounded_quantity import bound_on as bound_on
@@ -25,8 +26,7 @@ from opticoll.formulations.builders import Pyo as Pyo
 from opticoll.formulations.index import Index as Index
 from opticoll.formulations.model import Bound as Bound
 from opticoll.formulations.model import Formulation as Formulation
-from opticoll.formulations.model import NotApplicable as NotApplicable
-from opticoll.formulations.model import Parameter as Parameter
+from opticoll.formulations.parameters import Parameter as Parameter
 from opticoll.formulations.variables import vertex_axis as vertex_axis
 from opticoll.instances import Topology as Topology
 from opticoll.instances import parse as parse

@@ -139,3 +139,7 @@ def one_line(text: object, most: int = MOST_TEXT) -> str:
     if not line.isprintable():
         line = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in line)
     return line if len(line) <= most else f"{line[:most]} ... ({len(str(text))} characters)"
+
+
+class NotApplicable(BadInput):
+    """The formulation does not make sense for this instance or parameter."""

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from opticoll.analysis.cli.main import main
-from opticoll.errors import BadFile, OpticollError
+from opticoll.errors import BadFile, NotApplicable, OpticollError
 from opticoll.formulations.matrix.program import FORMULATION, NAME
-from opticoll.formulations.model import NotApplicable, build_model, forms_of
+from opticoll.formulations.model import build_model, forms_of
 from opticoll.instances import MatrixProgram, parse
 from opticoll.solvers import solve
 from opticoll.solvers.compile.compilation import compile_model

@@ -6,8 +6,9 @@ import math
 
 import pytest
 
+from opticoll.errors import NotApplicable
 from opticoll.formulations import formulations
-from opticoll.formulations.model import NotApplicable, Parameter, read_parameters
+from opticoll.formulations.parameters import Parameter, read_parameters
 from opticoll.solvers.methods import methods
 
 LIMITED = [

@@ -13,8 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import opticoll as oc
-from opticoll.errors import BadFile, BadInput
-from opticoll.formulations.model import NotApplicable
+from opticoll.errors import BadFile, BadInput, NotApplicable
 from opticoll.instances import parse, read_topology
 from opticoll.instances.demands import read_demand
 from opticoll.instances.readers.read_options import ReadOptions

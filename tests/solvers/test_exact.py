@@ -17,7 +17,7 @@ import scipy.sparse as sp
 import opticoll as oc
 from opticoll.errors import BadFile, BadInput
 from opticoll.formulations import formulation
-from opticoll.formulations.model import read_parameters
+from opticoll.formulations.parameters import read_parameters
 from opticoll.formulations.standard_form import StandardForm
 from opticoll.instances import as_instance
 from opticoll.instances.demands import DemandSpec

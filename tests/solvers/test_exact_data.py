@@ -15,7 +15,8 @@ from slow_cases import marked
 import opticoll as oc
 from opticoll.errors import BadInput, OpticollError
 from opticoll.formulations import formulation
-from opticoll.formulations.model import forms_of, read_parameters
+from opticoll.formulations.model import forms_of
+from opticoll.formulations.parameters import read_parameters
 from opticoll.instances import Topology, parse
 from opticoll.solvers import model_solve, procedure, solve
 from opticoll.solvers.exact.exact_form import fault

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from reference import RUN_KEYS, optimum_of
 
-from opticoll.errors import BadFile, BadInput, BadOption, MethodMismatch, SolverUnavailable
-from opticoll.formulations.model import NotApplicable, build_model
+from opticoll.errors import BadFile, BadInput, BadOption, MethodMismatch, NotApplicable, SolverUnavailable
+from opticoll.formulations.model import build_model
 from opticoll.formulations.modelling_layers import import_layer
 from opticoll.instances import Topology, parse
 from opticoll.solvers import model_solve, procedure, solve, verify

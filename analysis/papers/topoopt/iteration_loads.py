@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.formulations.model import NotApplicable
+from opticoll.errors import NotApplicable
 
 if TYPE_CHECKING:
     from opticoll.formulations.topoopt.circuit_design import CircuitDesign

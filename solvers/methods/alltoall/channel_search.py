@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.formulations.flows.path_bounds import share_bounds
-from opticoll.formulations.model import Parameter
+from opticoll.formulations.parameters import Parameter
 from opticoll.solvers.methods.method import Answer, Beyond, Method
 from opticoll.solvers.task import Termination
 

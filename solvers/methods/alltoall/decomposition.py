@@ -14,7 +14,7 @@ from opticoll.errors import MethodMismatch
 from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow
 from opticoll.formulations.flows.path_sets import assemble, to_arrays
 from opticoll.formulations.flows.single_source import strip_paths
-from opticoll.formulations.model import Parameter
+from opticoll.formulations.parameters import Parameter
 from opticoll.solvers.methods.method import Answer, Beyond, Method
 from opticoll.solvers.process.memory import MOST_ENTRIES
 from opticoll.solvers.schedules.weighted_paths import from_flow

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opticoll.formulations.alltoall.virtual_channels_solution import values_of as layer_values
-from opticoll.formulations.model import Parameter
+from opticoll.formulations.parameters import Parameter
 from opticoll.solvers.methods.method import Answer, Beyond, Method
 from opticoll.solvers.task import Termination
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.formulations.model import Parameter
+from opticoll.formulations.parameters import Parameter
 from opticoll.solvers.methods.flows.column_generation import generate, pricing_for
 from opticoll.solvers.methods.flows.exact_routing import (
     SINGLE_PATH,

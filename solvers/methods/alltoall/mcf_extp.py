@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.formulations.flows.path_sets import path_set_of, to_arrays
-from opticoll.formulations.model import Parameter
+from opticoll.formulations.parameters import Parameter
 from opticoll.solvers.methods.alltoall.decomposition import demand_of, refuse_restricted, unsolved
 from opticoll.solvers.methods.method import Answer, Method
 from opticoll.solvers.schedules.weighted_paths import extract_paths

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opticoll.formulations import rounding
-from opticoll.formulations.model import Parameter
+from opticoll.formulations.parameters import Parameter
 from opticoll.solvers.methods.alltoall.decomposition import BRANCHING_S
 from opticoll.solvers.methods.method import Answer, Beyond, Method
 from opticoll.solvers.task import Task

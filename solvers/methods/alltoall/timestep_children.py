@@ -15,7 +15,7 @@ from opticoll.formulations.alltoall.timestep_child import StepChild
 from opticoll.formulations.alltoall.timestep_mcf import StepFlow
 from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow
 from opticoll.formulations.flows.single_source import strip_paths
-from opticoll.formulations.model import Parameter
+from opticoll.formulations.parameters import Parameter
 from opticoll.solvers.methods.alltoall.decomposition import solve_children, unsolved
 from opticoll.solvers.methods.method import Answer, Beyond, Method
 from opticoll.solvers.task import Task

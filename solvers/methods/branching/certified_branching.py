@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opticoll.errors import OpticollError
-from opticoll.formulations.model import Parameter, build_model, forms_of
+from opticoll.formulations.model import build_model, forms_of
+from opticoll.formulations.parameters import Parameter
 from opticoll.solvers.compile.compilation import compile_model
 from opticoll.solvers.compile.scaling import unit_integers
 from opticoll.solvers.exact.integer_rows import contradiction

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from opticoll.errors import MethodMismatch
-from opticoll.formulations.model import Parameter
+from opticoll.formulations.parameters import Parameter
 from opticoll.solvers.methods.method import Answer, Beyond, Method
 from opticoll.solvers.task import Termination
 

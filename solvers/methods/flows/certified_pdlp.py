@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.formulations.model import Parameter, build_model, forms_of
+from opticoll.formulations.model import build_model, forms_of
+from opticoll.formulations.parameters import Parameter
 from opticoll.formulations.standard_form import StandardForm
 from opticoll.solvers import verify
 from opticoll.solvers.methods.flows.time_form import reformulate, takes

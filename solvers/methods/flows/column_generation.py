@@ -22,7 +22,7 @@ from opticoll.errors import MethodMismatch
 from opticoll.formulations import rounding
 from opticoll.formulations.flows.path_flow import arc_load, serve_alike
 from opticoll.formulations.flows.path_sets import PathSet, path_order, reordered, subset, to_arrays
-from opticoll.formulations.model import Parameter
+from opticoll.formulations.parameters import Parameter
 from opticoll.solvers.methods.method import Answer, Method
 from opticoll.solvers.process import solver_log
 from opticoll.solvers.process.memory import MOST_ENTRIES

@@ -23,7 +23,7 @@ from opticoll.formulations.flows.path_sets import (
     subset,
     to_arrays,
 )
-from opticoll.formulations.model import Parameter
+from opticoll.formulations.parameters import Parameter
 from opticoll.solvers.methods.flows.column_generation import generate, pricing_for
 from opticoll.solvers.methods.method import Answer, Beyond, Method
 from opticoll.solvers.task import SolveRequest, Termination

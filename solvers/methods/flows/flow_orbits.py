@@ -27,9 +27,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from opticoll.errors import NotApplicable
 from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow
 from opticoll.formulations.flows.symmetric_flow import SymmetricFlow, Trees, group_images, keeps, trees
-from opticoll.formulations.model import NotApplicable
 from opticoll.formulations.standard_form import StandardForm, blocks
 from opticoll.instances.symmetry import arc_image, automorphisms, orbits_of
 

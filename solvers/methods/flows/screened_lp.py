@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.formulations.model import Parameter
+from opticoll.formulations.parameters import Parameter
 from opticoll.solvers.methods.flows.certified_pdhg import BEYOND_VARIABLES, SMALLEST_TOL, iterate, refuse
 from opticoll.solvers.methods.flows.orbit_lp import answer_of, solve_reduced
 from opticoll.solvers.methods.flows.reduced_solution import ReducedSolution

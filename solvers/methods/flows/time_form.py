@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.errors import MethodMismatch
-from opticoll.formulations.model import Parameter, states
+from opticoll.formulations.model import states
+from opticoll.formulations.parameters import Parameter
 from opticoll.formulations.standard_form import StandardForm
 from opticoll.solvers.methods.method import Method, Reformulation
 

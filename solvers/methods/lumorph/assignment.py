@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
+from opticoll.errors import NotApplicable
 from opticoll.formulations.lumorph.route_sets import RouteSet, straight_routes
-from opticoll.formulations.model import NotApplicable
 from opticoll.formulations.rounds.segments import offsets, select
 from opticoll.instances.photonics import LightpathMesh
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.formulations.lumorph.iteration_solution import values_of
-from opticoll.formulations.model import Parameter
+from opticoll.formulations.parameters import Parameter
 from opticoll.solvers.methods.lumorph.collective_algorithms import independent_sets
 from opticoll.solvers.methods.method import Answer, Beyond, Method
 from opticoll.solvers.task import Termination

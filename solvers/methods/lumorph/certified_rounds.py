@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from opticoll.errors import NotApplicable
 from opticoll.formulations.lumorph import rounds
 from opticoll.formulations.lumorph.collective_bounds import sum_bounds
 from opticoll.formulations.lumorph.rounds_solution import program_only
-from opticoll.formulations.model import NotApplicable, Parameter
+from opticoll.formulations.parameters import Parameter
 from opticoll.solvers.methods.lumorph.collective_algorithms import calls
 from opticoll.solvers.methods.lumorph.patterns import whole_exchange
 from opticoll.solvers.methods.lumorph.realisation import realised

@@ -40,9 +40,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from opticoll.errors import BadInput
+from opticoll.errors import BadInput, NotApplicable
 from opticoll.formulations.lumorph.mesh_cuts import grid_shape
-from opticoll.formulations.model import NotApplicable, Parameter
+from opticoll.formulations.parameters import Parameter
 from opticoll.formulations.rounds.collectives import Collective, phases
 from opticoll.solvers.methods.lumorph.patterns import (
     Pattern,
@@ -201,7 +201,7 @@ def pattern_of(
         For an unknown algorithm or parameter.
     """
     from opticoll.errors import BadInput
-    from opticoll.formulations.model import read_parameters
+    from opticoll.formulations.parameters import read_parameters
     from opticoll.nearest_names import nearest
 
     if algorithm not in ALGORITHMS:

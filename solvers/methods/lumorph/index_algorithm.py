@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
+from opticoll.errors import NotApplicable
 from opticoll.formulations.lumorph.forwarded_rounds import NAME
 from opticoll.formulations.lumorph.forwarded_solution import most_peers
-from opticoll.formulations.model import NotApplicable, Parameter
+from opticoll.formulations.parameters import Parameter
 from opticoll.solvers.methods.lumorph.patterns import Pattern
 from opticoll.solvers.methods.lumorph.realisation import realised
 from opticoll.solvers.methods.lumorph.round_algorithms import ROUTING

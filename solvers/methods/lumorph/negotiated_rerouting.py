@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
-from opticoll.formulations.model import Parameter
+from opticoll.formulations.parameters import Parameter
 from opticoll.solvers.methods.flows import exact_routing
 from opticoll.solvers.methods.flows.exact_routing import route_metrics, values_of
 from opticoll.solvers.methods.lumorph.overlap_search import EQUAL, min_overlap_routes

@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.errors import MethodMismatch
+from opticoll.errors import MethodMismatch, NotApplicable
 from opticoll.formulations.flows.path_sets import PathSet
 from opticoll.formulations.lumorph.mesh_cuts import cut_bounds, grid_shape
 from opticoll.formulations.lumorph.min_overlap import in_circuits
 from opticoll.formulations.lumorph.overlap_solution import overlap
 from opticoll.formulations.lumorph.route_sets import straight_routes
-from opticoll.formulations.model import NotApplicable
 from opticoll.formulations.rounds.segments import offsets
 from opticoll.solvers.methods.flows.exact_routing import next_load
 

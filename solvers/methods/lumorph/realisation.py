@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from opticoll.formulations.model import NotApplicable
+from opticoll.errors import NotApplicable
 from opticoll.formulations.rounds.round_schedule import RoundSchedule, chained, direct
 from opticoll.formulations.rounds.segments import select
 from opticoll.formulations.rounds.wavelengths import matchings

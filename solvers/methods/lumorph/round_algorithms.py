@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, cast
 
+from opticoll.errors import NotApplicable
 from opticoll.formulations.lumorph.rounds_solution import phase_violations, program_only
 from opticoll.formulations.lumorph.sum_rounds import NAME as SUMS
-from opticoll.formulations.model import NotApplicable, Parameter
+from opticoll.formulations.parameters import Parameter
 from opticoll.formulations.rounds.round_schedule import from_values
 from opticoll.solvers.methods.lumorph.collective_algorithms import ALGORITHMS, layer_to_layer, pattern_of
 from opticoll.solvers.methods.lumorph.realisation import compacted, realised

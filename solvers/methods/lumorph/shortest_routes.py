@@ -8,7 +8,7 @@ import numpy as np
 
 from opticoll.formulations.flows.path_sets import PathSet
 from opticoll.formulations.lumorph.overlap_solution import overlap
-from opticoll.formulations.model import Parameter
+from opticoll.formulations.parameters import Parameter
 from opticoll.solvers.methods.flows.exact_routing import route_metrics, values_of
 from opticoll.solvers.methods.lumorph.overlap_search import arc_form, shortest_routes, straight_or_shortest
 from opticoll.solvers.methods.method import Answer, Method

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from opticoll.errors import NotApplicable
 from opticoll.formulations.lumorph.rounds_solution import program_only
 from opticoll.formulations.lumorph.sum_rounds import NAME as SUMS
-from opticoll.formulations.model import NotApplicable, Parameter
+from opticoll.formulations.parameters import Parameter
 from opticoll.formulations.rounds.round_schedule import chained, together
 from opticoll.instances import parse
 from opticoll.instances.photonics import LightpathMesh

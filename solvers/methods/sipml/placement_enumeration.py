@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.formulations.model import Parameter
+from opticoll.formulations.parameters import Parameter
 from opticoll.formulations.sipml.placement_bounds import placement_bounds
 from opticoll.formulations.sipml.placement_solution import starts
 from opticoll.solvers.methods.method import Answer, Method

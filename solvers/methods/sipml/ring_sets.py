@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opticoll.formulations.index import Index
-from opticoll.formulations.model import Parameter
+from opticoll.formulations.parameters import Parameter
 from opticoll.formulations.sipml.walks import circuits_of_sets, strip
 from opticoll.formulations.standard_form import StandardForm
 from opticoll.solvers.methods.method import Answer, Beyond, Method

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.formulations.model import Parameter
+from opticoll.formulations.parameters import Parameter
 from opticoll.formulations.topology import matching_bounds
 from opticoll.solvers.methods.method import Answer, Beyond, Method
 from opticoll.solvers.methods.topology.matching_enumeration import MatchingEnumeration

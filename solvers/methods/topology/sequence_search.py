@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.formulations.model import Parameter
+from opticoll.formulations.parameters import Parameter
 from opticoll.formulations.topology import sequence_bounds
 from opticoll.solvers.methods.method import Answer, Beyond, Method
 from opticoll.solvers.methods.topology.sequence_exchanges import (

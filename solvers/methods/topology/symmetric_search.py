@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.errors import BadInput
+from opticoll.errors import BadInput, NotApplicable
 from opticoll.formulations import rounding
-from opticoll.formulations.model import NotApplicable, Parameter
+from opticoll.formulations.parameters import Parameter
 from opticoll.formulations.topology.design import Design
 from opticoll.formulations.topology.design_bounds import least_time
 from opticoll.formulations.topology.design_solution import topology_of, values_on

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.formulations.model import Parameter
+from opticoll.formulations.parameters import Parameter
 from opticoll.formulations.topoopt.forwarding import routed_design
 from opticoll.instances.servers import ServerPool
 from opticoll.solvers.methods.method import Answer, Method

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.formulations.model import NotApplicable
+from opticoll.errors import NotApplicable
 from opticoll.solvers.methods.topoopt.ring_permutations import hops
 
 if TYPE_CHECKING:

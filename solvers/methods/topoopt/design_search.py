@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.formulations.model import Parameter
+from opticoll.formulations.parameters import Parameter
 from opticoll.formulations.topoopt.circuit_design import default_rings, sorted_circuits
 from opticoll.formulations.topoopt.forwarding import routed_design
 from opticoll.formulations.topoopt.wiring_demand import MOST_MEMBERS

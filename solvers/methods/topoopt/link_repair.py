@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.formulations.model import NotApplicable, Parameter
+from opticoll.errors import NotApplicable
+from opticoll.formulations.parameters import Parameter
 from opticoll.formulations.topoopt.circuit_design import sorted_circuits
 from opticoll.formulations.topoopt.circuit_design_solution import residuals
 from opticoll.formulations.topoopt.forwarding import routed_design

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.formulations.model import NotApplicable, Parameter
+from opticoll.errors import NotApplicable
+from opticoll.formulations.parameters import Parameter
 from opticoll.formulations.topoopt.circuit_design import default_rings, ring_demand
 from opticoll.formulations.topoopt.forwarding import routed_design
 from opticoll.solvers.methods.method import Answer, Method

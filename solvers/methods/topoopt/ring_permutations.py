@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.formulations.model import NotApplicable
+from opticoll.errors import NotApplicable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

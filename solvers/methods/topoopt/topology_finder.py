@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Literal, cast, get_args
 
 import numpy as np
 
-from opticoll.formulations.model import NotApplicable, Parameter
+from opticoll.errors import NotApplicable
+from opticoll.formulations.parameters import Parameter
 from opticoll.formulations.topoopt.circuit_design import Ring, ports_left, ring_demand, sorted_circuits
 from opticoll.formulations.topoopt.forwarding import routed_design
 from opticoll.solvers.methods.method import Answer, Method

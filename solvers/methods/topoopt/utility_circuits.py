@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from opticoll.formulations.model import Parameter
+from opticoll.formulations.parameters import Parameter
 from opticoll.solvers.methods.method import Answer, Beyond, Method
 from opticoll.solvers.methods.topoopt.topology_finder import MATCHINGS, connected, matched_circuits, without_ties
 from opticoll.solvers.task import Termination

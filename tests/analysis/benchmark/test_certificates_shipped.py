@@ -13,7 +13,7 @@ from opticoll.analysis.benchmark import wiring_check
 from opticoll.analysis.benchmark.benchmark_set import STUDY, best_known, problems
 from opticoll.analysis.study.study_file import STUDIES
 from opticoll.formulations import formulation
-from opticoll.formulations.model import read_parameters
+from opticoll.formulations.parameters import read_parameters
 from opticoll.formulations.rounding import decimal
 from opticoll.instances import parse
 from opticoll.solvers.exact import vipr_check

@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 from reference import SMALL, optimum
 from strategies import topologies
 
+from opticoll.errors import NotApplicable
 from opticoll.formulations.alltoall import all_gather as model
 from opticoll.formulations.flows.shared_flows import length_bound
 from opticoll.formulations.flows.worst_cuts import least_time
-from opticoll.formulations.model import NotApplicable, build_model
+from opticoll.formulations.model import build_model
 from opticoll.instances import Topology, parse
 from opticoll.solvers import solve, verify
 from opticoll.solvers.compile.compilation import compile_model

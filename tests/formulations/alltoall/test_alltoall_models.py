@@ -14,10 +14,10 @@ from slow_cases import marked
 from strategies import topologies
 
 import opticoll as oc
-from opticoll.errors import BadInput
+from opticoll.errors import BadInput, NotApplicable
 from opticoll.formulations import formulation
 from opticoll.formulations.alltoall import child, link_mcf, master
-from opticoll.formulations.model import NotApplicable, build_model
+from opticoll.formulations.model import build_model
 from opticoll.instances import Topology, parse
 from opticoll.solvers.compile.compilation import compile_model
 

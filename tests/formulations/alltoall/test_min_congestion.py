@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from reference import optimum
 
-from opticoll.errors import BadInput
+from opticoll.errors import BadInput, NotApplicable
 from opticoll.formulations import formulation
 from opticoll.formulations.flows import path_bounds, path_flow
 from opticoll.formulations.flows.path_sets import PathRule, build_path_set, subset
-from opticoll.formulations.model import Bound, NotApplicable, build_model
+from opticoll.formulations.model import Bound, build_model
 from opticoll.instances import Topology, parse
 from opticoll.solvers import solve
 from opticoll.solvers.compile.compilation import compile_model

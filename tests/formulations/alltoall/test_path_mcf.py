@@ -9,12 +9,12 @@ import pytest
 from case_families import each
 from reference import MEDIUM, SMALL, optimum, optimum_of
 
-from opticoll.errors import BadInput, MethodMismatch
+from opticoll.errors import BadInput, MethodMismatch, NotApplicable
 from opticoll.formulations import formulation
 from opticoll.formulations.alltoall.path_mcf_solution import carrying_paths
 from opticoll.formulations.flows import path_bounds
 from opticoll.formulations.flows.path_sets import MOST_PATHS, PathRule, count_all
-from opticoll.formulations.model import NotApplicable, build_model
+from opticoll.formulations.model import build_model
 from opticoll.instances import Topology, parse
 from opticoll.solvers import solve
 from opticoll.solvers.compile.compilation import compile_model

@@ -12,9 +12,10 @@ from reference import optimum
 from strategies import topologies
 
 from opticoll.analysis.cli.main import main
+from opticoll.errors import NotApplicable
 from opticoll.formulations.alltoall import sccl as model
 from opticoll.formulations.alltoall.sccl_ways import chunk_values
-from opticoll.formulations.model import NotApplicable, build_model
+from opticoll.formulations.model import build_model
 from opticoll.instances import Topology, parse
 from opticoll.solvers import solve
 from opticoll.solvers.compile.compilation import compile_model

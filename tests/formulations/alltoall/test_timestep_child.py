@@ -12,9 +12,9 @@ from reference import optimum
 from strategies import topologies
 
 from opticoll.analysis.cli.main import main
+from opticoll.errors import NotApplicable
 from opticoll.formulations.alltoall.timestep_child import StepChild
 from opticoll.formulations.alltoall.timestep_mcf import StepFlow
-from opticoll.formulations.model import NotApplicable
 from opticoll.instances import parse
 from opticoll.solvers import solve, verify
 from opticoll.solvers.compile.compilation import compile_model

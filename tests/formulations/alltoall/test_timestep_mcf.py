@@ -15,12 +15,12 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 from strategies import topologies
 
 from opticoll.analysis.cli.main import main
-from opticoll.errors import BadInput
+from opticoll.errors import BadInput, NotApplicable
 from opticoll.formulations import formulation
 from opticoll.formulations.alltoall import timestep_mcf as model
 from opticoll.formulations.alltoall.time_expansion import step_distances, unroll
 from opticoll.formulations.alltoall.timestep_bounds import price_bound
-from opticoll.formulations.model import NotApplicable, build_model
+from opticoll.formulations.model import build_model
 from opticoll.instances import Topology, parse
 from opticoll.solvers import solve, verify
 from opticoll.solvers.compile.compilation import compile_model

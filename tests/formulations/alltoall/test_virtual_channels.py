@@ -8,11 +8,11 @@ import pytest
 from case_families import each
 from reference import optimum
 
+from opticoll.errors import NotApplicable
 from opticoll.formulations.alltoall import virtual_channels_solution as model
 from opticoll.formulations.alltoall.dependencies import acyclic
 from opticoll.formulations.alltoall.virtual_channels import LayeredRoutes
 from opticoll.formulations.flows.path_sets import PathRule, build_path_set, path_set_of, subset
-from opticoll.formulations.model import NotApplicable
 from opticoll.instances import Topology, parse
 from opticoll.solvers import solve
 from opticoll.solvers.compile.compilation import compile_model

@@ -20,12 +20,11 @@ from weighted_path_checks import violations
 import opticoll as oc
 from opticoll.analysis.bounds.instance_bounds import bound_rows as instance_bounds
 from opticoll.analysis.cli.main import cli
-from opticoll.errors import BadFile, BadInput, BadOption
+from opticoll.errors import BadFile, BadInput, BadOption, NotApplicable
 from opticoll.formulations import formulation
 from opticoll.formulations.alltoall.master import Master
 from opticoll.formulations.flows import concurrent_flow as model
 from opticoll.formulations.flows.flow_bounds import bounds
-from opticoll.formulations.model import NotApplicable
 from opticoll.instances import Topology, parse
 from opticoll.instances import demands as listed
 from opticoll.instances.demands import DemandSpec, read_demand

@@ -8,7 +8,7 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from opticoll.errors import BadInput
+from opticoll.errors import BadInput, NotApplicable
 from opticoll.formulations.flows.path_sets import (
     MOST_PATHS,
     PathRule,
@@ -21,7 +21,7 @@ from opticoll.formulations.flows.path_sets import (
     rule_parameters,
     to_arrays,
 )
-from opticoll.formulations.model import NotApplicable, read_parameters
+from opticoll.formulations.parameters import read_parameters
 from opticoll.instances import Topology, parse
 
 GRAPHS = ("ring:6", "petersen", "mesh:2x4", "genkautz:n=7,d=3", "hypercube:3", "dgx1", "hypercube:2+host=1.5")

@@ -9,9 +9,9 @@ import pytest
 from case_families import each
 from reference import partitions
 
+from opticoll.errors import NotApplicable
 from opticoll.formulations.lumorph import co_scheduling as model
 from opticoll.formulations.lumorph import co_scheduling_solution
-from opticoll.formulations.model import NotApplicable
 from opticoll.instances import TrainingIteration, parse
 from opticoll.instances.published.lumorph_numbers import GPUS, MODELS
 from opticoll.instances.training.training_iteration import AllReduceCall

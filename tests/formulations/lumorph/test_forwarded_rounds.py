@@ -11,9 +11,9 @@ import pytest
 
 import opticoll as oc
 from opticoll.analysis.cli.main import main
+from opticoll.errors import NotApplicable
 from opticoll.formulations.lumorph.forwarded_rounds import NAME, ForwardedRounds
 from opticoll.formulations.lumorph.forwarded_solution import most_peers
-from opticoll.formulations.model import NotApplicable
 from opticoll.formulations.rounds.collectives import collective
 from opticoll.formulations.rounds.round_schedule import from_values, violations
 from opticoll.instances import parse

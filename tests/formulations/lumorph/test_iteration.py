@@ -9,9 +9,9 @@ import pytest
 from reference import partitions
 
 import opticoll as oc
+from opticoll.errors import NotApplicable
 from opticoll.formulations.lumorph.iteration import NAME, StagedCalls
 from opticoll.formulations.lumorph.iteration_solution import values_of
-from opticoll.formulations.model import NotApplicable
 from opticoll.instances import TrainingIteration, parse
 from opticoll.instances.training.training_iteration import AllReduceCall, LayerTransfer, Stage
 

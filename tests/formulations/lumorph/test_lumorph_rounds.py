@@ -15,13 +15,12 @@ from pyomo.core.expr.visitor import identify_variables
 from reference import optimum
 
 from opticoll.analysis.cli.main import main
-from opticoll.errors import BadInput
+from opticoll.errors import BadInput, NotApplicable
 from opticoll.formulations.lumorph import rounds
 from opticoll.formulations.lumorph.collective_bounds import sum_bounds
 from opticoll.formulations.lumorph.route_sets import candidate_routes
 from opticoll.formulations.lumorph.sum_rounds import SumModel
 from opticoll.formulations.lumorph.transfer_sets import delivery_symmetries, sufficient_rounds
-from opticoll.formulations.model import NotApplicable
 from opticoll.formulations.rounds.collectives import COLLECTIVES
 from opticoll.formulations.rounds.round_schedule import direct
 from opticoll.instances import parse

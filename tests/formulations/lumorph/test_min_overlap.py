@@ -14,10 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference import optimum
 
-from opticoll.errors import BadFile, BadInput, MethodMismatch
+from opticoll.errors import BadFile, BadInput, MethodMismatch, NotApplicable
 from opticoll.formulations.flows.path_sets import PathRule
 from opticoll.formulations.lumorph import circuits, mesh_cuts, min_overlap, overlap_solution
-from opticoll.formulations.model import NotApplicable, build_model
+from opticoll.formulations.model import build_model
 from opticoll.instances import Topology, parse
 from opticoll.solvers import solve
 from opticoll.solvers.compile.compilation import compile_model

@@ -7,10 +7,9 @@ from case_families import each
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from opticoll.errors import MethodMismatch
+from opticoll.errors import MethodMismatch, NotApplicable
 from opticoll.formulations import formulation
 from opticoll.formulations.lumorph.rounds import NAME
-from opticoll.formulations.model import NotApplicable
 from opticoll.formulations.rounds.round_schedule import direct
 from opticoll.instances import parse
 from opticoll.solvers.methods import methods_for

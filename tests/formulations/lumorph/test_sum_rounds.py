@@ -8,10 +8,9 @@ import json
 import numpy as np
 import pytest
 
-from opticoll.errors import MethodMismatch
+from opticoll.errors import MethodMismatch, NotApplicable
 from opticoll.formulations.lumorph import sum_rounds as model
 from opticoll.formulations.lumorph import sum_solution
-from opticoll.formulations.model import NotApplicable
 from opticoll.formulations.rounds.round_schedule import violations
 from opticoll.instances import parse
 from opticoll.solvers.solve import solve

@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference import optimum
 
-from opticoll.errors import BadInput
+from opticoll.errors import BadInput, NotApplicable
 from opticoll.formulations import formulation
-from opticoll.formulations.model import NotApplicable, build_model
+from opticoll.formulations.model import build_model
 from opticoll.formulations.optree import one_stage, one_stage_solution, step_counts, step_times, tree
 from opticoll.formulations.optree.radix_trees import Fabric, best_by_depth, best_tree, uniform_tree, walks
 from opticoll.formulations.optree.step_counts import COUNTS

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from reference import optimum
 
 from opticoll.analysis.papers.sipml.claims import hybrid_traffic
-from opticoll.errors import BadInput
-from opticoll.formulations.model import NotApplicable
+from opticoll.errors import BadInput, NotApplicable
 from opticoll.formulations.sipml import ocs_circuits, placement, placement_solution
 from opticoll.instances import parse
 from opticoll.instances.families.op_graphs import OpGraph

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 from opticoll.analysis.papers.topoopt import iteration_loads
 from opticoll.analysis.papers.topoopt import price_claims as cost
-from opticoll.errors import BadInput
-from opticoll.formulations.model import NotApplicable
+from opticoll.errors import BadInput, NotApplicable
 from opticoll.formulations.topoopt import circuit_design, circuit_design_solution, topology
 from opticoll.formulations.topoopt.circuit_design import Ring, build_design
 from opticoll.formulations.topoopt.circuit_design_bounds import lower_bounds

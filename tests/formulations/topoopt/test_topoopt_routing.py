@@ -8,8 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference import optimum
 
+from opticoll.errors import NotApplicable
 from opticoll.formulations import formulation
-from opticoll.formulations.model import NotApplicable, build_model, read_parameters
+from opticoll.formulations.model import build_model
+from opticoll.formulations.parameters import read_parameters
 from opticoll.formulations.topoopt import routing, routing_solution
 from opticoll.formulations.topoopt.circuit_design import CircuitDesign
 from opticoll.formulations.topoopt.circuit_design_solution import residuals

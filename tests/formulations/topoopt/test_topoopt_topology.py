@@ -13,8 +13,7 @@ from reference import optimum
 from scipy.optimize import linprog
 
 from opticoll.analysis.study.study_file import find, load, tasks
-from opticoll.errors import BadInput
-from opticoll.formulations.model import NotApplicable
+from opticoll.errors import BadInput, NotApplicable
 from opticoll.formulations.topoopt import topology
 from opticoll.formulations.topoopt.forwarding import most_within, travelled
 from opticoll.instances import parse

@@ -10,7 +10,7 @@ import pytest
 from scipy.optimize import linprog
 
 import opticoll as oc
-from opticoll.formulations.model import NotApplicable
+from opticoll.errors import NotApplicable
 from opticoll.formulations.topoopt import topology
 from opticoll.formulations.topoopt.circuit_design import Ring, ring_demand
 from opticoll.formulations.topoopt.circuit_design_bounds import lower_bounds

@@ -18,8 +18,7 @@ from second_interpreter import verdict as second_verdict
 
 import opticoll as oc
 from opticoll.analysis.cli.main import main
-from opticoll.errors import BadFile, BadInput
-from opticoll.formulations.model import NotApplicable
+from opticoll.errors import BadFile, BadInput, NotApplicable
 from opticoll.instances import Topology, parse
 from opticoll.solvers.schedules import interpreter
 from opticoll.solvers.schedules.collective_steps import schedule_collective

@@ -11,12 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from slow_cases import marked
 
-from opticoll.errors import BadInput
+from opticoll.errors import BadInput, NotApplicable
 from opticoll.formulations.lumorph.circuits import read_circuits
 from opticoll.formulations.lumorph.mesh_cuts import exchange_overlap
 from opticoll.formulations.lumorph.rounds import RoundModel
 from opticoll.formulations.lumorph.sum_rounds import SumModel
-from opticoll.formulations.model import NotApplicable, read_parameters
+from opticoll.formulations.parameters import read_parameters
 from opticoll.formulations.rounds.collectives import Collective, collective
 from opticoll.formulations.rounds.round_schedule import Limits, violations
 from opticoll.instances import parse

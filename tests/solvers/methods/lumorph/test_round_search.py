@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from opticoll.errors import NotApplicable
 from opticoll.formulations.lumorph.collective_bounds import round_bounds, sum_bounds
-from opticoll.formulations.model import NotApplicable
 from opticoll.formulations.rounds.collectives import COLLECTIVES, Collective, collective, phases
 from opticoll.formulations.rounds.round_schedule import Limits, direct, violations
 from opticoll.instances import parse

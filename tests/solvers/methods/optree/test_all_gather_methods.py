@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from opticoll.errors import BadInput
+from opticoll.errors import BadInput, NotApplicable
 from opticoll.formulations.lumorph.rounds import RoundModel
 from opticoll.formulations.lumorph.sum_rounds import FORMULATION as SUMS
-from opticoll.formulations.model import NotApplicable
 from opticoll.formulations.optree import step_counts
 from opticoll.formulations.optree.radix_trees import best_by_depth, walks
 from opticoll.formulations.optree.tree_schedules import fabric_of

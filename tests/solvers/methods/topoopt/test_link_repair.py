@@ -10,7 +10,7 @@ import pytest
 from scipy.optimize import linprog
 
 import opticoll as oc
-from opticoll.formulations.model import NotApplicable
+from opticoll.errors import NotApplicable
 from opticoll.formulations.topoopt.circuit_design import ring_demand
 from opticoll.formulations.topoopt.topology import Wiring
 from opticoll.instances import parse

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from opticoll.formulations.model import NotApplicable
+from opticoll.errors import NotApplicable
 from opticoll.formulations.topoopt import binary_trees
 from opticoll.solvers.methods.topoopt import coin_routing, ring_permutations
 from opticoll.solvers.methods.topoopt.coin_routing import coin_routes, coin_sequence, coin_table
