@@ -120,7 +120,7 @@ def import_types() -> None:
             if isinstance(block, ast.If) and ast.unparse(block.test) == "TYPE_CHECKING":
                 for statement in block.body:
                     # Some names are themselves for type checkers only; Sphinx warns if a signature needs one.
-                    with suppress(ImportError):
+                    with suppress(ImportError, NameError):
                         exec(compile(ast.Module([statement], []), str(module.__file__), "exec"), vars(module))
 
 

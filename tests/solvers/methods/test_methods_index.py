@@ -1,4 +1,4 @@
-"""The index of methods names the module of each; ``python tests/solvers/methods/test_index.py`` writes it."""
+"""The index of methods names the module of each; ``python tests/solvers/methods/test_methods_index.py`` writes it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def taking_over():
 
 
 #: What to do about a difference.
-REMEDY = "write it by: python tests/solvers/methods/test_index.py"
+REMEDY = "write it by: python tests/solvers/methods/test_methods_index.py"
 
 
 def test_the_index_names_the_module_of_every_method():
