@@ -17,6 +17,7 @@ again by labels, so that an error in one of them shows when the builds are compa
 from __future__ import annotations
 
 import math
+from difflib import get_close_matches
 from functools import cached_property
 from itertools import product
 from typing import TYPE_CHECKING, Any
@@ -69,6 +70,32 @@ class _Builder:
         if name not in self._axes:
             self._axes[name] = axis_of(self.problem, name, self._sets)
         return self._axes[name]
+
+    def _refuse(self, stated: Mapping[str, object], name: str, where: object, over: object) -> None:
+        """Refuse what is stated a second time, and two ways of choosing indices at once."""
+        if name in stated:
+            msg = f"{self.problem.name}: {name} is stated twice; state all entries at once, or under two names"
+            raise ModelError(msg)
+        if where is not None and over is not None:
+            msg = f"{self.problem.name}: {name} has where= and over=; give one of them"
+            raise ModelError(msg)
+
+    def _undeclared(self, name: str) -> bool:
+        """Whether a constraint over an index set has no declared axes; refused where it is nearly a declared name."""
+        declared = self.problem.constraints
+        if name not in declared and (close := get_close_matches(name, declared, n=1, cutoff=0.84)):
+            msg = f"{self.problem.name}: the build has the constraint {name!r}; did you mean {close[0]!r}?"
+            raise ModelError(msg)
+        return name not in declared
+
+    def _positions(self, kind: str, name: str, over: Index) -> tuple[NDArray[np.int64], ...]:
+        """Positions of the indices along every axis: by the axes' names, if the key has these, else in their order."""
+        axes = getattr(self.problem, kind)[name]
+        key = axes if sorted(axes) == sorted(over.key) else over.key
+        if len(key) != len(axes):
+            msg = f"{self.problem.name}: {name} has the axes {axes}, but its index set the key {over.key}"
+            raise ModelError(msg)
+        return tuple(over[column] for column in key)
 
     @cached_property
     def _sets(self) -> Mapping[str, Sequence[Hashable] | Axis]:
@@ -126,6 +153,7 @@ class Cvx(_Builder):
         import cvxpy as cp
         import scipy.sparse as sp
 
+        self._refuse(self.variables, name, where, over)
         shape = self._shape(self.axes("variables", name), name)
         if not math.prod(shape) or (over is not None and not len(over)):
             return np.zeros(shape if over is None else 0)
@@ -133,7 +161,7 @@ class Cvx(_Builder):
             x = cp.Variable(shape, name=name, bounds=_bounds(lower, upper), integer=integer)
             self.variables[name] = Named(x, shape, None if len(shape) < 3 else _column_major(shape))
             return x
-        index = self._places("variables", name, over) if over is not None else _where(where, shape)
+        index = self._places("variables", name, over) if over is not None else self._where(name, where, shape)
         low, high = (_chosen(bound, shape, index) for bound in (lower, upper))
         x = cp.Variable(index.size, name=name, bounds=_bounds(low, high), integer=integer)
         self.variables[name] = Named(x, shape, index)
@@ -146,7 +174,18 @@ class Cvx(_Builder):
     def _places(self, kind: str, name: str, over: Index) -> NDArray[np.int64]:
         """Positions of indices in the named array, in C order."""
         shape = self._shape(self.axes(kind, name), name)
-        return np.ravel_multi_index(tuple(over[column] for column in over.key), shape)
+        return np.ravel_multi_index(self._positions(kind, name, over), shape)
+
+    def _where(self, name: str, where: ArrayLike | None, shape: tuple[int, ...]) -> NDArray[np.int64]:
+        """Places at which an array along the axes is true, in C order; all for None."""
+        if where is None:
+            return np.arange(math.prod(shape))
+        there = np.asarray(where)
+        if there.dtype.kind not in "biuf" or not _broadcasts(there.shape, shape):
+            found = "a function" if callable(where) else f"an array of the shape {there.shape}"
+            msg = f"{self.problem.name}: where= of {name} must be true or false along its axes, {shape}, not {found}"
+            raise ModelError(msg)
+        return np.flatnonzero(np.broadcast_to(there, shape))
 
     def data(self, name: str) -> cp.Parameter:
         """Data that can change in the model, a parameter along its axes."""
@@ -171,7 +210,8 @@ class Cvx(_Builder):
         """
         import cvxpy as cp
 
-        if over is not None and name not in self.problem.constraints:
+        self._refuse(self.constraints, name, where, over)
+        if over is not None and self._undeclared(name):
             if len(over):
                 self.constraints[name] = Named(constraint, (len(over),))
             return
@@ -186,7 +226,7 @@ class Cvx(_Builder):
         if where is None and constraint.shape == shape and len(shape) < 3:
             self.constraints[name] = Named(constraint, shape)
             return
-        index = _where(where, shape)
+        index = self._where(name, where, shape)
         if not index.size:
             return
         left, right = (self._chosen(side, name, shape, index) for side in (left, right))
@@ -225,13 +265,6 @@ class Cvx(_Builder):
 
         rows = [one.item for one in self.constraints.values()]
         return CvxpyModel(cp.Problem(objective, rows), self.variables, self.constraints)
-
-
-def _where(where: ArrayLike | None, shape: tuple[int, ...]) -> NDArray[np.int64]:
-    """Places at which an array along the axes is true, in C order; all for None."""
-    if where is None:
-        return np.arange(math.prod(shape))
-    return np.flatnonzero(np.broadcast_to(np.asarray(where), shape))
 
 
 def _bounds(lower: ArrayLike, upper: ArrayLike) -> list[Any]:
@@ -297,7 +330,9 @@ class Pyo(_Builder):
 
     def sets(self, *names: str) -> list[Sequence[Any]]:
         """Members of axes, by their names: the indices of the model."""
-        return [self.axis(name).members for name in names]
+        axes = [self.axis(name) for name in names]
+        self._shape(axes, "the build")
+        return [axis.members for axis in axes]
 
     def incident(self) -> tuple[dict[Hashable, list[Any]], dict[Hashable, list[Any]]]:
         """The arcs into every vertex, and those out of it, by the labels of vertices and arcs."""
@@ -311,8 +346,11 @@ class Pyo(_Builder):
 
     def by_label(self, values: ArrayLike, *axes: str) -> Mapping[Hashable, float]:
         """The entries of an array along axes, by the labels of their members."""
-        keys = _keys(self.sets(*axes))
-        return dict(zip(map(_alone, keys), np.asarray(values).ravel().tolist(), strict=True))
+        along, array = self.sets(*axes), np.asarray(values)
+        if array.shape != tuple(map(len, along)):
+            msg = f"{self.problem.name}: by_label has an array of the shape {array.shape} along the axes {axes}, which "
+            raise ModelError(msg + f"have {', '.join(str(len(axis)) for axis in along)} members")
+        return dict(zip(map(_alone, _keys(along)), array.ravel().tolist(), strict=True))
 
     def _members(self, kind: str, name: str) -> tuple[Sequence[Hashable], ...]:
         axes = self.axes(kind, name)
@@ -367,6 +405,7 @@ class Pyo(_Builder):
         """
         import pyomo.core as pyo
 
+        self._refuse(self.variables, name, where, over)
         along = self._members("variables", name)
         shape = tuple(map(len, along))
         signed = not np.ndim(lower) and lower == 0
@@ -377,9 +416,10 @@ class Pyo(_Builder):
         )
         if isinstance(over, Index):
             spread = [[_spread(one) for one in labels] for labels in along]
-            lines = zip(*(over[column].tolist() for column in over.key), strict=True)
+            positions = self._positions("variables", name, over)
+            lines = zip(*(column.tolist() for column in positions), strict=True)
             keys = [sum((labels[i] for labels, i in zip(spread, line, strict=True)), ()) for line in lines]
-            there = np.ravel_multi_index(tuple(over[column] for column in over.key), shape)
+            there = np.ravel_multi_index(positions, shape)
         elif over is not None:
             keys, there = self._ordered(name, over, along)
         else:

@@ -210,6 +210,8 @@ class Formulation:
             _follow_axes(cls)
         if is_own(cls) and cls.name:
             check_stated(cls)
+        if is_own(cls) and "label_invariant" not in vars(cls):  # what a derived class adds may name vertices
+            cls.label_invariant = Formulation.label_invariant  # type: ignore[method-assign]
 
     def __init__(self, instance: Any, **parameters: Any) -> None:
         defaults = {one.name: one.default for one in self.parameters}
@@ -418,10 +420,12 @@ def _check_axes(cls: type[Formulation]) -> None:
     """
     from opticoll.formulations import declared_axes
 
+    for table in ("variables", "constraints"):
+        for name, along in getattr(cls, table).items():
+            if not isinstance(along, tuple) or not all(isinstance(axis, str) for axis in along):
+                msg = f"formulation {cls.name!r}: {table}[{name!r}] must be a tuple of names such as ('arc', 'source')"
+                raise BadInput(msg)
     for name, along in cls.variables.items():
-        if not isinstance(along, tuple) or not all(isinstance(axis, str) for axis in along):
-            msg = f"formulation {cls.name!r}: variables[{name!r}] must be a tuple of names such as ('arc', 'source')"
-            raise BadInput(msg)
         near = [(axis, get_close_matches(axis, declared_axes.KNOWN, n=1, cutoff=0.75)) for axis in along]
         wrong = next(((axis, close[0]) for axis, close in near if close and axis not in declared_axes.KNOWN), None)
         if wrong is not None:
@@ -435,6 +439,9 @@ def _check_axes(cls: type[Formulation]) -> None:
             stated = ", ".join(cls.variables)
             msg = f"formulation {cls.name!r}: {what} names {name!r}, which is none of the variables: {stated}"
             raise BadInput(msg)
+    if cls.concurrent is not None and (cls.variables[cls.concurrent] != () or vars(cls).get("sense", "max") != "max"):
+        msg = f"formulation {cls.name!r}: the concurrent flow {cls.concurrent} has the axes () and is maximised"
+        raise BadInput(msg)
 
 
 def states(formulation: Formulation | type[Formulation], method: str) -> bool:

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from builds import differences
 
-from opticoll.errors import ModelError
+from opticoll.errors import BadInput, ModelError
+from opticoll.formulations import formulation
 from opticoll.formulations.builders import Cvx, Pyo
 from opticoll.formulations.index import Index
 from opticoll.formulations.model import Formulation
@@ -163,3 +164,63 @@ def test_rows_and_variables_along_an_axis_without_members_are_left_out():
     forms = [compile_model(build()) for build in (Sparse(None).cvxpy, Sparse(None).pyomo)]
     assert differences(*forms) == []
     assert [(list(form.rows), list(form.columns)) for form in forms] == [(["one"], ["y"])] * 2
+
+
+@pytest.mark.parametrize(
+    ("step", "words"),
+    [
+        (lambda b: (b.var("y"), b.var("y")), "y is stated twice"),
+        (lambda b: [b.row("one", t == k) for t in [b.var("t")] for k in range(2)], "one is stated twice"),
+        (lambda b: b.var("y", where=lambda r: r == "a"), r"true or false along its axes, \(2,\), not a function"),
+        (lambda b: b.var("y", where=np.ones(3)), r"not an array of the shape \(3,\)"),
+        (lambda b: b.var("y", where=np.ones(2), over=Index.grid(row=2)), "where= and over=; give one of them"),
+        (lambda b: b.row("eachs", b.var("y") >= 1, over=Index.grid(row=2)), "did you mean 'each'"),
+        (lambda b: b.var("x", over=Index.grid(row=2, tube=3)), r"the axes \('row', 'tube', 'step'\), but its index"),
+    ],
+)
+def test_what_would_be_dropped_or_taken_for_something_else_is_refused(step, words):
+    with pytest.raises(ModelError, match=words):
+        step(Cvx(Cube(None)))
+
+
+def test_pyomo_refuses_the_same():
+    class Without(Cube):
+        def sets(self):
+            return {"row": ["a", "b"]}
+
+    b = Pyo(Cube(None))
+    b.var("y")
+    with pytest.raises(ModelError, match="y is stated twice"):
+        b.var("y")
+    with pytest.raises(ModelError, match="'step' of the build needs its members"):
+        Pyo(Without(parse("ring:3"))).sets("step")
+    with pytest.raises(ModelError, match="along the axes"):
+        b.by_label(np.ones(3), "row")
+
+
+def test_columns_of_an_index_set_are_found_by_the_names_of_the_axes():
+    swapped = Index.table("tube row", {"row": [0, 1, 1], "tube": [2, 0, 1]})
+    b = Cvx(Cube(None))
+    b.row("some", b.var("y")[[0, 1, 1]] >= 1, over=swapped)
+    assert b.constraints["some"].index.tolist() == [2, 3, 4]
+
+
+@pytest.mark.parametrize(
+    ("stated", "words"),
+    [
+        ({"concurrent": "f"}, "has the axes"),
+        ({"concurrent": "F", "sense": "min"}, "is maximised"),
+        ({"constraints": {"cap": ("arc")}}, "must be a tuple of names"),
+    ],
+)
+def test_classes_that_state_another_problem_than_they_say_are_refused(stated, words):
+    with pytest.raises(BadInput, match=words):
+        type("Flow", (Formulation,), {"variables": {"f": ("arc", "source"), "F": ()}, **stated})
+
+
+def test_a_derived_class_says_itself_that_labels_do_not_matter():
+    class Rooted(formulation("alltoall.master")):
+        name = "own.rooted"
+
+    assert formulation("alltoall.master").label_invariant({"demand": "uniform"})
+    assert not Rooted.label_invariant({"demand": "uniform"})
