@@ -90,14 +90,19 @@ def axis_of(problem: Any, name: str, sets: Mapping[str, Sequence[Hashable] | Axi
     return Axis(name, len(stated), None if numbers else stated, None if numbers else stated)
 
 
-def size(problem: Any, **exact: int) -> dict[str, int] | None:
+def size(problem: Any, *, without: Collection[str] = (), **exact: int) -> dict[str, int] | None:
     """About the size of the matrix: entries of the declared arrays, and three nonzeros a variable.
 
-    ``exact`` are numbers that the formulation states instead, such as ``variables`` without those that are fixed at 0.
-    None where nothing is declared, or an axis has no length before the solve.
+    ``without`` are arrays that this version of the model does not have; ``exact`` are numbers that the formulation
+    states instead, such as ``variables`` without those that are fixed at 0. None where nothing is declared, or an axis
+    has no length before the solve.
     """
     sets, lengths = problem.sets(), dict[str, int]()
-    for name in {name for axes in (*problem.variables.values(), *problem.constraints.values()) for name in axes}:
+    arrays = [
+        [axes for name, axes in declared.items() if name not in without]
+        for declared in (problem.variables, problem.constraints)
+    ]
+    for name in {name for along in arrays for axes in along for name in axes}:
         if name not in sets and not isinstance(topology_of(problem), Topology):
             return None
         length = axis_of(problem, name, sets).size
@@ -106,10 +111,7 @@ def size(problem: Any, **exact: int) -> dict[str, int] | None:
         lengths[name] = length
     if not problem.variables:
         return None
-    columns, rows = (
-        sum(prod(lengths[name] for name in axes) for axes in declared.values())
-        for declared in (problem.variables, problem.constraints)
-    )
+    columns, rows = (sum(prod(lengths[name] for name in axes) for axes in along) for along in arrays)
     stated = {"variables": columns, "constraints": rows} | exact
     return {"nonzeros": 3 * stated["variables"]} | stated
 

@@ -70,4 +70,7 @@ def labelled_axes(array: NDArray[np.float64], labels: Sequence[Sequence[Hashable
 def _picked(labels: Any, index: NDArray[np.int64]) -> NDArray[Any]:
     if isinstance(labels, range):
         return np.asarray(labels)[index]
-    return np.array(labels, dtype=object)[index] if len(labels) else np.zeros(0, dtype=object)
+    picked = np.empty(len(labels), dtype=object)
+    for place, label in enumerate(labels):  # a label may be a tuple
+        picked[place] = label
+    return picked[index]

@@ -75,6 +75,9 @@ def read(kind: type[M], instance: object, given: Settings) -> M:
     coded, fixed = version == "coded", given["wavelengths"] == "fixed"
     wanted = collective(str(given["collective"]), instance.n, instance.terminals, root=root, pieces=pieces)
     limits = limits_of(where, instance, lasers, waveguides, version)
+    if instance.num_ranks < instance.n:  # circuits and chunks may pass through every vertex
+        ends = (instance.tail, instance.head, instance.capacity)
+        instance = Topology(instance.n, *ends, spec=instance.spec, labels=instance.labels)
     refuse_unreachable(where, instance, wanted)
     if version != "corrected":
         refuse_published(where, version, wanted, fixed=fixed)

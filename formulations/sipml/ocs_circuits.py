@@ -227,6 +227,7 @@ class OcsCircuits(Formulation):
         return self.bounds()
 
     refute = ocs_solution.too_few_ports
+    estimate = ocs_solution.ocs_size
     arrays = ocs_solution.ocs_arrays
     links = ocs_solution.ocs_links
     repair = ocs_solution.rounded_circuits

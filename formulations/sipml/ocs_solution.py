@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.formulations import rounding
+from opticoll.formulations.declared_axes import size
 from opticoll.formulations.model import Bound
 from opticoll.formulations.rounds.wavelengths import matchings
 from opticoll.formulations.sipml.chords import pair_axis, pair_links
@@ -27,6 +28,13 @@ def pairs_by_port(data: OcsCircuits) -> tuple[I64, I64]:
     moves = data.transfers
     group = np.concatenate([moves.source, data.n + moves.target])
     return group, np.tile(np.arange(moves.pairs), 2)
+
+
+def ocs_size(data: OcsCircuits) -> dict[str, int] | None:
+    """About the size of the model: circuits by pair have no switches."""
+    return size(
+        data, without=("x", "count", "light_out", "light_in") if data.model == "counts" else ("ports_out", "ports_in")
+    )
 
 
 def least_server_times(data: OcsCircuits) -> F64:

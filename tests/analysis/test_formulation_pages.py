@@ -109,5 +109,5 @@ def test_prose_is_of_a_formulation_and_includes_its_page():
 
 
 def test_builds_come_with_the_functions_that_they_call():
-    names = {function.__qualname__ for function in pages.functions_of(formulation("lumorph.min-overlap").pyomo)}
-    assert {"Overlap.pyomo", "refuse_large_overlap"} <= names
+    names = {function.__qualname__ for function in pages.functions_of(formulation("sipml.ring-wavelengths").pyomo)}
+    assert {"RingTraffic.pyomo", "last_nodes"} <= names
