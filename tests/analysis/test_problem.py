@@ -12,6 +12,14 @@ import opticoll as oc
 RING = "ring:4"  # T = 2 for uniform demand: half of the 8 shards of two hops pass each way
 
 
+@pytest.mark.parametrize("version", ["counts", "switches"])
+def test_sizes_are_those_of_the_version_of_the_model(version: str) -> None:
+    spec = "servers:n=6,degree=8,traffic=random,seed=1"
+    size = oc.problem("sipml.ocs-circuits", spec, model=version).size()
+    assert size is not None
+    assert size["variables"] == oc.model("sipml.ocs-circuits", spec, model=version).matrix.A.shape[1]
+
+
 def test_bounds_and_size_without_a_solve() -> None:
     problem = oc.problem("alltoall.link-mcf", RING)
     assert {bound.name: bound.value for bound in problem.bounds()}["closed-form"] == pytest.approx(0.5)
