@@ -61,8 +61,9 @@ refused.
 WAVE: the paper gives every route one wavelength; ``wavelengths=free`` (the default) lets each transfer choose,
 ``fixed`` uses :meth:`~opticoll.formulations.lumorph.transfer_sets.RoundProgram.wave`.
 
-Symmetry (``symmetry=true``) is broken twice. Wavelengths are numbered by the busiest receiver v (the lowest of
-several): C[r,s,v,c,i,w] exists for w <= q only, where c is the q-th chunk, from 0, that v must receive. And
+Symmetry (``symmetry=true``) is broken twice. With ``wavelengths=free`` and one port, wavelengths are numbered by the
+busiest receiver v (the lowest of several): C[r,s,v,c,i,w] exists for w <= q only, where c is the q-th chunk, from 0,
+that v must receive. And
 
     mirror[g]            sum r C over the first delivery - sum r C over its image g <= 0,
 

@@ -30,7 +30,7 @@ Sub-operation 0 is on GPU 0 (both rules are invariant under rotations of the GPU
 Delta = D - 1 if there are ``replicas`` groups that synchronise on a ring through one more circuit, D if there is one
 group. The placement is repeated in every group.
 
-Bounds: :mod:`opticoll.formulations.sipml`.
+Bounds: :mod:`opticoll.formulations.sipml.placement_bounds`.
 
 A placement may also be given as ``device`` (n,) and ``start`` (n,) [us].
 """

@@ -1,17 +1,18 @@
 """Routing that minimizes the maximum load over given circuits: the best that host-based forwarding could attain.
 
 Source  TopoOpt, section 5.5 (routing strategy, figure 15); Shahrokhi & Matula, J. ACM 37(2), 1990
-Sets    v in V servers; a in A circuits; s in S servers that send
-Data    circuits and rings of a design, given by the method ``circuits``; D_st >= 0 demand [bytes] of ``traffic``, in
-        units of Lambda_0 = the largest amount that a server sends or receives per circuit, (n, |S|)
+Sets    u in V servers; a in A circuits; s in S servers that send
+Data    circuits and rings of a design, given by the method ``circuits``; c_a = 1 what a circuit carries; D_us >= 0
+        demand of server u from s by ``traffic`` [Lambda_0], (n, |S|); Lambda_0 the largest amount that a server sends
+        or receives per circuit [bytes]
 Vars    f_as >= 0 flow of server s over circuit a [Lambda_0], (m, |S|); F >= 0 served fraction [-]
 
 max F  s.t.
     balance[u,s]   inflow_u(f_s) - outflow_u(f_s) >= F D_su      u != s
-    capacity[a]    sum_s f_as <= 1
+    capacity[a]    sum_s f_as <= c_a
 
 Flows of s on circuits into s are fixed at 0. The minimum of the maximum load of the whole demand is Lambda_0 / F, so F
-<= 1. Any lengths l >= 0 prove F <= sum_a l_a / sum_st D_st dist_l(s,t).
+<= 1. Any lengths l >= 0 prove F <= sum_a c_a l_a / sum_us D_us dist_l(s,u).
 """
 
 from __future__ import annotations
