@@ -20,7 +20,7 @@ demo: setup      ## certified all-to-all optima on sixteen topologies, with a re
 	$(BIN)/opticoll study demo
 	$(BIN)/opticoll report
 
-test: setup      ## lint, type checks and all quick tests (about 11 minutes on two idle cores)
+test: setup      ## lint, type checks and all quick tests (about 10 minutes on two idle cores)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
