@@ -97,6 +97,10 @@ class _Builder:
             raise ModelError(msg)
         return tuple(over[column] for column in key)
 
+    def _places(self, kind: str, name: str, over: Index, shape: tuple[int, ...]) -> NDArray[np.int64]:
+        """Positions of indices in the named array, in C order."""
+        return np.ravel_multi_index(self._positions(kind, name, over), shape)
+
     @cached_property
     def _sets(self) -> Mapping[str, Sequence[Hashable] | Axis]:
         return self.problem.sets()
@@ -161,7 +165,7 @@ class Cvx(_Builder):
             x = cp.Variable(shape, name=name, bounds=_bounds(lower, upper), integer=integer)
             self.variables[name] = Named(x, shape, None if len(shape) < 3 else _column_major(shape))
             return x
-        index = self._places("variables", name, over) if over is not None else self._where(name, where, shape)
+        index = self._where(name, where, shape) if over is None else self._places("variables", name, over, shape)
         low, high = (_chosen(bound, shape, index) for bound in (lower, upper))
         x = cp.Variable(index.size, name=name, bounds=_bounds(low, high), integer=integer)
         self.variables[name] = Named(x, shape, index)
@@ -170,11 +174,6 @@ class Cvx(_Builder):
         size = int(np.prod(shape, dtype=np.int64))
         place = sp.csr_array((np.ones(index.size), (index, np.arange(index.size))), shape=(size, index.size))
         return cp.reshape(place @ x, shape, order="C")
-
-    def _places(self, kind: str, name: str, over: Index) -> NDArray[np.int64]:
-        """Positions of indices in the named array, in C order."""
-        shape = self._shape(self.axes(kind, name), name)
-        return np.ravel_multi_index(self._positions(kind, name, over), shape)
 
     def _where(self, name: str, where: ArrayLike | None, shape: tuple[int, ...]) -> NDArray[np.int64]:
         """Places at which an array along the axes is true, in C order; all for None."""
@@ -220,7 +219,7 @@ class Cvx(_Builder):
             return
         if over is not None:
             if len(over):
-                self.constraints[name] = Named(constraint, shape, self._places("constraints", name, over))
+                self.constraints[name] = Named(constraint, shape, self._places("constraints", name, over, shape))
             return
         left, right = constraint.args
         if where is None and constraint.shape == shape and len(shape) < 3:
@@ -419,7 +418,7 @@ class Pyo(_Builder):
             positions = self._positions("variables", name, over)
             lines = zip(*(column.tolist() for column in positions), strict=True)
             keys = [sum((labels[i] for labels, i in zip(spread, line, strict=True)), ()) for line in lines]
-            there = np.ravel_multi_index(positions, shape)
+            there = self._places("variables", name, over, shape)
         elif over is not None:
             keys, there = self._ordered(name, over, along)
         else:
@@ -487,8 +486,9 @@ class Pyo(_Builder):
         """
         import pyomo.core as pyo
 
+        self._refuse(self.constraints, name, where, over)
         along: tuple[Sequence[Hashable], ...]
-        if over is not None and name not in self.problem.constraints:
+        if over is not None and self._undeclared(name):
             keys = list(map(_spread, over))
             along = ([_alone(key) for key in keys],)
         else:

@@ -192,6 +192,13 @@ def test_pyomo_refuses_the_same():
     b.var("y")
     with pytest.raises(ModelError, match="y is stated twice"):
         b.var("y")
+    b.row("one", lambda: b.model.y["a"] == 1)
+    with pytest.raises(ModelError, match="one is stated twice"):
+        b.row("one", lambda: b.model.y["b"] == 1)
+    with pytest.raises(ModelError, match="did you mean 'each'"):
+        b.row("eachs", lambda r: b.model.y[r] >= 1, over=["a"])
+    with pytest.raises(ModelError, match="where= and over=; give one of them"):
+        b.row("some", lambda *_: b.model.y["a"] >= 1, where=lambda *_: True, over=[("a", "p", 0)])
     with pytest.raises(ModelError, match="'step' of the build needs its members"):
         Pyo(Without(parse("ring:3"))).sets("step")
     with pytest.raises(ModelError, match="along the axes"):
