@@ -213,10 +213,10 @@ def at_analytic_bound(context: Context) -> Answer | None:
         paths = build_path_set(data.topology, PathRule("shortest"), data.name, data.commodities)
     else:
         return None
-    paths = subset(paths, paths.length == paths.length[paths.first[:-1]][paths.pair])
+    paths = shortest_of(paths)
     unit, size = sizes(data.amount)
     target = max(bound.value for bound in context.formulation.bounds())
-    limit = np.floor(target * data.topology.capacity / unit * (1 + 1e-9)).astype(np.int64)
+    limit = units_within(target, data.topology.capacity, unit)
     choice = paths.first[:-1].copy()
     over, steps = reroute(paths.first, paths.start, paths.arcs, size, limit, choice, context.task.seed, QUICK)
     routes = pick(paths, choice)
@@ -299,6 +299,16 @@ def sizes(amount: F64) -> tuple[float, I64]:
     return unit, np.ceil(amount / unit - 1e-9).astype(np.int64)
 
 
+def units_within(load: float, capacity: F64, unit: float) -> I64:
+    """Units of amounts that every arc carries at a load, ``(m,)``."""
+    return np.floor(load * capacity / unit * (1 + 1e-9)).astype(np.int64)
+
+
+def shortest_of(paths: PathSet) -> PathSet:
+    """The paths that are as short as the first, a shortest one, of their commodity."""
+    return subset(paths, paths.length == paths.length[paths.first[:-1]][paths.pair])
+
+
 def _least_load(data: PathFlow, fluid: float) -> float:
     """Lower bound on the load of unsplit demands, where ``fluid`` bounds that of split ones, in mean demands."""
     time = (
@@ -360,7 +370,7 @@ class _State:
     def search(self, random: np.random.Generator, roundings: Iterator[PathSet]) -> None:
         """Reroute towards the bound, then towards the loads above it that would still be better."""
         paths = self.candidates
-        direct = subset(paths, paths.length == paths.length[paths.first[:-1]][paths.pair])
+        direct = shortest_of(paths)
         if (np.diff(direct.first) < self.data.kappa).any():
             direct = paths
         steps, tries = int(self.context.parameters["steps"]), int(self.context.parameters["tries"])
@@ -384,7 +394,7 @@ class _State:
         """Whether rerouting over ``paths`` from ``start`` reaches a load of ``target`` within its steps."""
         from opticoll.solvers.methods.flows.local_search import reroute
 
-        limit = np.floor(target * self.capacity / self.unit * (1 + 1e-9)).astype(np.int64)
+        limit = units_within(target, self.capacity, self.unit)
         choice = _place(paths, start, self.data.kappa)
         left = most
         while left > 0 and not self._time_is_up():
