@@ -287,9 +287,10 @@ def _tasks(block: Mapping[str, Any], where: str) -> Iterator[Task]:
     seeds = _value(block, "seeds", where, [0])
     repetitions = _value(block, "repetitions", where, 1)
     grid = _grid(_value(block, "settings", where, {}), where)
+    named = {formulation: _methods(methods, formulation, where) for formulation in formulations}
     for formulation, instance in itertools.product(formulations, instances):
         for form, settings, accuracy in itertools.product(forms, grid, tols):
-            for method in _methods(methods, formulation, where):
+            for method in named[formulation]:
                 for seed in _seeds(seeds, f"{formulation}|{instance}|{method}"):
                     for repetition in range(repetitions):
                         yield Task(
