@@ -70,7 +70,4 @@ def labelled_axes(array: NDArray[np.float64], labels: Sequence[Sequence[Hashable
 def _picked(labels: Any, index: NDArray[np.int64]) -> NDArray[Any]:
     if isinstance(labels, range):
         return np.asarray(labels)[index]
-    picked = np.empty(len(labels), dtype=object)
-    for place, label in enumerate(labels):  # a label may be a tuple
-        picked[place] = label
-    return picked[index]
+    return np.fromiter(labels, dtype=object, count=len(labels))[index]  # a label may be a tuple
