@@ -12,7 +12,6 @@ from opticoll.solvers.adapters.interface import NO_SOLUTION
 from opticoll.solvers.auto import PROOF, attempt_until
 from opticoll.solvers.compile.building import compiled, unbuilt
 from opticoll.solvers.compile.scaling import scaling_steps, solve_scaled
-from opticoll.solvers.exact.integer_rows import contradiction
 from opticoll.solvers.plan import parameters_named
 from opticoll.solvers.process.budget import LimitReached
 from opticoll.solvers.relaxation import (
@@ -123,7 +122,7 @@ def build(state: RunState) -> tuple[StandardForm, list[Reformulation]] | Outcome
 def without_solution(state: RunState, form: StandardForm, solved: Solved) -> Solved:
     """What remains of the solver's claim that there is no solution, or none that is best, after trying to prove it."""
     out, possible = solved.outcome, True
-    reason = crossed(form) or contradiction(form)
+    reason = crossed(form)
     if reason is not None:
         return replace(
             solved, outcome=replace(out, termination=Termination.INFEASIBLE, message=""), infeasible_by=reason

@@ -304,18 +304,12 @@ def test_an_unbounded_integer_program_ends_as_such_exactly():
     assert run.record.message.count("proven by a solution and a ray") == 1
 
 
-@pytest.mark.parametrize(
-    ("method", "words"),
-    [
-        ("certified-branching", "integers give it only values that are not in [1, 1]"),
-        ("auto", "an integer on the left, 1/2 on the right"),
-    ],
-)
-def test_a_row_that_integers_cannot_attain_proves_that_there_is_no_solution(method, words):
+@pytest.mark.parametrize("method", ["certified-branching", "auto"])
+def test_a_row_that_integers_cannot_attain_proves_that_there_is_no_solution(method):
     """2 x - 2 y = 1: no bounds of x and y show it, so that branching alone would never end."""
     record = solved(program([[2, -2]], ([1], [1]), ([-INF] * 2, [INF] * 2), [1, -1], integer=[1, 1]), method)
     assert record.termination is Termination.INFEASIBLE
-    assert words in record.infeasible_by
+    assert "integers give it only values that are not in [1, 1]" in record.infeasible_by
 
 
 def test_a_range_that_integers_do_not_attain_proves_it_too():
@@ -344,7 +338,7 @@ def test_an_unbounded_relaxation_without_an_integer_point_is_no_unbounded_progra
     form = program([[2, 0]], ([1], [1]), ([0, 0], [3, INF]), [0, -1], integer=[1, 0])
     record = solved(form, "certified-branching")
     assert record.termination is Termination.INFEASIBLE
-    assert "an integer on the left, 1/2 on the right" in record.infeasible_by
+    assert record.infeasible_by.startswith("branch and bound")
 
 
 def test_an_unbounded_linear_program_is_proven_so():

@@ -13,7 +13,6 @@ from opticoll.formulations.model import build_model, forms_of
 from opticoll.formulations.parameters import Parameter
 from opticoll.solvers.compile.compilation import compile_model
 from opticoll.solvers.compile.scaling import unit_integers
-from opticoll.solvers.exact.integer_rows import contradiction
 from opticoll.solvers.methods.branching.branching_tree import BranchingTree, NodeSolver, Unbounded
 from opticoll.solvers.methods.branching.whole_sides import with_whole_sides
 from opticoll.solvers.methods.method import Answer, Method
@@ -41,7 +40,7 @@ def run(context: Context) -> Answer:
     1. Unless a solution is known, HiGHS's branch and bound searches for one for ``search_s`` seconds; if all columns
        are integer and it has none after a tenth of them, CP-SAT does. Their bounds are not used. A known solution that
        is not written in the variables of the program, such as a schedule, gives the value that a better one must
-       improve. Equations that no integers satisfy (:mod:`opticoll.solvers.exact.integer_rows`) end it before.
+       improve.
     2. A best-first tree with dives solves LP relaxations, tightened by what integrality implies
        (:mod:`opticoll.solvers.methods.branching.tightened_tree`), with HiGHS's dual simplex from the parent's basis.
 
@@ -61,9 +60,6 @@ def run(context: Context) -> Answer:
         name, low, high = form.row_names()[row], form.row_lower[row], form.row_upper[row]
         reason = f"row {name}: integers give it only values that are not in [{low:g}, {high:g}]"
         return Answer(Termination.INFEASIBLE, infeasible_by=reason, metrics={"nodes": 0}, message=reason)
-    multiple = contradiction(proof.form)
-    if multiple is not None:
-        return Answer(Termination.INFEASIBLE, infeasible_by=multiple, metrics={"nodes": 0}, message=multiple)
     proof.search()
     return proof.prove()
 
