@@ -639,16 +639,6 @@ def test_circuits_of_a_one_stage_all_to_all_deliver_it(spec):
     assert max(outcome.values()) == 0
 
 
-def test_a_solution_for_a_demand_in_memory_is_checked_with_it(tmp_path):
-    demand = {("0", "1"): 2.0, ("1", "2"): 1.0}
-    file = oc.solve("alltoall.link-mcf", "ring:3", demand=demand).save(tmp_path / "flows.json")
-    assert oc.check("alltoall.link-mcf", "ring:3", file, demand=demand)["verified"]
-    with pytest.raises(BadInput, match="use the same demand"):
-        oc.check("alltoall.link-mcf", "ring:3", file)
-    with pytest.raises(BadInput, match="use the same demand"):
-        oc.check("alltoall.link-mcf", "ring:3", file, demand={("0", "1"): 2.0})
-
-
 def test_a_loaded_integer_program_says_why_its_bound_is_not_proven(tmp_path):
     program = tmp_path / "two.lp"
     program.write_text("Maximize\n obj: 5 x + 4 y\nSubject To\n c1: 2 x + 3 y <= 7\nGeneral\n x y\nEnd\n")

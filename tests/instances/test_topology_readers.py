@@ -687,16 +687,6 @@ def test_what_is_refused_names_the_place_and_the_remedy(tmp_path, text, suffix, 
     assert path.name in str(caught.value)
 
 
-def test_switches_among_the_nodes_of_a_graph_are_asked_about():
-    graph = nx.DiGraph([("h0", "tor1"), ("tor1", "h0")])
-    with pytest.raises(BadInput, match=r"ranks=\[...\]"):
-        oc.topology(graph)
-    assert oc.topology(graph, ranks=["h0"]).ranks == ("h0",)
-    for node in graph:
-        graph.nodes[node]["terminal"] = True
-    assert oc.topology(graph).ranks == ("h0", "tor1")
-
-
 def marked(attribute, values):
     """A path of numbers with an attribute, absent where the value is None."""
     graph = nx.path_graph(len(values))

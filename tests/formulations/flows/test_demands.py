@@ -256,14 +256,6 @@ def test_other_formulations_say_that_they_take_no_demand(name, method):
         make_plan(Task(name, "ring:4", method, settings={"demand": "random:1"}))
 
 
-def test_decompositions_still_take_the_uniform_master():
-    run = solve.solve(Task("alltoall.link-mcf", "genkautz:n=5,d=2", "flow-decomposition"))
-    child = solve.solve(Task("alltoall.child", "genkautz:n=5,d=2"))
-    assert run.verified
-    assert child.verified
-    assert run.objective == pytest.approx(child.objective, rel=1e-5)
-
-
 # paths, schedules, documents ----------------------------------------------------------------------------------
 
 

@@ -462,13 +462,6 @@ def test_bad_lists_of_pairs_are_refused(tmp_path, text, word):
         make_plan(Task("alltoall.master", network(), settings={"demand": f"file:{path}"}))
 
 
-def test_a_json_demand_with_other_keys_is_refused(tmp_path):
-    path = tmp_path / "traffic.json"
-    path.write_text('{"demand": [[0, 1, 2], [1, 0, 2], [1, 1, 0]], "unit": "MB"}')
-    with pytest.raises(BadInput, match="unknown field 'unit'"):
-        read_demand(f"file:{path}", network(), "test")
-
-
 def test_the_uniform_matrix_is_the_all_to_all():
     topology = parse("ring:4")
     assert traffic_of({"demand": np.ones((4, 4)) - np.eye(4)}, topology) is None
