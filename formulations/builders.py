@@ -103,11 +103,22 @@ class _Builder:
 
     @cached_property
     def _sets(self) -> Mapping[str, Sequence[Hashable] | Axis]:
-        return self.problem.sets()
+        sets = self.problem.sets()
+        for name, members in sets.items():
+            if isinstance(members, list | tuple) and len(set(members)) < len(members):
+                twice = next(one for one in members if members.count(one) > 1)
+                msg = f"{self.problem.name}: sets() has {twice!r} twice in {name!r}; list every member once"
+                raise ModelError(msg)
+        return sets
 
     def _changeable(self, name: str) -> tuple[NDArray[np.float64], tuple[Axis, ...]]:
         """An array of data that can change, and its axes."""
-        values, *axes = self.problem.changeable()[name]
+        data = self.problem.changeable()
+        if name not in data:
+            listed = ", ".join(data) or "nothing"
+            msg = f"{self.problem.name}: the build has the data {name!r}; changeable() returns {listed}"
+            raise ModelError(msg)
+        values, *axes = data[name]
         return np.asarray(values, dtype=float), tuple(self.axis(str(axis)) for axis in axes)
 
     def _shape(self, axes: Sequence[Axis], name: str) -> tuple[int, ...]:
@@ -175,6 +186,12 @@ class Cvx(_Builder):
         place = sp.csr_array((np.ones(index.size), (index, np.arange(index.size))), shape=(size, index.size))
         return cp.reshape(place @ x, shape, order="C")
 
+    def _refuse(self, stated: Mapping[str, object], name: str, where: object, over: object) -> None:
+        super()._refuse(stated, name, where, over)
+        if over is not None and not isinstance(over, Index):
+            msg = f"{self.problem.name}: over= of {name} must be an Index, such as Index.grid(row=2)"
+            raise ModelError(msg)
+
     def _where(self, name: str, where: ArrayLike | None, shape: tuple[int, ...]) -> NDArray[np.int64]:
         """Places at which an array along the axes is true, in C order; all for None."""
         if where is None:
@@ -210,6 +227,10 @@ class Cvx(_Builder):
         import cvxpy as cp
 
         self._refuse(self.constraints, name, where, over)
+        if not isinstance(constraint, cp.constraints.constraint.Constraint):
+            found = f"no variable and is {constraint}" if np.ndim(constraint) == 0 else "no variable"
+            msg = f"{self.problem.name}: {name} has {found}; leave out rows that nothing can change"
+            raise ModelError(msg)
         if over is not None and self._undeclared(name):
             if len(over):
                 self.constraints[name] = Named(constraint, (len(over),))
@@ -497,14 +518,38 @@ class Pyo(_Builder):
                 keys, _ = self._ordered(name, over, along)
             else:
                 keys = [key for key in _keys(along) if where is None or where(*key)]
-        if not along:
-            self._add(name, pyo.Constraint(expr=rule()))
-        elif keys:
-            rows = pyo.Constraint([_alone(key) for key in keys], rule=lambda _, *key: _unless_empty(rule(*key)))
-            self._add(name, rows)
-        else:
+        if not keys:
             return
+        if not along:
+            self._add(name, pyo.Constraint(expr=self._row(name, (), rule())))
+        else:
+            failed: list[Exception] = []
+
+            def stated(_: pyo.Block, *key: Hashable) -> Any:
+                try:
+                    return self._row(name, key, rule(*key))
+                except Exception as error:  # noqa: BLE001 - Pyomo would log it before it raises the same
+                    failed.append(error)
+                    return pyo.Constraint.Skip
+
+            self._add(name, pyo.Constraint([_alone(key) for key in keys], rule=stated))
+            if failed:
+                raise failed[0]
         self.constraints[name] = along
+
+    def _row(self, name: str, key: Key, row: Any) -> Any:
+        """A row; none where its terms are all absent and it holds without them."""
+        import pyomo.core as pyo
+
+        if row is True:
+            return pyo.Constraint.Skip
+        numeric = hasattr(row, "is_numeric_type") and row.is_numeric_type()
+        if numeric or row is None or isinstance(row, bool | int | float):
+            found = f"{str(row)[:60]!r}, no comparison such as a <= b"
+            found = "no variable and does not hold" if row is False else found
+            msg = f"{self.problem.name}: the row {name}{list(key) if key else ''} has {found}"
+            raise ModelError(msg)
+        return row
 
     def minimize(self, objective: Any) -> PyomoModel:
         """The model, whose objective is minimised."""
@@ -521,13 +566,6 @@ class Pyo(_Builder):
     def _model(self, objective: Any) -> PyomoModel:
         self.model.add_component("objective", objective)
         return PyomoModel(self.model, self.variables, self.constraints)
-
-
-def _unless_empty(row: Any) -> Any:
-    """A row; none where its terms are all absent and it holds without them."""
-    import pyomo.core as pyo
-
-    return pyo.Constraint.Skip if row is True else row
 
 
 def _keys(along: Sequence[Sequence[Hashable]]) -> list[Key]:

@@ -10,7 +10,7 @@ import math
 import re
 import sys
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NoReturn, Self, TypeAlias, cast
@@ -212,6 +212,8 @@ class Formulation:
             check_stated(cls)
         if is_own(cls) and "label_invariant" not in vars(cls):  # what a derived class adds may name vertices
             cls.label_invariant = Formulation.label_invariant  # type: ignore[method-assign]
+        if is_own(cls) and any(form in vars(cls) for form in FORMS):
+            _relax_closed_forms(cls)
 
     def __init__(self, instance: Any, **parameters: Any) -> None:
         defaults = {one.name: one.default for one in self.parameters}
@@ -390,6 +392,19 @@ def _take_methods(cls: type[Formulation], module: ModuleType) -> None:
         function = vars(module).get(name)
         if getattr(function, "__module__", None) == module.__name__ and name not in vars(cls):
             setattr(cls, name, function)
+
+
+def _relax_closed_forms(cls: type[Formulation]) -> None:
+    """Make inherited optima mere bounds: the model of a class that states it anew has rows that its base has not."""
+    if "closed_forms" not in vars(cls):
+        cls.closed_forms = Formulation.closed_forms  # type: ignore[method-assign]
+    if "bounds" not in vars(cls) and states(cls, "bounds"):
+        inherited = cls.bounds
+
+        def bounds(self: Formulation) -> list[Bound]:
+            return [replace(bound, exact=False) for bound in inherited(self)]
+
+        cls.bounds = bounds  # type: ignore[method-assign]
 
 
 def _follow_axes(cls: type[Formulation]) -> None:

@@ -60,19 +60,18 @@ def check_values(state: RunState, solved: Solved) -> Checked:
         hint = f"; correct the axes of {problem.name}" if is_own(problem) and problem.variables else ""
         state.notes.append(f"refused: {wrong}{hint}")
         return Checked(violations={"arrays": np.inf})
-    raw = verify.residuals(problem, values)
-    worst, on_matrix = max(raw.values(), default=0.0), on_the_matrix(form, values)
-    repaired = None
+    raw, on_matrix = verify.residuals(problem, values), on_the_matrix(form, values)
+    violations, repaired = {**raw, **on_matrix}, None
     # Matrix violations are relative to other sizes: a violation negligible in ``raw`` may be too large there.
-    good = worst <= EXACT and all(v <= verify.FEASIBLE for v in on_matrix.values())
+    good = max(raw.values(), default=0.0) <= EXACT and all(v <= verify.FEASIBLE for v in on_matrix.values())
     if not good and states(problem, "repair"):
         changed = problem.repair(values)
         if changed is not None:
-            claimed = verify.objective(problem, values)
-            repaired = Repaired(violation=max([worst, *on_matrix.values()]), claimed=claimed)
-            values, raw = changed, verify.residuals(problem, changed)
-            on_matrix = on_the_matrix(form, values)
-    violations = {**raw, **on_matrix}
+            after = {**verify.residuals(problem, changed), **on_the_matrix(form, changed)}
+            # A repair that a derived class inherits may not know the rows that it adds.
+            if verify.violated(after) is None or verify.violated(violations) is not None:
+                repaired = Repaired(violation=max(violations.values()), claimed=verify.objective(problem, values))
+                values, violations = changed, after
     if is_own(problem) and (unchecked := [name for name in problem.constraints if name not in raw]):
         state.notes.append(
             f"the checker of {problem.name} has no block {', '.join(unchecked)}: nothing checks these rows"

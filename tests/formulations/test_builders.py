@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from builds import differences
 
+import opticoll as oc
 from opticoll.errors import BadInput, ModelError
 from opticoll.formulations import formulation
 from opticoll.formulations.builders import Cvx, Pyo
@@ -176,11 +177,42 @@ def test_rows_and_variables_along_an_axis_without_members_are_left_out():
         (lambda b: b.var("y", where=np.ones(2), over=Index.grid(row=2)), "where= and over=; give one of them"),
         (lambda b: b.row("eachs", b.var("y") >= 1, over=Index.grid(row=2)), "did you mean 'each'"),
         (lambda b: b.var("x", over=Index.grid(row=2, tube=3)), r"the axes \('row', 'tube', 'step'\), but its index"),
+        (lambda b: b.var("y", over=[0, 1]), "over= of y must be an Index"),
+        (lambda b: b.row("one", np.zeros(2) <= 1), "one has no variable; leave out rows"),
+        (lambda b: b.row("one", False), "one has no variable and is False"),
+        (lambda b: b.data("c"), r"the data 'c'; changeable\(\) returns nothing"),
     ],
 )
 def test_what_would_be_dropped_or_taken_for_something_else_is_refused(step, words):
     with pytest.raises(ModelError, match=words):
         step(Cvx(Cube(None)))
+
+
+@pytest.mark.parametrize(
+    ("row", "error", "words"),
+    [
+        (lambda y: y["a", 2] <= 1, KeyError, "'a', 2"),
+        (lambda y: None, ModelError, "'None', no comparison such as a <= b"),
+        (lambda y: y["a"] + 1, ModelError, "no comparison such as a <= b"),
+        (lambda y: 2 <= 1, ModelError, r"the row some\['a', 'p', 0\] has no variable and does not hold"),
+    ],
+)
+def test_a_wrong_row_in_pyomo_is_one_error_without_a_log(row, error, words, caplog):
+    b = Pyo(Cube(None))
+    y = b.var("y")
+    with pytest.raises(error, match=words):
+        b.row("some", lambda *_: row(y), over=[("a", "p", 0)])
+    assert not caplog.records
+
+
+@pytest.mark.parametrize("layer", [Cvx, Pyo])
+def test_a_member_that_is_listed_twice_is_refused(layer):
+    class Twice(Cube):
+        def sets(self):
+            return {**super().sets(), "row": ["a", "b", "a"]}
+
+    with pytest.raises(ModelError, match=r"sets\(\) has 'a' twice in 'row'"):
+        layer(Twice(None)).var("y")
 
 
 def test_pyomo_refuses_the_same():
@@ -231,3 +263,31 @@ def test_a_derived_class_says_itself_that_labels_do_not_matter():
 
     assert formulation("alltoall.master").label_invariant({"demand": "uniform"})
     assert not Rooted.label_invariant({"demand": "uniform"})
+
+
+class Held(formulation("alltoall.master")):
+    """The master LP with a bound of its own on F, which the repair that it inherits does not know."""
+
+    name = "own.held"
+
+    def cvxpy(self):
+        import cvxpy as cp
+
+        model = super().cvxpy()
+        held = (model.variables["F"].item <= 0.1).set_label("held")
+        return cp.Problem(model.problem.objective, [*model.problem.constraints, held])
+
+    def residuals(self, values):
+        return {**super().residuals(values), "held": float(values["F"]) - 0.1}
+
+    def repair(self, values):
+        changed = super().repair(values)
+        return changed and {**changed, "F": np.asarray(0.2)}
+
+
+def test_a_derived_class_with_a_row_more_has_bounds_but_no_optimum_of_its_base():
+    run = oc.solve(Held, "ring:5", method="pdlp")
+    assert (run.verified, run.proof) == (True, "optimal")
+    assert run.objective == pytest.approx(0.1)
+    assert {bound.exact for bound in Held.prepare(parse("ring:5")).bounds()} == {False}
+    assert Held.prepare(parse("ring:5")).closed_forms() == []
