@@ -17,7 +17,7 @@ from opticoll.analysis.cli.options import JSON
 @click.option(
     "--link",
     metavar="RATE",
-    help="Rate of a capacity of 1 or an optical interface (default: 100Gb/s), or of a wavelength in rounds (150Gb/s).",
+    help="Rate of a capacity of 1, an optical interface or a wavelength (default: 100Gb/s).",
 )
 @click.option("--servers", type=click.IntRange(min=2), help="Number of servers that train (default: all).")
 @click.option(
@@ -42,33 +42,19 @@ from opticoll.analysis.cli.options import JSON
     show_default=True,
     help="One shortest path, or all evenly; auto: even over switches, else single.",
 )
-@click.option("--latency", type=float, help="Latency of a hop (default: 1e-6), or of a round (0.7e-6) [s].")
+@click.option("--latency", type=float, default=1e-6, show_default=True, help="Latency of a hop [s].")
 @click.option("--ring-factor", type=float, help="Bytes over each hop of a ring per byte reduced (default: 2(k-1)/k).")
-@click.option("--delay", metavar="TIME", help="Time of a change of circuits in rounds (default: 3.7us).")
-@click.option(
-    "--algorithm",
-    type=click.Choice(["auto", "lumorph-4", "lumorph-2", "ring"]),
-    help="Algorithm of all-reduces in rounds (default: auto, the fastest for each).",
-)
-@click.option(
-    "--time-limit",
-    type=float,
-    metavar="S",
-    help="Limit of the exact schedule of all-reduces in rounds (default: 20) [s].",
-)
-@click.option("--check", is_flag=True, help="Record all rates, or rounds, and check the schedule.")
+@click.option("--check", is_flag=True, help="Record all rates, and check the schedule.")
 @JSON
 def iteration(model: str, network: str, as_json: bool, **settings: Any) -> int:
     """Simulate a training iteration of MODEL over NETWORK at flow level.
 
     NETWORK is a topology, whose ranks are the servers, or circuits:n=..,degree=... The time is compared with lower
-    bounds on every schedule. On lightpath:ROWSxCOLUMNS, circuits are set in rounds, and all-reduces are scheduled
-    beside computing.
+    bounds on every schedule.
 
     \b
     opticoll iteration dlrm "circuits:n=128,degree=4"
     opticoll iteration dlrm "fat-tree:k=8,capacity=4" --link 25Gb/s
-    opticoll iteration dlrm "lightpath:4x8,lasers=16"
     """  # noqa: D301  click's mark for a paragraph that keeps its lines
     with output.diverted_stdout():
         from opticoll.analysis.training import iteration as iteration_times

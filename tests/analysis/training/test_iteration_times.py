@@ -65,6 +65,8 @@ def test_capacities_with_a_unit_need_no_link_and_own_graphs_no_model():
         (["vgg", "circuits:n=4,degree=1,rule=sip-ring", "--routing", "even"], "not available"),
         (["lenet", "ring:4"], "no operator times of lenet"),
         (["vgg", "ring:4", "--link", "fast"], "not a positive rate"),
+        (["vgg", "lightpath:2x2"], "lightpath:2x2 sets circuits for all GPUs at a time"),
+        (["vgg", "lightpath:2x2+host=2.0"], "sets circuits for all GPUs at a time"),
     ],
 )
 def test_bad_input_ends_with_one_line(capfd, words, message):

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 from case_families import each
 
-from opticoll.analysis.training.timed_rounds import CircuitCosts, CircuitRounds
 from opticoll.errors import BadInput, MethodMismatch, NotApplicable
 from opticoll.formulations.lumorph import mesh_cuts, min_overlap
 from opticoll.formulations.lumorph.collective_bounds import round_bounds, sum_bounds
@@ -225,19 +224,6 @@ def test_forwarding_over_fibres(fibres):
     run = solve.solve(Task("lumorph.forwarded-rounds", spec, "index-algorithm"))
     assert run.verified
     assert run.objective == (3 if fibres == 1 else 2)
-
-
-@pytest.mark.parametrize(("fibres", "lanes"), [(1, 1), (2, 2), (4, 2)])
-def test_an_exchange_in_rounds_takes_longer_over_fewer_fibres(fibres, lanes):
-    """Two chips with 4 lasers send 1 MB to each of two chips of the other wafer: 4 pairs, 4 wavelengths of F fibres."""
-    mesh = parse(f"lightpath:1x2,lasers=4,waveguides=4,wafers=2,fibres={fibres}")
-    amounts = np.zeros((4, 4))
-    amounts[:2, 2:] = 1e6
-    round_ = CircuitRounds(mesh, CircuitCosts(latency=1e-6, delay=1e-6, rate=1e9)).exchange(amounts)
-    assert round_.durations.tolist() == pytest.approx([2e-6 + 1e-3 / lanes])
-    needed = round_.at(0.0, np.zeros(0, dtype=np.int64)).collective
-    limits = Limits(4, 4, load=None, fibres=mesh.scarce_fibres)
-    assert not any(violations(mesh, needed, limits, round_.schedule).values())
 
 
 def test_only_symmetries_that_keep_the_fibres_break_it():

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-import opticoll as oc
 from opticoll.analysis.papers.lumorph.drawn_points import FREE, call_sizes, drawn_time, gains
 from opticoll.analysis.papers.lumorph.replayed_training import bert_iteration, iteration_us, replayed_gain
 from opticoll.formulations.lumorph.cost_formulas import formula
@@ -50,12 +49,3 @@ def test_the_page_has_our_numbers():
         assert f"| {' | '.join(row)} |" in text
     small = [size for size in call_sizes("bert") if size <= 4096]
     assert f"{len(small)} of the {len(call_sizes('bert'))} calls have at most 4096 bytes" in text
-
-
-@pytest.mark.slow
-def test_the_page_has_our_iteration():
-    text = (Path(__file__).resolve().parents[4] / "docs" / "guide" / "figures-lumorph.md").read_text(encoding="utf-8")
-    result = oc.iteration("bert", "lightpath:16x16,waveguides=20")
-    assert f"{1e3 * result.seconds:.2f} ms, and {1e3 * result.circuits.switch_s:.2f} on an ideal switch" in " ".join(
-        text.split()
-    )
