@@ -1,1 +1,1 @@
-"""Times of training iterations, parallelism that fits a network, and clusters that several jobs share."""
+"""Times of training iterations, and clusters that several jobs share."""

@@ -1,4 +1,4 @@
-"""Training as an extension: iteration times, parallelism, shared clusters."""
+"""Training as an extension: iteration times, shared clusters."""
 
 from opticoll.extensions import Extension
 
@@ -6,17 +6,14 @@ EXTENSION = Extension(
     "opticoll.analysis.training",
     commands=(
         "opticoll.analysis.training.commands.cluster:cluster",
-        "opticoll.analysis.training.commands.hybrids:hybrids",
         "opticoll.analysis.training.commands.iteration:iteration",
     ),
     functions=(
         "opticoll.analysis.training.cluster:cluster",
-        "opticoll.analysis.training.hybrids:hybrids",
         "opticoll.analysis.training.iteration:iteration",
     ),
     outputs={
         "iteration": "opticoll.analysis.training.iteration:IterationTime",
-        "hybrids": "opticoll.analysis.training.hybrids:Hybrids",
         "cluster": "opticoll.analysis.training.cluster:Cluster",
     },
 )

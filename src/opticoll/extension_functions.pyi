@@ -9,5 +9,4 @@ from opticoll.analysis.designs.repair import repair as repair
 from opticoll.analysis.designs.sequence_records import best_sequence as best_sequence
 from opticoll.analysis.papers.figure import figure as figure
 from opticoll.analysis.training.cluster import cluster as cluster
-from opticoll.analysis.training.hybrids import hybrids as hybrids
 from opticoll.analysis.training.iteration import iteration as iteration

@@ -32,7 +32,6 @@ CALLS = {
     "envelope": {"n": 4, "degree": 1},
     "export": {"formulation_name": "alltoall.master", "instance": "ring:3", "path": "m.txt", "settings": {}},
     "figure": {"name": "lumorph-5", "store": "none"},
-    "hybrids": {"graph": "op-graph:model=vgg16", "gpus": 0, "batch": 1, "degree": 4, "link": None},
     "iteration": {"model": "dlrm", "network": "complete:4", "batch": 0, "latency": 0.0, "servers": None},
     "load": {"path": "none.json"},
     "model": {"formulation": "alltoall.master", "instance": "ring:3", "form": "cvxpy", "demand": "uniform"},

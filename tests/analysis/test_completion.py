@@ -58,7 +58,6 @@ def test_every_function_has_its_signature_and_its_docstring(name):
         ("oc.topology(", ["unit: Rate | None"]),
         ("oc.reconfigure(", ["delay: Delay", "shard: DataSize", "bandwidth: Rate"]),
         ("oc.iteration(", ["link: Rate | None", "latency: Seconds"]),
-        ("oc.hybrids(", ["memory: Gibibytes"]),
     ],
 )
 def test_signatures_show_units(call, units):
