@@ -5,7 +5,6 @@ from opticoll.analysis.conjectures.conjecture import conjecture as conjecture
 from opticoll.analysis.designs.design import design as design
 from opticoll.analysis.designs.envelope import envelope as envelope
 from opticoll.analysis.designs.reconfigure import reconfigure as reconfigure
-from opticoll.analysis.designs.repair import repair as repair
 from opticoll.analysis.designs.sequence_records import best_sequence as best_sequence
 from opticoll.analysis.papers.figure import figure as figure
 from opticoll.analysis.training.cluster import cluster as cluster

@@ -38,7 +38,6 @@ CALLS = {
     "parse": {"spec": "ring:3"},
     "plot_topology": {"instance": "ring:3", "layout": "circular", "title": "a"},
     "reconfigure": {"n": 4, "degree": 3, "delay": 1.0, "time_limit": 0.1, "seed": 0, "on_progress": None},
-    "repair": {"instance": "servers:n=3,degree=2,traffic=vgg", "circuits": [], "optimum": False},
     "save_topology": {"topology": "ring:3", "path": "m.none"},
     "study": {"formulations": "alltoall.master", "instances": "path:2", "columns": "T", "jobs": None, "dask": None},
     "sweep": {"formulation": "alltoall.master", "bound": "none", "over": ["ring:3"], "settings": {}, "tol": 1e-6},
@@ -157,8 +156,6 @@ def test_messages_say_what_and_how(result):
             lambda: oc.study("alltoall.master", "ring:3", jobs="2"),
             "jobs: must be a whole number of at least 1, not '2'",
         ),
-        (lambda: oc.repair("servers:n=4,degree=2", circuits="0-1"), "repair: circuits: must be a list of pairs"),
-        (lambda: oc.repair("servers:n=4,degree=2", circuits=[(0, 1)]), "repair: circuits: must be a list of pairs"),
         (lambda: oc.export("alltoall.master", "ring:3", "m.mps", settings={"foo": 1}), "alltoall.master: no parameter"),
         (lambda: oc.solve("alltoall.master", "ring:3", demand={(0, 1): 10**400}), "demand: amounts must be numbers"),
         (

@@ -227,7 +227,6 @@ OUTPUTS = {
     "conjecture": ["conjecture", "alltoall.master", "--over", "complete:{3..6}", "--store", "runs"],
     "iteration": ["iteration", "vgg", "ideal-switch:n=4"],
     "figure": ["figure", "lumorph-6", "--out", "six.svg", "--store", "runs"],
-    "repair": ["repair", "servers:n=4,degree=2,traffic=dlrm", "--circuit", "0-1"],
     "cluster": ["cluster", "topoopt", "--servers", "8", "--job-servers", "4", "--jobs", "3"],
     "list": ["list"],
     **{f"list {kind}": ["list", kind] for kind in catalog.kinds()},

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import product
 from typing import TYPE_CHECKING
 
@@ -15,13 +15,11 @@ from opticoll.formulations.topoopt.circuit_design import sorted_circuits
 from opticoll.formulations.topoopt.circuit_design_solution import residuals
 from opticoll.formulations.topoopt.forwarding import routed_design
 from opticoll.solvers.methods.method import Answer, Method
-from opticoll.solvers.methods.topoopt.design_search import Oracle, Routed
 from opticoll.solvers.methods.topoopt.topology_finder import topology_finder
 from opticoll.solvers.task import Termination
 
 if TYPE_CHECKING:
     from opticoll.formulations.topoopt.circuit_design import CircuitDesign, Ring
-    from opticoll.formulations.topoopt.topology import Wiring
     from opticoll.instances.topology import I64
     from opticoll.solvers.methods.method import Context
 
@@ -147,46 +145,6 @@ def violation(design: CircuitDesign, pair: Pair, after: CircuitDesign) -> float:
     used = np.bincount(after.circuits[:, 0], minlength=n), np.bincount(after.circuits[:, 1], minlength=n)
     excess = max(int((used[0] - out).max()), int((used[1] - into).max()), 0)
     return max(float(excess), *residuals(design.pool, after.values()).values())
-
-
-def best_on(problem: Wiring, circuits: I64) -> Routed:
-    """Least maximum load over given circuits, all routes and shares of rings free, with a bound by recomputed duals."""
-    count = np.zeros((problem.n, problem.n), dtype=np.int64)
-    np.add.at(count, (circuits[:, 0], circuits[:, 1]), 1)
-    return Oracle(problem).route(count)
-
-
-@dataclass(frozen=True)
-class Failure:
-    """Maximum loads [bytes] after a circuit of a pair has failed: by way (None: impossible), and the least.
-
-    ``bound`` is a lower bound on the maximum load of any routes and rings over the circuits that are left; it and
-    ``least`` are None if they were not computed, or if these circuits leave some traffic without a path.
-    """
-
-    pair: Pair
-    loads: dict[str, float | None]
-    least: float | None
-    bound: float | None
-    violation: float
-
-    @property
-    def best(self) -> float | None:
-        """The maximum load after the best repair; None if all are impossible."""
-        return min((load for load in self.loads.values() if load is not None), default=None)
-
-
-def failures(problem: Wiring, design: CircuitDesign, pairs: list[Pair], *, optimum: bool = True) -> list[Failure]:
-    """Every failure of a circuit of one of the pairs, repaired in every way."""
-    results = []
-    for pair in pairs:
-        after = {way: repaired(design, pair, way) for way in WAYS}
-        loads = {way: None if one is None else one.max_load for way, one in after.items()}
-        worst = max((violation(design, pair, one) for one in after.values() if one is not None), default=0.0)
-        best = best_on(problem, without(design.circuits, pair)) if optimum else None
-        least, bound = (None, None) if best is None or best.value == np.inf else (best.value, best.bound)
-        results.append(Failure(pair, loads, least, bound, worst))
-    return results
 
 
 def run_link_repair(context: Context) -> Answer:
