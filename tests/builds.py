@@ -1,10 +1,4 @@
-"""Builds of one formulation compared as matrices, and mutations of builds.
-
-What :func:`differences` compares, entry by named entry: columns with bounds, integrality and cost; rows with
-coefficients and both sides; sense and constant of the objective. The order of rows and columns is free. A row may be
-multiplied by -1, because CVXPY turns ``>=`` around and Pyomo does not; its scale may not differ, because duals would.
-Numbers may differ by round-off (``TOLERANCE``, relative).
-"""
+"""Problems of the cases, their builds, and mutations of builds and of compiled models."""
 
 from __future__ import annotations
 import __future__
@@ -15,7 +9,7 @@ import random
 import sys
 import textwrap
 from dataclasses import replace
-from functools import cache, lru_cache
+from functools import cache
 
 import numpy as np
 from cases import CASES, PROBLEMS
@@ -27,8 +21,6 @@ from opticoll.formulations.parameters import read_parameters
 from opticoll.instances import parse
 from opticoll.solvers.methods import prepared
 from opticoll.solvers.plan import shared_parameters
-
-TOLERANCE = 1e-12
 
 
 @cache
@@ -48,61 +40,6 @@ def builds(name, spec, settings):
     """A fresh model of every form."""
     problem = problem_of(name, spec, tuple(settings.items()))
     return {form: build_model(problem, form) for form in forms_of(problem)}
-
-
-@lru_cache(maxsize=4)
-def normal(form):
-    """Columns and rows by name, rows with their first coefficient, in the order of names, positive."""
-    names = form.column_names()
-    ends = np.stack([form.col_lower, form.col_upper, np.asarray(form.integer, dtype=float), form.cost], axis=1)
-    columns = dict(zip(names, ends, strict=True))
-    order = np.argsort(names)
-    dense = form.A.toarray()[:, order]
-    rows = {}
-    for i, name in enumerate(form.row_names()):
-        entries = np.flatnonzero(dense[i])
-        sign = np.sign(dense[i][entries[0]]) if entries.size else 1.0
-        low, high = sorted([sign * form.row_lower[i] + 0.0, sign * form.row_upper[i] + 0.0])  # not -0.0
-        rows[name] = {names[order[j]]: sign * dense[i][j] for j in entries} | {"lower": low, "upper": high}
-    return columns, rows
-
-
-def differences(first, second):
-    """What differs between two compiled models, in words; nothing if they are one matrix."""
-    return list(each_difference(first, second))
-
-
-def each_difference(first, second):
-    """One difference between two compiled models after the other, the cheapest to find first."""
-    if (first.sense, len(set(first.column_names()))) != (second.sense, len(set(second.column_names()))):
-        yield "sense or number of columns"
-    if not np.isclose(first.offset, second.offset, rtol=TOLERANCE, atol=0):
-        yield f"constant of the objective: {first.offset!r}, {second.offset!r}"
-    for ours, theirs in ((first.columns, second.columns), (first.rows, second.rows)):
-        shapes = [(name, ours[name].shape, theirs[name].shape) for name in ours.keys() & theirs.keys()]
-        yield from (f"shape of {name}: {ours}, {theirs}" for name, ours, theirs in shapes if ours != theirs)
-    (columns, rows), (other_columns, other_rows) = normal(first), normal(second)
-    if len(columns) < first.A.shape[1] or len(rows) < first.A.shape[0]:
-        yield "two rows or columns of one name"
-    for kind, ours, theirs in (("column", columns, other_columns), ("row", rows, other_rows)):
-        yield from (
-            f"{kind} {name}: only in the {'first' if name in ours else 'second'} build, whose {kind}s are called "
-            f"{', '.join(sorted(map(str, ours if name in ours else theirs))[:3])}, ..., those of the other "
-            f"{', '.join(sorted(map(str, theirs if name in ours else ours))[:3])}, ..."
-            for name in sorted(ours.keys() ^ theirs.keys())
-        )
-        for name in ours.keys() & theirs.keys():
-            if not same(ours[name], theirs[name]):
-                yield f"{kind} {name}: {ours[name]}, {theirs[name]}"
-
-
-def same(ours, theirs):
-    """Whether two columns or rows are equal up to round-off."""
-    if isinstance(ours, dict):
-        if ours == theirs or ours.keys() != theirs.keys():
-            return ours == theirs
-        ours, theirs = (np.array([part[key] for key in ours]) for part in (ours, theirs))
-    return np.array_equal(ours, theirs) or bool(np.isclose(ours, theirs, rtol=TOLERANCE, atol=0).all())
 
 
 def mutated_matrices(form):

@@ -9,9 +9,10 @@ import hashlib
 import json
 from pathlib import Path
 
-from builds import normal, problem_of
+from builds import problem_of
 from cases import CASES
 
+from opticoll.solvers.compile.comparison import normal
 from opticoll.solvers.compile.compilation import compile_built
 
 RECORD = Path(__file__).resolve().parent / "data" / "matrices.json"

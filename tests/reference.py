@@ -6,13 +6,13 @@ from functools import cache
 from itertools import combinations, product
 
 import numpy as np
-from builds import differences
 from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse.csgraph import dijkstra
 
 from opticoll.formulations.model import build_model, forms_of
 from opticoll.instances import Topology
 from opticoll.instances.families.regular_graphs import digraph_spec
+from opticoll.solvers.compile.comparison import differences
 from opticoll.solvers.schedules.shard_routes import Route
 
 #: Keys of every run as JSON, on which scripts rely.

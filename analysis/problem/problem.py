@@ -11,12 +11,12 @@ from opticoll.arguments import array_of, check_mapping
 from opticoll.errors import BadInput
 from opticoll.formulations import bounds_of, plugin_bounds
 from opticoll.formulations import formulation as formulation_named
-from opticoll.formulations.model import states, title_of
+from opticoll.formulations.model import build_model, forms_of, states, title_of
 from opticoll.formulations.variables import check_arrays
 from opticoll.instances import as_instance
 from opticoll.plugin_faults import exits_refused
 from opticoll.solvers import verify
-from opticoll.solvers.compile.compilation import declared_arrays, declared_duals
+from opticoll.solvers.compile.compilation import compile_built, declared_arrays, declared_duals
 from opticoll.solvers.methods.registry import prepared
 from opticoll.solvers.plan import parameters_on
 
@@ -71,6 +71,24 @@ class Problem(Printed):
     def model(self, form: str = "pyomo") -> Model:
         """The model to change by hand and to solve, as :func:`opticoll.model` returns it."""
         return model(self._asked, self.instance, form=form, **self.settings)
+
+    def differences(self) -> list[str]:
+        """What differs between the two builds, in CVXPY and in Pyomo, in words; nothing if they are one matrix.
+
+        Rows and columns are matched by name; a row may be turned around, but not scaled.
+
+        Raises
+        ------
+        BadInput
+            If only one of them is stated.
+        """
+        from opticoll.solvers.compile.comparison import differences
+
+        if not {"cvxpy", "pyomo"} <= set(forms_of(self.formulation)):
+            msg = f"{self.formulation.name} is stated in one modelling layer; state cvxpy and pyomo to compare them"
+            raise BadInput(msg)
+        builds = (compile_built(self.formulation, build_model(self.formulation, form)) for form in ("cvxpy", "pyomo"))
+        return differences(*builds)
 
     def size(self) -> dict[str, int] | None:
         """``variables``, ``constraints``, ``nonzeros`` (or somewhat more) and ``integers``; nothing is built."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from builds import differences
 
 import opticoll as oc
 from opticoll.errors import BadInput, ModelError
@@ -13,6 +12,7 @@ from opticoll.formulations.builders import Cvx, Pyo
 from opticoll.formulations.index import Index
 from opticoll.formulations.model import Formulation
 from opticoll.instances import parse
+from opticoll.solvers.compile.comparison import differences
 from opticoll.solvers.compile.compilation import compile_model
 
 

@@ -12,8 +12,6 @@ import pytest
 from builds import (
     builds_of,
     code_of,
-    differences,
-    each_difference,
     mutated_matrices,
     mutations,
     problem_of,
@@ -24,6 +22,7 @@ from cases import CASES
 
 from opticoll.formulations import formulation, formulations
 from opticoll.formulations.model import check_stated
+from opticoll.solvers.compile.comparison import differences, each_difference
 from opticoll.solvers.compile.compilation import compile_model
 
 
