@@ -102,7 +102,8 @@ class StepChild(Formulation):
         b = Pyo(self)
         into, out_of = b.incident()
         V, R = b.sets("vertex", "destination")
-        s = V[self.flow.sources[0]]
+        (source,) = self.flow.sources
+        s = V[source]
         c, D = b.data("c"), b.data("D", where=lambda u, t: u == t)
         f, F = b.var("f", upper=self.flow.most), b.var("F")
 
