@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import pickle
 from pathlib import Path
 
 import numpy as np
@@ -59,19 +58,6 @@ def write(folder: Path, text: str, name: str = "t.mps") -> str:
 @pytest.fixture
 def mixed(tmp_path):
     return write(tmp_path, MIXED)
-
-
-def test_the_file_is_read_as_it_is_written(mixed):
-    program = parse(mixed)
-    assert isinstance(program, MatrixProgram)
-    assert (program.sense, program.offset, program.column_names) == ("max", 3.0, ("x", "y", "z", "idle"))
-    assert program.A.toarray().tolist() == [[1, 1, 0, 0], [1, 0, 0, 0], [0, 0, 1, 0]]
-    assert program.row_lower.tolist() == [0.5, 1.0, 1.5]
-    assert program.row_upper.tolist() == [4.5, 3.0, 1.5]
-    assert program.col_lower.tolist() == [0, 0, -np.inf, 2]
-    assert program.col_upper.tolist() == [3, np.inf, np.inf, np.inf]
-    assert program.integer.tolist() == [True, False, False, False]
-    assert pickle.loads(pickle.dumps(program)) == program  # noqa: S301
 
 
 def test_compressed_and_renamed_files_are_the_same_program(tmp_path, mixed):
@@ -216,14 +202,6 @@ def test_truncated_compressed_data_are_refused(tmp_path):
         parse(f"mps:{file}")
 
 
-def test_data_that_unpack_to_too_much_are_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr("opticoll.instances.readers.program_files.MOST_UNPACKED", 1000)
-    file = tmp_path / "t.mps.gz"
-    file.write_bytes(gzip.compress(MIXED.encode() * 100))
-    with pytest.raises(BadFile, match="after decompression"):
-        parse(f"mps:{file}")
-
-
 def test_other_formulations_and_instances_are_refused(mixed):
     with pytest.raises(NotApplicable, match="mps:FILE"):
         solve.solve(Task(NAME, "ring:4"))
@@ -307,14 +285,6 @@ def test_duals_of_a_solution_file_give_a_bound(tmp_path, capsys):
     assert json.loads(capsys.readouterr().out)["bound"] == pytest.approx(2)
 
 
-def test_an_infeasible_program_is_proven_infeasible(tmp_path):
-    run = solve.solve(
-        Task(NAME, write(tmp_path, "min\nobj: x\nst\nc1: x + y >= 4\nbounds\nx <= 1\ny <= 2\nend\n", "i.lp"))
-    )
-    assert run.termination == "infeasible"
-    assert run.record.infeasible_by is not None
-
-
 def test_a_study_keeps_the_program_it_read(tmp_path, mixed):
     from opticoll.analysis.study.study_file import load
 
@@ -344,17 +314,3 @@ def test_export_keeps_the_names_of_the_file(tmp_path, mixed):
         program.row_upper.tolist(),
     )
     assert (program.sense, again.sense) == ("max", "min")
-
-
-def test_a_solution_written_by_solve_is_checked(tmp_path, mixed, capsys):
-    file = tmp_path / "s.json"
-    assert main(["solve", NAME, mixed, "--no-store", "--solution", str(file)]) == 0
-    assert main(["check", NAME, mixed, str(file), "--json"]) == 0
-    assert '"verified": true' in capsys.readouterr().out
-
-
-def test_lines_of_data_need_not_be_indented(tmp_path):
-    assert (
-        parse(write(tmp_path, edited(" y obj 2 c1 1", "y obj 2 c1 1"), "a.mps")).hash
-        == parse(write(tmp_path, MIXED, "b.mps")).hash
-    )

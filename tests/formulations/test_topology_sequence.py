@@ -33,11 +33,8 @@ from opticoll.formulations.topology.sequence_bounds import (
     rotation,
 )
 from opticoll.instances import parse
-from opticoll.instances.topology_setting import TopologySetting, read_topology
 from opticoll.solvers.methods.topology.sequence_exchanges import anneal_circuits, exchanged, work
 from opticoll.solvers.methods.topology.sequence_flows import all_lines, route
-from opticoll.solvers.plan import make_plan
-from opticoll.solvers.resume_key import resume_key
 
 
 def time_of(configurations, demand, *, delay=0.0, overlap=False, step=False, used=None):
@@ -536,21 +533,6 @@ def test_times_in_seconds_are_those_of_a_shard_over_a_link():
     assert seconds.task.settings["shard"] == "100kB"
     inside = oc.solve(NAME, spec, configurations=0, delay="6µs", startup="8e-4ms", shard=100_000, **sized)
     assert inside.objective == pytest.approx(seconds.objective)
-
-
-def test_files_of_one_name_have_keys_of_their_own(tmp_path):
-    path = tmp_path / "start.csv"
-    task = oc.Task(NAME, "servers:n=4,degree=2", settings={"start": f"file:{path},directed=false"})
-    keys = set()
-    for edges in ("0,1\n1,2\n2,3\n3,0\n", "0,2\n2,1\n1,3\n3,0\n"):
-        path.write_text(edges)
-        plan = make_plan(task)
-        keys.add(resume_key(task))
-        assert plan.parameters["start"].startswith(f"file:{path},directed=false#")
-        assert plan.problem.standing.sum() == 8
-    assert len(keys) == 2
-    with pytest.raises(BadInput, match="has changed since it was named"):
-        read_topology(TopologySetting(f"file:{path}#sha256={'0' * 64}"), "start")
 
 
 @pytest.mark.parametrize("seed", [*range(6), *(pytest.param(s, marks=pytest.mark.slow) for s in range(6, 20))])

@@ -298,28 +298,6 @@ def test_an_unbounded_integer_program_ends_as_such(method):
     assert record.model.reason.removeprefix(record.method) == " ended with unbounded"  # what is proven is not continued
 
 
-def test_an_unbounded_integer_program_ends_as_such_exactly():
-    run = solve.solve(Task(NAME, instance_of(UNBOUNDED), exact=True, time_limit_s=60))
-    assert run.termination is Termination.UNBOUNDED
-    assert run.record.message.count("proven by a solution and a ray") == 1
-
-
-@pytest.mark.parametrize("method", ["certified-branching", "auto"])
-def test_a_row_that_integers_cannot_attain_proves_that_there_is_no_solution(method):
-    """2 x - 2 y = 1: no bounds of x and y show it, so that branching alone would never end."""
-    record = solved(program([[2, -2]], ([1], [1]), ([-INF] * 2, [INF] * 2), [1, -1], integer=[1, 1]), method)
-    assert record.termination is Termination.INFEASIBLE
-    assert "integers give it only values that are not in [1, 1]" in record.infeasible_by
-
-
-def test_a_range_that_integers_do_not_attain_proves_it_too():
-    """0.5 <= 2 x - 2 y <= 1.5."""
-    form = program([[2, -2]], ([0.5], [1.5]), ([-INF] * 2, [INF] * 2), [1, -1], integer=[1, 1])
-    record = solved(form, "certified-branching")
-    assert record.termination is Termination.INFEASIBLE
-    assert "integers give it only values that are not in [0.5, 1.5]" in record.infeasible_by
-
-
 def test_the_sides_of_a_row_over_integers_are_rounded_not_beyond_a_tolerance():
     form = program([[2, 4], [3, 0]], ([1, -INF], [9.5, 6 - 1e-12]), ([0, 0], [INF, INF]), [1, 1], integer=[1, 1])
     whole = with_whole_sides(form)
@@ -339,12 +317,6 @@ def test_an_unbounded_relaxation_without_an_integer_point_is_no_unbounded_progra
     record = solved(form, "certified-branching")
     assert record.termination is Termination.INFEASIBLE
     assert record.infeasible_by.startswith("branch and bound")
-
-
-def test_an_unbounded_linear_program_is_proven_so():
-    record = solved(program([[1, -1]], ([0], [INF]), ([-INF] * 2, [INF] * 2), [1, 1]), "highs")
-    assert record.termination is Termination.UNBOUNDED
-    assert "proven by a solution and a ray" in record.message
 
 
 # No solution --------------------------------------------------------------------------------------------------------

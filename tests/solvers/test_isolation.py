@@ -20,7 +20,7 @@ import pytest
 import scipy.sparse as sp
 
 from opticoll import plugins, shared_files
-from opticoll.errors import BadOption, MethodMismatch, SolverUnavailable
+from opticoll.errors import BadOption, MethodMismatch
 from opticoll.formulations.standard_form import StandardForm
 from opticoll.solvers.adapters import adapter
 from opticoll.solvers.process import isolation, processes
@@ -146,11 +146,6 @@ def test_exception_is_an_error_with_its_text() -> None:
     assert answer.ending == Termination.ERROR
     assert answer.message == "ValueError: raise"
     assert kept(answer)
-
-
-def test_typed_error_reaches_the_caller_unchanged() -> None:
-    with pytest.raises(SolverUnavailable, match="typed"):
-        misbehaving("typed")
 
 
 def test_hang_is_killed_at_the_wall_limit() -> None:

@@ -52,12 +52,6 @@ def test_bad_products(text: str) -> None:
         expand(text)
 
 
-def test_axes_multiply(tmp_path: Path) -> None:
-    study = read(tmp_path, BASE + 'forms = ["pyomo", "cvxpy"]\nseeds = [1, 2]\nrepetitions = 3\n')
-    assert len(study.cells) == 2 * 2 * 2 * 3
-    assert len({cell.key for cell in study.cells}) == len(study.cells)
-
-
 def test_equal_cells_count_once(tmp_path: Path) -> None:
     study = read(tmp_path, BASE.replace('"ring:{4,6}"', '"ring:4", "ring:n=4", "ring:{4,4}"'))
     assert len(study.cells) == 1

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -11,7 +9,6 @@ from hypothesis import strategies as st
 from reference import optimum
 from strategies import topologies
 
-from opticoll.analysis.cli.main import main
 from opticoll.errors import NotApplicable
 from opticoll.formulations.alltoall import sccl as model
 from opticoll.formulations.alltoall.sccl_ways import chunk_values
@@ -140,13 +137,3 @@ def test_two_way_lines_of_sources_are_straightened():
 def test_refusals(spec, parameters, words):
     with pytest.raises(NotApplicable, match=words):
         model.ChunkSteps.prepare(parse(spec), parameters)
-
-
-def test_a_schedule_from_the_command_line(tmp_path, capfd):
-    path = tmp_path / "plan.json"
-    arguments = ["--method", "cp-sat", "--json", "--no-store", "--schedule", str(path)]
-    assert main(["solve", model.ChunkSteps.name, "ring:4", "--set", "chunks=2", *arguments]) == 0
-    record = json.loads(capfd.readouterr().out)
-    assert (record["objective"], record["metrics"]["T"], record["proof"]) == (4, 2, "optimal")
-    facts = record["schedule"]
-    assert (facts["delivers"], facts["time"]) == (True, 2)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -11,7 +9,6 @@ from hypothesis import strategies as st
 from reference import optimum
 from strategies import topologies
 
-from opticoll.analysis.cli.main import main
 from opticoll.errors import NotApplicable
 from opticoll.formulations.alltoall.timestep_child import StepChild
 from opticoll.formulations.alltoall.timestep_mcf import StepFlow
@@ -108,20 +105,6 @@ def test_the_method_has_the_value_of_the_whole_model(spec, demand, time, split):
     assert run.objective == pytest.approx(whole.objective, rel=1e-7)
     if time is not None:
         assert run.objective == pytest.approx(time, rel=1e-7)
-
-
-def test_the_command_line(capsys):
-    arguments = [StepChild.name, "path:3", "--set", "steps=3", "--set", "source=2"]
-    assert main(["solve", *arguments, "--json", "--no-store"]) == 0
-    record = json.loads(capsys.readouterr().out)
-    assert record["objective"] == pytest.approx(1.0)
-    assert (record["metrics"]["steps"], record["proof"]) == (3, "optimal")
-    for bad in (["--set", "source=3"], ["--set", "steps=1"], ["--set", "source=0", "--set", "demand=sideways"]):
-        assert main(["solve", StepChild.name, "path:3", *bad]) == 2
-        assert capsys.readouterr().err.count("\n") == 1
-    by_source_alone = ["--set", "aggregate=source", "--method", "timestep-children"]
-    assert main(["solve", "alltoall.timestep-mcf", "path:3", *by_source_alone]) == 2
-    assert "nothing to split" in capsys.readouterr().err
 
 
 def test_refusals():

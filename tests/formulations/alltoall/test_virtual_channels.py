@@ -162,8 +162,3 @@ def test_routes_come_from_min_congestion(routes):
     assert set(run.record["metrics"]["layers_by_heuristic"]) == {"breaking-cycles", "random", "conflict-colouring"}
     assert not has_cycle(run.plan.problem, model.layers_of(run.plan.problem, run.values))
     assert run.objective == run.record["metrics"]["layers"] >= run.bound
-
-
-def test_branch_and_bound_through_the_runner():
-    run = solve.solve(Task(NAME, "ring:4", method="highs", settings={"layers": "2"}))
-    assert run.proof is Proof.OPTIMAL

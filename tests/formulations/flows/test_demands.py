@@ -13,7 +13,7 @@ from case_families import each
 from click.testing import CliRunner
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from reference import SMALL, optimum
+from reference import optimum
 from strategies import topologies
 from weighted_path_checks import violations
 
@@ -105,22 +105,6 @@ def test_bounds_certificates_and_repairs_hold(case, seed):
         assert repaired is not None
         assert max(data.residuals(repaired).values()) < 1e-9
         assert float(repaired["F"]) <= F * (1 + 1e-7)
-
-
-@pytest.mark.parametrize(
-    ("spec", "demand"),
-    [
-        pytest.param(spec, demand, marks=[] if (s + d) % 4 == 0 else pytest.mark.slow)
-        for s, spec in enumerate(SMALL)
-        for d, demand in enumerate(GENERATED)
-    ],
-)
-def test_every_analytic_bound_holds_on_every_family(spec, demand):
-    data = data_of(spec, demand)
-    F = solved(data)[0]
-    result = bounds(data.flow)
-    assert {bound.name for bound in result} == {"moore", "node-cut", "distance", "any-lengths", "sweep-cut"}
-    assert all(F * (1 - 1e-7) <= bound.value < np.inf for bound in result)
 
 
 def test_bounds_of_the_uniform_matrix_are_those_of_the_uniform_demand():
@@ -234,12 +218,6 @@ def test_symmetry_is_used_as_far_as_the_demand_has_it():
     for generator in find(data.flow).arc_images:
         tail = data.topology.tail[generator]
         assert ((data.topology.head[generator] - tail) % n == (data.topology.head - data.topology.tail) % n).all()
-
-
-def test_auto_counts_only_the_symmetry_that_is_left():
-    plan = make_plan(Task(NAME, "torus:12x12", settings={"demand": "random:1"}))
-    assert make_plan(Task(NAME, "torus:12x12")).method_name == "orbit-lp"
-    assert plan.method_name != "orbit-lp"
 
 
 @pytest.mark.parametrize(
@@ -377,17 +355,6 @@ def test_the_longest_matching_is_the_longest(spec):
     assert (read_demand("longest-matching", topology, "test") * hops).sum() == pytest.approx(best * (n - 1))
 
 
-def test_the_uniform_demand_is_the_all_to_all():
-    topology = parse("genkautz:n=7,d=3")
-    ones = model.ConcurrentFlow.by_source(topology, read_demand("uniform", topology, "test"))
-    data = data_of(topology)
-    assert data.flow.uniform
-    assert ones.uniform
-    np.testing.assert_array_equal(ones.demand, data.flow.demand)
-    assert not data_of(topology, "random:1").flow.uniform
-    assert "shards" not in data.metrics(1.0)
-
-
 @pytest.mark.parametrize(
     ("suffix", "text"),
     [
@@ -499,15 +466,6 @@ def test_one_spelling_makes_one_key_and_a_changed_file_another(tmp_path):
     assert key(f"file:{path}") != before
     with pytest.raises(BadFile, match="has changed"):
         data_of("ring:4", pinned)
-
-
-@pytest.mark.parametrize("name", [NAME, "alltoall.link-mcf", "alltoall.min-congestion"])
-def test_terabytes_in_bytes_are_served_and_proven(name):
-    small, large = ({("a", "b"): 2.0 * unit, ("b", "c"): 1.0 * unit} for unit in (1.0, 1e13))
-    network = oc.topology([("a", "b", 1.0), ("b", "c", 2.0), ("c", "a", 1.0)], directed=False)
-    one, other = (oc.solve(name, network, demand=demand) for demand in (small, large))
-    assert other.proof == one.proof == "optimal"
-    assert other.metrics["T"] == pytest.approx(1e13 * one.metrics["T"], rel=1e-6)
 
 
 def test_a_path_is_a_demand(tmp_path):

@@ -22,7 +22,6 @@ from opticoll.instances import Topology, parse
 from opticoll.solvers import solve
 from opticoll.solvers.compile.compilation import compile_model
 from opticoll.solvers.methods.lumorph.overlap_search import min_overlap_routes, shortest_routes, straight_or_shortest
-from opticoll.solvers.resume_key import resume_key
 from opticoll.solvers.solution_json import check, solution_document
 from opticoll.solvers.task import Proof, Task
 
@@ -118,15 +117,6 @@ def test_the_arc_form_traces_to_routes_of_its_optimum(spec, pairs):
     heads = parse(spec).head
     assert [heads[routes.path(k)[-1]] for k in range(len(pairs))] == [d for _, d in pairs]
     assert np.bincount(routes.arcs).max() == value
-
-
-def test_a_route_set_may_be_worse_than_all_paths():
-    pairs = [(0, 2), (0, 2)]
-    mesh = parse("lightpath:2x3")
-    assert best_of(given_pairs(mesh, pairs))[0] == 1
-    assert best_of(given_pairs(mesh, pairs, kind="shortest"))[0] == 2
-    assert best_of(given_pairs(mesh, pairs, kind="k", k=1))[0] == 2
-    assert best_of(given_pairs(mesh, pairs, kind="k", k=4))[0] == 1
 
 
 def test_capacities_are_not_asked():
@@ -419,17 +409,6 @@ def test_circuit_files(tmp_path):
     path.write_text("source,destination\n0,1\n# a comment\n\n0.1, 1.2\n")
     data = data_of("lightpath:2x3", circuits=f"file:{path}")
     assert [ends.tolist() for ends in data.commodities] == [[0, 1], [1, 5]]
-
-
-def test_a_changed_file_is_another_task(tmp_path):
-    path = tmp_path / "circuits.csv"
-    path.write_text("0,1\n")
-    task = Task(NAME, "lightpath:2x3", settings={"circuits": f"file:{path}"})
-    key, pinned = resume_key(task), circuits.CircuitSpec(f"file:{path}")
-    path.write_text("0,2\n")
-    assert resume_key(task) != key
-    with pytest.raises(BadFile, match="has changed"):
-        data_of("lightpath:2x3", circuits=pinned)
 
 
 @pytest.mark.parametrize(

@@ -77,13 +77,6 @@ def test_wafers_are_saved_and_lose_links(spec, tmp_path):
     assert np.array_equal(Limits(1, 1, fibres=mesh.scarce_fibres).room(mesh), np.where(between, 3, 1))
 
 
-def test_one_wafer_is_what_it_always_was():
-    assert parse("lightpath:2x4,wafers=1").hash == parse("lightpath:2x4").hash
-    assert "wafers" not in parse("lightpath:2x4").extras()
-    many = [parse(f"lightpath:2x4,wafers=2{rest}").hash for rest in ("", ",fibres=1", ",fibres=2")]
-    assert many[0] == many[1] != many[2] != parse("lightpath:2x8").hash
-
-
 @pytest.mark.parametrize("rest", ["fibres=2", "wafers=0", "wafers=2,fibres=-1", "wafers=2,lasers=0"])
 def test_numbers_that_mean_nothing_are_refused(rest):
     with pytest.raises(BadInput):

@@ -6,10 +6,8 @@ import numpy as np
 import pytest
 
 import opticoll as oc
-from opticoll.errors import BadInput
 from opticoll.formulations.optree.tree_schedules import neighbour_exchange_schedule, tree_schedule, violations
 from opticoll.instances import parse
-from opticoll.instances.photonics import WdmRing
 
 #: Wavelengths and fibres with four channels.
 FOUR = ((4, 1), (2, 2), (1, 4))
@@ -60,17 +58,3 @@ def test_a_wavelength_is_used_once_on_every_fibre():
     assert set(np.unique(exchange.circuit_wavelength).tolist()) == {0}
     tree = tree_schedule(ring, [2, 2, 2])
     assert max(violations(ring, tree).values()) == 0
-
-
-def test_single_fibres_have_the_hash_that_they_always_had():
-    plain = parse("wdm-ring:n=8,wavelengths=2")
-    assert plain.hash == parse("wdm-ring:n=8,wavelengths=2,fibres=1").hash == WdmRing(8, 2).hash
-    assert plain.extras() == {"wavelengths": 2}
-    double = parse("wdm-ring:n=8,wavelengths=2,fibres=2")
-    assert double.hash != plain.hash
-    assert double.extras() == {"wavelengths": 2, "fibres": 2}
-    assert double.spec == "wdm-ring:n=8,wavelengths=2,fibres=2"
-    assert double.intact
-    assert not parse("wdm-ring:n=8,wavelengths=2,fibres=2+fail=1").intact
-    with pytest.raises(BadInput, match="fibres: must be a whole number of at least 1"):
-        parse("wdm-ring:n=8,wavelengths=2,fibres=0")

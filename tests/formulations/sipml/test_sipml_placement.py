@@ -172,14 +172,6 @@ def test_memory_forces_delays_and_is_checked():
         placement.Placement.prepare(graph, {**parameters, "memory": 2 / 2**30})
 
 
-@pytest.mark.parametrize("form", ["pyomo", "cvxpy"])
-def test_a_limited_memory_that_nothing_occupies(form):
-    """Without parameters and data the limit is no row; two sub-operations on two GPUs take as long as the longer."""
-    graph = OpGraph([1.0, 3.0], [0, 1], [], [], [])
-    run = solve.solve(Task(NAME, graph, method="highs", form=form, settings={"k": 2, "memory": 1.0}))
-    assert run.objective == pytest.approx(3.0)
-
-
 def test_a_tolerance_of_the_solver_is_no_contradiction():
     """4 and 4 on one GPU, 5 on the other: HiGHS may overlap the first two by 1e-8, which the repair takes back."""
     graph = OpGraph([4.0, 5.0, 4.0], [0, 1, 2], [], [], [])
@@ -322,18 +314,6 @@ def test_every_range_gives_placements_within_the_distance(seed):
                 narrow = Repair(data, 1, "printed")
                 narrow.device = list(state.device)
                 assert members(narrow.candidates(v)) <= members(narrow.reachable(v))
-
-
-def test_the_range_is_a_parameter():
-    spec, chosen = "op-graph:model=transformer,layers=2,parts=16", {"k": "16", "degree": "4", "repair": "paper"}
-    runs = {
-        name: solve.solve(Task(NAME, spec, method="degree-aware", settings={**chosen, "range": name}))
-        for name in ("text", "printed")
-    }
-    conflicts = {name: run.record["metrics"]["repairs"]["paper"]["conflicts"] for name, run in runs.items()}
-    assert conflicts["text"] < conflicts["printed"]
-    with pytest.raises(BadInput, match="one of text, printed, spanned"):
-        solve.solve(Task(NAME, spec, method="degree-aware", settings={"range": "far"}))
 
 
 def test_the_paper_s_repair_gives_up_by_name():
