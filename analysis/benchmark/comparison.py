@@ -15,7 +15,7 @@ from opticoll.analysis.benchmark import benchmark_set, comparison_plots, solver_
 from opticoll.analysis.plots.style import counted
 from opticoll.analysis.rendering import Listing, frame_rows
 from opticoll.analysis.report.drawings import ReportFigure
-from opticoll.analysis.report.page_tables import Column, PageTable, table
+from opticoll.analysis.report.page_tables import Column, table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -58,11 +58,6 @@ _PROBLEMS = (
     Column("value", "best known value", "number"),
     Column("proof", "proof", "proof"),
 )
-_BY_ACCURACY = [
-    one
-    for one in _SUMMARY
-    if one.field in ("solver", "problems", "solved", "wrong", "mean_penalised_s", "mean_common_s")
-]
 _GAPS = (
     Column("problem", "problem"),
     Column("solver", "solver"),
@@ -98,8 +93,6 @@ class Comparison:
     summaries, profiles
         By class: :func:`~opticoll.analysis.benchmark.solver_metrics.summary`,
         :func:`~opticoll.analysis.benchmark.solver_metrics.performance_profile`.
-    by_accuracy
-        :func:`~opticoll.analysis.benchmark.solver_metrics.by_accuracy` of the linear programs.
     problems
         One row per problem: sizes, build and compile times, the fastest solver, best known value.
     solvers
@@ -114,7 +107,6 @@ class Comparison:
     each: pd.DataFrame
     summaries: dict[str, pd.DataFrame]
     profiles: dict[str, pd.DataFrame]
-    by_accuracy: pd.DataFrame
     problems: pd.DataFrame
     solvers: tuple[str, ...]
     gaps_over_time: pd.DataFrame
@@ -133,7 +125,6 @@ class Comparison:
             each,
             {name: solver_metrics.summary(part) for name, part in parts.items()},
             {name: steps for name, part in parts.items() if len(steps := _profile(part))},
-            solver_metrics.by_accuracy(runs, best) if "linear" in parts else pd.DataFrame(),
             _problems(runs, each, best),
             tuple(sorted(set(judged.loc[judged["verdict"] != "unavailable", "solver"]))),
             solver_metrics.gap_over_time(runs, judged),
@@ -159,7 +150,6 @@ class Comparison:
         """Data of every figure and table by file name, one point of a curve per row."""
         frames = {
             "solvers-runs": self.runs,
-            "solvers-accuracy": self.by_accuracy,
             "solvers-problems": self.problems,
             "solvers-gaps": solver_metrics.gaps_at_limit(self.each),
         }
@@ -225,18 +215,11 @@ def content(comparison: Comparison, drawn: Mapping[str, ReportFigure]) -> dict[s
     for name, words in _CLASSES.items():
         if name in comparison.summaries:
             names = [f"solvers-profile-{name}", *(["solvers-gap-over-time"] if name == "integer" else [])]
-            by_accuracy: list[tuple[float, PageTable]] = []
-            if name == "linear":
-                by_accuracy = [
-                    (float(str(accuracy)), table(rows, _BY_ACCURACY, f"Linear programs to {accuracy:g}"))
-                    for accuracy, rows in comparison.by_accuracy.groupby("accuracy", sort=False)
-                ]
             classes.append(
                 {
                     "title": words.capitalize(),
                     "summary": table(comparison.summaries[name], _SUMMARY, f"Solvers on {words}"),
                     "figures": [drawn[figure] for figure in names if figure in drawn],
-                    "by_accuracy": by_accuracy,
                 }
             )
     return {

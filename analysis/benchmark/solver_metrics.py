@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 SHIFT_S = 0.01
 #: Number of time limits that a censored run counts as in penalised means (PAR-10).
 PENALTY = 10.0
-#: Accuracies at which linear programs are compared.
-ACCURACIES = (1e-4, 1e-6, 1e-9)
 #: An answer reported as optimal is wrong if it misses the proven value, or feasibility, by more than this multiple of
 #: the requested tolerance (relative).
 WRONG = 100.0
@@ -519,22 +517,3 @@ def wrong_answers(table: pd.DataFrame) -> pd.DataFrame:
     """Answers that our check refutes."""
     columns = ["problem", "solver", "reason", "tol", "value", "best", "error", "allowed", "residual"]
     return table.loc[table["verdict"] == "wrong", columns].reset_index(drop=True)
-
-
-# accuracy -------------------------------------------------------------------------------------------------------------
-
-
-def by_accuracy(runs: pd.DataFrame, best: Mapping[str, BestKnown]) -> pd.DataFrame:
-    """Compare solvers of linear programs at matched achieved accuracy.
-
-    A run counts at eps if its worst recomputed KKT residual is at most eps, whatever its requested tolerance; of
-    several runs of a solver, those that reached eps as in :func:`one_each`.
-
-    Returns
-    -------
-    DataFrame
-        :func:`summary` at every eps, with the column ``accuracy``.
-    """
-    linear = runs[runs["linear"].astype(bool)]
-    parts = [summary(one_each(verdicts(linear, best, eps))).assign(accuracy=eps) for eps in ACCURACIES]
-    return pd.concat(parts, ignore_index=True)
