@@ -1,6 +1,6 @@
-"""Runs of solvers, compared: verdicts, profiles, and the tables and figures of a page on solvers.
+"""Runs of solvers, compared: verdicts, profiles, tables and figures.
 
-:mod:`opticoll.analysis.benchmark.solver_metrics` and the page define each number.
+:mod:`opticoll.analysis.benchmark.solver_metrics` defines each number.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from opticoll.analysis.benchmark import benchmark_set, comparison_plots, solver_
 from opticoll.analysis.plots.style import counted
 from opticoll.analysis.rendering import Listing, frame_rows
 from opticoll.analysis.report.drawings import ReportFigure
-from opticoll.analysis.report.page_tables import Column, table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,60 +22,23 @@ if TYPE_CHECKING:
 #: Largest recomputed KKT residual of a linear program that counts as solved.
 ACCURACY = 1e-6
 _CLASSES = {"linear": "linear programs", "integer": "integer programs"}
-_SUMMARY = (
-    Column("solver", "solver"),
-    Column("problems", "problems run", "count"),
-    Column("solved", "solved", "count"),
-    Column("inexact", "inexact", "count"),
-    Column("limit", "stopped by the time limit", "count"),
-    Column("memory", "out of memory", "count"),
-    Column("failed", "failed", "count"),
-    Column("wrong", "wrong answers", "count"),
-    Column("runs", "runs", "count"),
-    Column("mean_penalised_s", "mean, penalised [s]", "seconds"),
-    Column("compared", "over", "count"),
-    Column("mean_common_s", "mean, commonly solved [s]", "seconds"),
-    Column("common", "commonly solved", "count"),
-    Column("mean_solved_s", "mean, solved by it [s]", "seconds"),
-    Column("median_integral_s", "median primal integral [s]", "seconds"),
-    Column("spread", "slowest ÷ fastest repetition", "ratio"),
-    Column("median_gap", "median gap to the best", "gap"),
-)
 #: Columns of the table on the terminal.
-SHOWN = tuple(one.field for one in _SUMMARY if one.field not in ("mean_solved_s", "median_integral_s"))
-_PROBLEMS = (
-    Column("problem", "problem"),
-    Column("grade", "grade"),
-    Column("variables", "variables", "count"),
-    Column("constraints", "constraints", "count"),
-    Column("nonzeros", "nonzeros", "count"),
-    Column("integers", "integers", "count"),
-    Column("build_s", "build, median [s]", "seconds"),
-    Column("compile_s", "compile, median [s]", "seconds"),
-    Column("fastest_s", "fastest [s]", "seconds"),
-    Column("fastest", "fastest solver"),
-    Column("value", "best known value", "number"),
-    Column("proof", "proof", "proof"),
-)
-_GAPS = (
-    Column("problem", "problem"),
-    Column("solver", "solver"),
-    Column("limit_s", "limit [s]", "seconds"),
-    Column("value", "value", "number"),
-    Column("best", "best known", "number"),
-    Column("best_gap", "gap to the best known", "gap"),
-    Column("certified_gap", "gap to our bound", "gap"),
-)
-_WRONG = (
-    Column("problem", "problem"),
-    Column("solver", "solver"),
-    Column("reason", "reason"),
-    Column("tol", "requested tolerance", "gap"),
-    Column("value", "value", "number"),
-    Column("best", "best known", "number"),
-    Column("error", "off by", "gap"),
-    Column("allowed", "allowed", "gap"),
-    Column("residual", "KKT residual", "gap"),
+SHOWN = (
+    "solver",
+    "problems",
+    "solved",
+    "inexact",
+    "limit",
+    "memory",
+    "failed",
+    "wrong",
+    "runs",
+    "mean_penalised_s",
+    "compared",
+    "mean_common_s",
+    "common",
+    "spread",
+    "median_gap",
 )
 
 
@@ -152,6 +114,7 @@ class Comparison:
             "solvers-runs": self.runs,
             "solvers-problems": self.problems,
             "solvers-gaps": solver_metrics.gaps_at_limit(self.each),
+            "solvers-wrong": solver_metrics.wrong_answers(self.runs),
         }
         frames |= {f"solvers-profile-{name}": frame for name, frame in self.profiles.items()}
         return frames | {f"solvers-summary-{name}": frame for name, frame in self.summaries.items()}
@@ -209,41 +172,8 @@ def figures(comparison: Comparison) -> list[ReportFigure]:
     return made
 
 
-def content(comparison: Comparison, drawn: Mapping[str, ReportFigure]) -> dict[str, object]:
-    """What the page shows: the constants that define its numbers, and its tables and figures by class."""
-    classes = []
-    for name, words in _CLASSES.items():
-        if name in comparison.summaries:
-            names = [f"solvers-profile-{name}", *(["solvers-gap-over-time"] if name == "integer" else [])]
-            classes.append(
-                {
-                    "title": words.capitalize(),
-                    "summary": table(comparison.summaries[name], _SUMMARY, f"Solvers on {words}"),
-                    "figures": [drawn[figure] for figure in names if figure in drawn],
-                }
-            )
-    return {
-        "shift_s": solver_metrics.SHIFT_S,
-        "penalty": solver_metrics.PENALTY,
-        "accuracy": comparison.accuracy,
-        "wrong_by": solver_metrics.WRONG,
-        "classes": classes,
-        "wrong": table(solver_metrics.wrong_answers(comparison.runs), _WRONG, "Answers that our check refutes"),
-        "gaps": table(solver_metrics.gaps_at_limit(comparison.each), _GAPS, "Runs stopped by the time limit"),
-        "problems": table(comparison.problems, _PROBLEMS, "Problems of the benchmark"),
-    }
-
-
-def write_page(comparison: Comparison, out: Path, more: Mapping[str, pd.DataFrame], **words: object) -> Path:
-    """Write a comparison as a page with its figures (SVG and PNG) and tables (CSV), and with ``more`` tables.
-
-    ``words`` are ``heading`` and ``title`` of the page, ``clock``, a sentence that explains what the times are,
-    ``rerun``, the command that runs the solvers again, and ``missing``, the number of cells without a run.
-
-    Returns
-    -------
-    Path
-        ``out/index.html``.
+def write(comparison: Comparison, out: Path, more: Mapping[str, pd.DataFrame]) -> Path:
+    """Write the figures of a comparison (SVG and PNG) and its tables (CSV), with ``more`` tables; return the folder.
 
     Raises
     ------
@@ -253,7 +183,5 @@ def write_page(comparison: Comparison, out: Path, more: Mapping[str, pd.DataFram
     from opticoll.analysis.report import page
 
     with page.writing(out, "compare", "choose another --out"):
-        drawn = figures(comparison)
-        page.write_files(Path(out), drawn, {**comparison.tables, **more})
-        shown = content(comparison, {one.name: one for one in drawn})
-        return page.write_page(Path(out), "comparison.html.j2", {**shown, **words})
+        page.write_files(Path(out), figures(comparison), {**comparison.tables, **more})
+    return Path(out)

@@ -1,4 +1,4 @@
-"""Comparison of folders of runs, the published ones among them: tables, figures and a page.
+"""Comparison of folders of runs, the published ones among them: tables and figures.
 
 All runs are compared under one limit of processor time: the smallest at which a run was stopped. Of repetitions the
 median counts, of several tolerances the fastest that reached the accuracy. Runs with other seeds or orders of rows and
@@ -30,12 +30,6 @@ if TYPE_CHECKING:
 
     from opticoll.analysis.benchmark.runs import RunRow
 
-CLOCK = (
-    "Times are processor seconds of the solver, without building, compiling and starting; so is the limit, {limit:g} "
-    "s. A time of 0 counts as 10 ms, the step of the clock of published commands. SCIP solves linear programs without "
-    "presolve, since it returns no duals with it."
-)
-
 
 #: A processor time of 0 counts as this step of the clock that timed some commands [s].
 STEP_S = 0.01
@@ -63,7 +57,11 @@ class Compared(Printed):
     def lines(self) -> dict[str, str]:
         """What the times are, by name of the line."""
         means = f"shifted geometric means of processor seconds, shift {1000 * solver_metrics.SHIFT_S:g} ms"
-        return {"limit": f"{self.limit_s:g} s of processor time", "means": f"{means}; no time counts ten limits"}
+        return {
+            "limit": f"{self.limit_s:g} s of processor time of the solver, without building, compiling and starting",
+            "means": f"{means}; no time counts ten limits",
+            "SCIP": "solves linear programs without presolve, since it returns no duals with it",
+        }
 
     def tables(self) -> list[Listing]:
         """A row per solver by class of problems, wrong answers, other seeds and orders, and the machines."""
@@ -213,16 +211,7 @@ def _machines(rows: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def write_page(made: Compared, out: Path, title: str) -> Path:
-    """Write the comparison as a page, see :func:`opticoll.analysis.benchmark.comparison.write_page`."""
+def write(made: Compared, out: Path) -> Path:
+    """Write the comparison into a folder, see :func:`opticoll.analysis.benchmark.comparison.write`."""
     tables = {f"solvers-sensitivity-{name}": table for name, table in made.sensitivity.items()}
-    return comparison.write_page(
-        made.comparison,
-        out,
-        {"solvers-machines": made.machines, **tables},
-        clock=CLOCK.format(limit=made.limit_s),
-        rerun="opticoll benchmark run",
-        heading="Solver benchmark",
-        title=title,
-        missing=0,
-    )
+    return comparison.write(made.comparison, out, {"solvers-machines": made.machines, **tables})

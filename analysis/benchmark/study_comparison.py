@@ -1,4 +1,4 @@
-"""Comparison of the contestants of any study: speed, accuracy, gaps and wrong answers, as text, JSON and a page.
+"""Comparison of the contestants of any study: speed, accuracy, gaps and wrong answers, as text and JSON.
 
 A *contestant* is a method with its options, and with the form, tolerance, limits and threads where the study varies
 them; a *problem* is a formulation on an instance with the formulation's parameters. Runs of one contestant on one
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import pandas as pd
 
-from opticoll.analysis.benchmark import benchmark_set, comparison, solver_metrics
+from opticoll.analysis.benchmark import benchmark_set, solver_metrics
 from opticoll.analysis.benchmark.comparison import Comparison
 from opticoll.analysis.plots.style import counted
 from opticoll.analysis.rendering import Listing, Printed, frame_rows
@@ -49,15 +49,15 @@ class StudyComparison(Printed):
     """The compared runs of a study.
 
     ``comparison`` holds all tables; ``clock`` is the time that is compared; ``missing`` the number of cells without a
-    record in the store; ``page`` the page that was written, if any; ``other_code`` says how many of the runs were
-    computed by other code than is here, None if none were.
+    record in the store; ``folder`` has the figures and tables, if they were written; ``other_code`` says how many of
+    the runs were computed by other code than is here, None if none were.
     """
 
     study: Study
     comparison: Comparison
     clock: Clock
     missing: int
-    page: Path | None = None
+    folder: Path | None = None
     other_code: str | None = None
 
     @property
@@ -101,7 +101,7 @@ class StudyComparison(Printed):
             "runs": rows(made.each),
             "gaps": rows(solver_metrics.gaps_at_limit(made.each)),
             "wrong": rows(solver_metrics.wrong_answers(made.runs)),
-            "page": None if self.page is None else str(self.page),
+            "folder": None if self.folder is None else str(self.folder),
         }
 
 
@@ -237,17 +237,3 @@ def _seconds(rows: pd.DataFrame, clock: Clock) -> pd.Series[float]:
     parts = ("solve",) if clock == "solve" else ("build", "compile", "solve")
     spent = pd.concat([rows[f"time_{part}_s"].astype(float) for part in parts], axis=1).sum(axis=1, min_count=1)
     return spent.mask(rows["answer"].astype(bool) & spent.isna(), 0.0)  # answered before anything was solved
-
-
-def write_page(made: StudyComparison, out: Path) -> Path:
-    """Write the comparison as a page, see :func:`opticoll.analysis.benchmark.comparison.write_page`."""
-    return comparison.write_page(
-        made.comparison,
-        out,
-        {},
-        clock=CLOCKS[made.clock],
-        rerun=f"opticoll study {made.study.source}",
-        heading=f"Comparison of study {made.study.name}",
-        title=made.study.title,
-        missing=made.missing,
-    )

@@ -146,7 +146,7 @@ def run(
     metavar="X",
     help="Largest residual of a solved linear program.",
 )
-@click.option("--out", type=_FOLDER, metavar="FOLDER", help="Write page, figures and tables.")
+@click.option("--out", type=_FOLDER, metavar="FOLDER", help="Write figures and tables.")
 @click.option("--latex", is_flag=True, help="Print the tables for LaTeX.")
 def compare(
     folders: tuple[Path, ...],
@@ -168,7 +168,7 @@ def compare(
     else:
         output.show(made, as_json=False)
     if out is not None:
-        click.echo(f"wrote {run_comparison.write_page(made, out, 'Runs of solvers')}", err=True)
+        click.echo(f"wrote {run_comparison.write(made, out)}", err=True)
     return 0
 
 

@@ -15,7 +15,7 @@ from opticoll.analysis.cli.options import JSON, SOLVERS, STORE, readable_store, 
 
 @click.command()
 @click.argument("study", shell_complete=names_of("studies"))
-@click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Write a page with figures and tables.")
+@click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Write figures and tables.")
 @click.option("--time", "clock", type=click.Choice(["solver", "solve", "total"]), help="Which time to compare.")
 @click.option("--accuracy", type=float, metavar="X", help="KKT residual (or gap) at which an LP counts as solved.")
 @click.option("--latex", is_flag=True, help="Print the tables for LaTeX.")
@@ -34,20 +34,20 @@ def compare(
     """Compare the contestants of a study that has been run.
 
     STUDY is a name or TOML file. A contestant is a method with its options. Nothing is run: `opticoll study STUDY` does
-    that. With --out, the page has performance profiles, gaps over time, times with their spread and wrong answers.
+    that. With --out, the figures are performance profiles and gaps over time, in SVG and PNG, the tables CSV.
     """
     refuse_together(("--json", "--latex"))
     with output.diverted_stdout():
-        from opticoll.analysis.benchmark import study_comparison
+        from opticoll.analysis.benchmark import comparison, study_comparison
         from opticoll.analysis.study.study_file import find, load
 
         made = study_comparison.compare(load(find(study)), readable_store(store), clock=clock, accuracy=accuracy)
         if out is not None:
-            made = replace(made, page=study_comparison.write_page(made, out))
+            made = replace(made, folder=comparison.write(made.comparison, out, {}))
     if latex:
         click.echo(made.to_latex(), nl=False)
     else:
         output.show(made, as_json=as_json)
-    if made.page is not None and not as_json:
-        click.echo(f"wrote {made.page}", err=True)
+    if made.folder is not None and not as_json:
+        click.echo(f"wrote {made.folder}", err=True)
     return 0

@@ -279,7 +279,7 @@ def test_without_runs_the_command_that_makes_them_is_named(tmp_path):
 
 
 def test_commands_run_and_compare(tmp_path):
-    folder, page = tmp_path / "mine", tmp_path / "page"
+    folder, out = tmp_path / "mine", tmp_path / "out"
     words = ["run", NAME, "--solver", "highs", "--cpu-limit", "20", "--out", str(folder)]
     result = CliRunner().invoke(cli, ["benchmark", *words])
     assert result.exit_code == 0, result.output
@@ -289,13 +289,13 @@ def test_commands_run_and_compare(tmp_path):
     result = CliRunner().invoke(cli, ["benchmark", *words, "--seed", "3", "--order", "2"])
     assert f"1 of 1: {NAME}, highs seed=3 order=2: optimal" in result.output
     assert f"wrote 1 run to {folder};" in result.output
-    words = ["compare", str(folder), "--problem", NAME, "--alone", "--out", str(page)]
+    words = ["compare", str(folder), "--problem", NAME, "--alone", "--out", str(out)]
     result = CliRunner().invoke(cli, ["benchmark", *words])
     assert result.exit_code == 0, result.output
     assert "(here)" in result.output
     assert "shift 10 ms" in result.output
-    assert (page / "index.html").exists()
-    assert {path.suffix for path in (page / "figures").iterdir()} == {".svg", ".png"}
+    assert {path.suffix for path in (out / "figures").iterdir()} == {".svg", ".png"}
+    assert {"solvers-machines.csv", "solvers-wrong.csv"} <= {path.name for path in (out / "tables").iterdir()}
 
 
 def test_an_interrupted_run_says_how_to_resume(tmp_path, monkeypatch):
