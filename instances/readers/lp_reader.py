@@ -80,13 +80,17 @@ _KEYWORDS: dict[tuple[str, ...], Section] = {
     ("end",): "end",
 }
 #: What begins with other words, and is not part of a linear program.
-_OTHER = frozenset(
-    tuple(words.split())
-    for words in (
-        *("lazy constraints", "user cuts", "general constraints", "gencons", "pwlobj", "scenario"),
-        *("sin", "semi - integer", "multi - objectives"),
-    )
-)
+_OTHER = {
+    ("lazy", "constraints"): "lazy constraints",
+    ("user", "cuts"): "user cuts",
+    ("general", "constraints"): "general constraints",
+    ("gencons",): "general constraints",
+    ("pwlobj",): "piecewise linear objectives",
+    ("sin",): "semi-integer columns",
+    ("semi", "-", "integer"): "semi-integer columns",
+    ("multi", "-", "objectives"): "several objectives",
+    ("scenario",): "scenarios",
+}
 _FIRST_WORDS = frozenset(words[0] for words in (*_KEYWORDS, *_OTHER)) | frozenset(_SENSES)
 #: Sections in their order; those of one number may come in any order.
 _PLACE: dict[Section, int] = {
@@ -186,6 +190,9 @@ class _Reader(ProgramReader):
             self.refuse(self.line, f"{quoted(words[0])} is not a sense; begin with Minimize or Maximize")
         if words[1:2] == [":"]:
             self.refuse(self.line, f"no colon may follow {words[0]}; write a line with {words[0]} only")
+        following = tuple(word.lower() for word in words[1:4])
+        if following in _OTHER:
+            self.refuse(self.line, f"a linear program has no {_OTHER[following]}; write one objective")
         self.section = "objective"
         return 1
 
@@ -197,7 +204,8 @@ class _Reader(ProgramReader):
         for size in (3, 2, 1):
             given = tuple(word.lower() for word in words[place : place + size])
             if given in _OTHER:
-                self.refuse(self.line, f"{quoted(' '.join(given))} begins no part of a linear program; remove it")
+                what = _OTHER[given]
+                self.refuse(self.line, f"section {quoted(' '.join(given))}: a linear program has no {what}; remove it")
             if given in _KEYWORDS:
                 return _KEYWORDS[given], len(given)
         if first in _SENSES:
@@ -267,11 +275,21 @@ class _Reader(ProgramReader):
         self.number = float(word)
         if self.relation:
             self._end_row((self.sign or 1) * self.number, words, place)
+        elif word[-1] == "." and place + 1 < len(words) and (joined := word + words[place + 1]) in self.text:
+            others = "for SCIP 10, Gurobi 13 and COPT 8 another column"
+            self.note(self.line, f"{quoted(joined)}, the number {word} and a name", others)
 
     def _term(self, column: int) -> None:
         value = 1.0 if self.number is None else self.number
         value = -value if self.sign < 0 else value
-        self.terms[column] = value + self.terms.get(column, (0.0, 0))[0], self.line
+        if column in self.terms:
+            value += self.terms[column][0]
+            name = quoted(self.column_names[column])
+            if self.section == "rows":
+                self.note(self.line, f"{name} twice in a row", "of which SCIP 10 takes one term")
+            else:
+                self.note(self.line, f"{name} twice in the objective", "of which HiGHS 1.15 takes the last term")
+        self.terms[column] = value, self.line
         self.sign, self.number = 0, None
         self.begun = self.begun or self.line
 
@@ -289,6 +307,8 @@ class _Reader(ProgramReader):
             self._refuse_constant(self.number)
         if self.sign:
             self.refuse(self.line, f"row {self._row_name()}: nothing between the sign and {word}")
+        if word in {"=<", "=>"}:
+            self.note(self.line, f"the relation {word}", "which MOSEK 11.2 reads the other way round")
         self.relation, self.begun = word, self.begun or self.line
 
     def _word(self, words: list[str], place: int) -> int | None:
@@ -322,6 +342,10 @@ class _Reader(ProgramReader):
         if self.sign and self.number is None:
             self.refuse(self.line, "the objective ends with a sign; complete it")
         self.offset = (self.sign or 1) * (self.number or 0.0)
+        if self.offset:
+            others = "which Gurobi 13 takes for a column"
+            others += ", and whose sign MOSEK 11.2 drops" if self.offset < 0 else ""
+            self.note(self.line, f"the constant {self.offset:.15g} of the objective", others)
         for column, (value, line) in self.terms.items():
             self.set_cost(column, value, line)
         self._clear()
@@ -335,7 +359,9 @@ class _Reader(ProgramReader):
         following = words[place + 1 : place + 3]
         if following == ["-", ">"]:
             self.refuse(self.line, "'->': a linear program has no indicator rows; remove it")
-        if following and following[1:] != [":"] and not self._section_at(words, place + 1):
+        if following[1:] == [":"]:
+            self.note(self.line, "a second row on the line", "which MOSEK 11.2 and CPLEX 22.2 leave out")
+        elif following and not self._section_at(words, place + 1):
             what = f"{quoted(following[0])} follows the right-hand side of a row, which is one number"
             self.refuse(self.line, f"{what}; begin the next row on a new line")
 
@@ -374,9 +400,11 @@ class _Reader(ProgramReader):
     def _late_column(self, name: str) -> int:
         """Number of a column that a section after the rows names; a new one if no row and not the objective has it."""
         assert self.section is not None
-        if name not in self.columns and not self.notes:
-            what = f"column {quoted(name)} occurs in no row and not in the objective, only in {_TITLES[self.section]}"
-            self.notes.append(f"line {self.line}: {what}")
+        if name not in self.columns:
+            where = f"in no row and not in the objective, only in {_TITLES[self.section]}"
+            what = f"column {quoted(name)}, which occurs {where}"
+            others = "and which CPLEX 22.2 and Xpress 9.9 leave out and MOSEK 11.2 fixes at 0"
+            self.note(self.line, what, others)
         return self._column(name)
 
     # Bounds and kinds
@@ -399,6 +427,8 @@ class _Reader(ProgramReader):
             ends = [(">", "- inf"), ("<", "inf")]
         elif len(ends) == 2 and {relation for relation, _ in ends} != {"<", ">"}:
             self.refuse(self.line, f"{quoted(text)}: the two relations must point the same way")
+        elif not found["right"]:
+            self.note(self.line, f"the bound {quoted(text)} with its column right", "which MOSEK 11.2 ignores")
         for relation, end in ends:
             *signs, size = end.split()
             for bounds, other in ((self.lowers, "<"), (self.uppers, ">")):
@@ -434,7 +464,9 @@ class _Reader(ProgramReader):
                         line,
                         f"{name} is binary and has bounds outside [0, 1], {others}; change them or make it General",
                     )
-            elif section == "integer" and not stated:
+            elif section == "integer" and stated:
+                self.note(line, f"{name} in the section Integer", "which makes [0, 1] of its bounds for MOSEK 11.2")
+            elif section == "integer":
                 others = "which means [0, 1] for CPLEX and [0, infinity) for Gurobi and SCIP"
                 remedy = "write it in the section General or state its bounds"
                 self.refuse(line, f"{name} is Integer without bounds, {others}; {remedy}")

@@ -9,7 +9,8 @@ programs read a construct differently, the file is refused with the line:
 * exponents written with D (SCIP and Gurobi read ``1.5D2`` as 1.5, CPLEX as 150).
 
 They read an integer column between markers for which no bound is stated as one in [0, 1], the right-hand side of the
-objective as minus its constant, and rows of type N beyond the objective as absent.
+objective as minus its constant, and rows of type N beyond the objective as absent. What single programs read otherwise
+is noted.
 """
 
 from __future__ import annotations
@@ -30,7 +31,31 @@ if TYPE_CHECKING:
 ORDER = ("NAME", "ROWS", "COLUMNS", "RHS", "RANGES", "BOUNDS", "ENDATA")
 #: Sections that state a sense or an objective, anywhere before ROWS (the sense also later).
 HEADERS = ("OBJSENSE", "OBJNAME", "MAX", "MIN")
-_SECTIONS = frozenset((*ORDER, *HEADERS))
+#: Sections of what is not a linear program.
+OTHER = {
+    "SOS": "special ordered sets",
+    "SOS1": "special ordered sets",
+    "SOS2": "special ordered sets",
+    "SETS": "special ordered sets",
+    "QUADOBJ": "quadratic objective",
+    "QMATRIX": "quadratic objective",
+    "QSECTION": "quadratic terms",
+    "QCMATRIX": "quadratic rows",
+    "CSECTION": "cones",
+    "INDICATORS": "indicator rows",
+    "GENCONS": "general constraints",
+    "PWLOBJ": "piecewise linear objective",
+    "PWLNAM": "piecewise linear objective",
+    "PWLCON": "piecewise linear rows",
+    "USERCUTS": "user cuts",
+    "LAZYCONS": "lazy constraints",
+    "DELAYEDROWS": "delayed rows",
+    "MODELCUTS": "model cuts",
+    "REFROW": "reference rows of sets",
+    "BRANCH": "branching priorities",
+    "SCENARIOS": "scenarios",
+}
+_SECTIONS = frozenset((*ORDER, *HEADERS, *OTHER))
 _SENSES: dict[str, Literal["min", "max"]] = {
     **dict.fromkeys(("MIN", "MINIMIZE", "MINIMISE"), "min"),
     **dict.fromkeys(("MAX", "MAXIMIZE", "MAXIMISE"), "max"),
@@ -148,9 +173,9 @@ class _Reader(ProgramReader):
             if first.upper() in _SECTIONS or first.rstrip(":") in _SECTIONS:
                 self.refuse(number, f"{quoted(first)} is not a section; write {first.rstrip(':').upper()}")
             if len(words) == 1 and first.isupper():
-                self.refuse(number, f"the section {quoted(first)} is no part of a linear program; remove it")
+                self.refuse(number, f"the section {quoted(first)} is unknown; {_REMEDY}")
             return None
-        if len(words) > 1 and first not in {"NAME", *HEADERS}:
+        if len(words) > 1 and first not in {"NAME", *HEADERS, *OTHER}:
             self.refuse(number, f"{quoted(line)}: nothing may follow {first}; indent lines of data")
         return words
 
@@ -189,6 +214,8 @@ class _Reader(ProgramReader):
             self._begin_header(number, words)
 
     def _refuse_data(self, number: int, fields: list[str]) -> NoReturn:
+        if self.section in OTHER:
+            self.refuse(number, f"section {self.section}: a linear program has no {OTHER[self.section]}; remove it")
         line = quoted(" ".join(fields))
         if self.section in {"", "NAME"}:
             where = f"the section {self.section} has no lines" if self.section else "it is in no section of an MPS file"
@@ -206,6 +233,11 @@ class _Reader(ProgramReader):
         given = words if words[0] in {"MAX", "MIN"} else words[1:]
         if words[0] in {"MAX", "MIN"}:
             self.section = "OBJSENSE"
+        if given == ["MAX"] == words:
+            self.note(number, "a section MAX", "which HiGHS 1.16, CPLEX 22.2 and Xpress 9.9 take for a minimization")
+        elif self.section == "OBJSENSE" and given and _SENSES.get(given[0].upper()) == "max":
+            who = "CPLEX 22.2 and PuLP 3.3" if given[0] == "MAX" else "HiGHS 1.16, CPLEX 22.2 and PuLP 3.3"
+            self.note(number, "OBJSENSE and its word on one line", f"which {who} take for a minimization")
         self.header_is_open = True
         if given:
             self._header_word(number, given)
@@ -235,6 +267,9 @@ class _Reader(ProgramReader):
         name, line = self.objective_name, self.objective_line
         if name and name not in self.free_rows:
             self.refuse(line, f"OBJNAME: there is no row {quoted(name)} of type N; name one")
+        if name and name != self.free_rows[0]:
+            others = "which is the objective for HiGHS 1.16 and Gurobi 13"
+            self.note(line, "OBJNAME of another row than the first of type N", others)
         if self.free_rows:
             self.row_of[name or self.free_rows[0]] = _OBJECTIVE
 
@@ -307,14 +342,18 @@ class _Reader(ProgramReader):
     def _sides(self, number: int, fields: list[str]) -> None:
         for name, row, value in self._pairs(number, fields):
             if row == _IGNORED:
+                what = f"a right-hand side of {quoted(name)}, a row of type N that is not the objective"
+                self.note(number, what, "which HiGHS 1.16 adds to the constant")
                 continue
             self.state_once(self.rhs, row, value, number, f"the right-hand side of {quoted(name)}")
             if row >= 0:
                 self.set_sides(row, *sides(self.relations[row], value), number)
             elif abs(value) >= INFINITE:
                 self.refuse(number, f"the constant {-value:g} of the objective is not a finite number")
-            else:
-                self.offset = 0.0 - value
+            elif value:
+                self.offset = -value
+                others = "which GLPK 5.0 and lp_solve 5.5 read with the other sign, and OMMX 2.9 not at all"
+                self.note(number, "a right-hand side of the objective, minus its constant", others)
 
     def _ranges(self, number: int, fields: list[str]) -> None:
         for name, row, value in self._pairs(number, fields):
@@ -329,10 +368,12 @@ class _Reader(ProgramReader):
 
     def _pairs(self, number: int, fields: list[str]) -> Iterator[tuple[str, int, float]]:
         """Name, row and value of each pair on a line of RHS or RANGES."""
-        named = len(fields) % 2
+        section, named = self.section, len(fields) % 2
         if len(fields) not in (2, 3, 4, 5):
             self._refuse_data(number, fields)
         self._one_set(number, fields[0] if named else "")
+        if named and fields[0] in self.row_of:
+            self.note(number, f"a set of {section} named like a row", "which HiGHS 1.16 takes for the row")
         for place in range(named, len(fields), 2):
             yield (fields[place], *self._pair(number, fields, place))
 
@@ -343,6 +384,9 @@ class _Reader(ProgramReader):
             which = " and ".join(quoted(one) if one else "none" for one in (earlier, name))
             others = "CPLEX and SCIP take the first, Gurobi and HiGHS all"
             self.refuse(number, f"section {section} has two sets, {which}: {others}; keep one")
+        if not name:
+            others = " and SCIP 10 takes numbers such as 5e0 for names" if section == "BOUNDS" else ""
+            self.note(number, f"no name of a set in {section}", f"without which Xpress 9.9 ignores {section}{others}")
 
     # Bounds
 
@@ -361,9 +405,15 @@ class _Reader(ProgramReader):
             self._refuse_data(number, fields)
         named = len(given) > 1 + has_number
         self._one_set(number, given[0] if named else "")
+        if named and given[0] in self.columns:
+            self.note(number, "a set of BOUNDS named like a column", "which HiGHS 1.16 takes for the column")
         column = self.columns.get(given[named])
         if column is None:
             self.refuse(number, f"there is no column {quoted(given[named])}; name a column of the section COLUMNS")
+        upper = self.uppers.get(column, (math.inf, 0))[0]
+        if kind in {"LO", "MI"} and column in self.marked and upper <= 1:
+            what = f"a lower bound of the integer column {quoted(given[named])} after its upper bound {upper:g}"
+            self.note(number, what, "which is infinite for SCIP 10")
         for relation, end in _BOUNDS[kind]:
             self.set_bound(column, relation, value if end is None else end, number)
         if kind in {"BV", "LI", "UI"}:
@@ -374,12 +424,18 @@ class _Reader(ProgramReader):
     def _whole(self, number: int) -> MatrixProgram:
         if "COLUMNS" not in self.begun:
             self.refuse(number, "no section COLUMNS before ENDATA; the file is incomplete")
-        for column in self.marked - self.uppers.keys() - self.lowers.keys():
-            self.set_bound(column, "<", 1.0, number)
+        for column, (value, line) in self.uppers.items():
+            if value == 0 and column not in self.lowers:
+                what = f"an upper bound 0 of {quoted(self.column_names[column])}"
+                self.note(line, what, "below which OMMX 2.9 takes it for unbounded")
+        for column in sorted(self.marked - self.uppers.keys()):
+            if column in self.lowers:
+                what = f"a lower bound of the integer column {quoted(self.column_names[column])}"
+                self.note(self.lowers[column][1], what, "whose upper bound is 1 for GLPK 5.0")
+            else:
+                self.set_bound(column, "<", 1.0, number)
         self.integer |= self.marked
         if self.pulp_line and self.sense is None:
-            self.notes.append(
-                f"line {self.pulp_line}: a comment that says 'maximise', which no reader of MPS regards: the objective "
-                "is minimised; append ,sense=max to maximise, or ,sense=min to confirm"
-            )
+            others = "which no reader of MPS regards: the objective is minimised; append ,sense=max to maximise, or"
+            self.note(self.pulp_line, "a comment that says 'maximise'", f"{others} ,sense=min to confirm")
         return self.program()

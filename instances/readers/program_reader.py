@@ -1,4 +1,4 @@
-"""What the readers of MPS and LP files share: lines, refusals, and the program as it is read.
+"""What the readers of MPS and LP files share: lines, refusals and notes, and the program as it is read.
 
 Both formats fill one :class:`ProgramReader`, which checks coefficients, sides and bounds in the line that states them.
 """
@@ -51,9 +51,9 @@ class ProgramReader:
         self.row_line: dict[str, int] = {}
         self.row_lower, self.row_upper = array("d"), array("d")
         self.entry_rows, self.entry_columns, self.entry_values = array("q"), array("q"), array("d")
-        self.notes: list[str] = []
+        self._notes: dict[str, str] = {}
 
-    # Lines and refusals
+    # Lines, refusals and notes
 
     def lines(self) -> Iterator[tuple[int, str]]:
         """Lines with their numbers from 1.
@@ -79,6 +79,13 @@ class ProgramReader:
         """Refuse the file as a whole."""
         msg = f"{self.where}: {what}"
         raise BadFile(msg)
+
+    def note(self, line: int, what: str, others: str) -> None:
+        """Note a construct that other programs read as ``others`` says; of several alike, the first.
+
+        What they read was measured (``tests/outside_readers.py``) with the versions that the notes name.
+        """
+        self._notes.setdefault(others, f"line {line}: {what}, {others}")
 
     # Contents
 
@@ -198,7 +205,7 @@ class ProgramReader:
             sense=self.sense or "min",
             column_names=tuple(self.column_names),
             row_names=tuple(_named(self.row_names)),
-            notes=tuple(self.notes),
+            notes=tuple(self._notes.values()),
             sense_stated=self.sense is not None,
         )
 
