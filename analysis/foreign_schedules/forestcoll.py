@@ -21,8 +21,8 @@ from opticoll.solvers.schedules.schedule_check import ScheduleCheck, ScheduleFor
 if TYPE_CHECKING:
     from collections.abc import Iterable, Set
     from pathlib import Path
+    from xml.etree.ElementTree import Element
 
-    from opticoll.instances.readers.reading import XmlElement
     from opticoll.instances.topology import Topology
     from opticoll.types import Json
 
@@ -66,18 +66,18 @@ def _executed(_: Json, path: Path, topology: Topology, collective: str) -> Sched
     load: dict[tuple[int, int], float] = defaultdict(float)
     carried: dict[int, int] = defaultdict(int)
     height = 0
-    trees = root.all("tree")
+    trees = root.findall("tree")
     for tree in trees:
-        where = f"{path}, line {tree.line}"
+        where = f"{path}, line {reading.line_of(tree)}"
         top, weight = _vertex(tree, "root", number, path), _whole(tree, "nchunks", path)
         level = {top: 0}
-        for send in tree.all("send"):
+        for send in tree.findall("send"):
             u, v = (_vertex(send, end, number, path) for end in ("src", "dst"))
             way = [
-                _named(name, number, f"{path}, line {send.line}") for name in _names(send.attributes.get("path", ""))
+                _named(name, number, f"{path}, line {reading.line_of(send)}") for name in _names(send.get("path", ""))
             ]
             arc = next((arc for arc in pairwise(way) if arc not in capacity), None)
-            place = f"line {send.line}: the send {topology.labels[u]} to {topology.labels[v]}"
+            place = f"line {reading.line_of(send)}: the send {topology.labels[u]} to {topology.labels[v]}"
             if arc is not None:
                 names = "->".join(topology.labels[x] for x in arc)
                 return refused("no-arc", f"{place} moves over {names}, which is not an arc", rank=u)
@@ -118,8 +118,8 @@ def _names(text: str) -> Iterable[str]:
     return [name.strip() for name in re.findall(r"\([^()]*\)|[^,()]+", text)]
 
 
-def _vertex(element: XmlElement, key: str, number: dict[str, int], path: Path) -> int:
-    return _named(element.attributes.get(key, ""), number, f"{path}, line {element.line}")
+def _vertex(element: Element, key: str, number: dict[str, int], path: Path) -> int:
+    return _named(element.get(key, ""), number, f"{path}, line {reading.line_of(element)}")
 
 
 def _named(name: str, number: dict[str, int], where: str) -> int:
@@ -129,10 +129,10 @@ def _named(name: str, number: dict[str, int], where: str) -> int:
     return number[name]
 
 
-def _whole(element: XmlElement, key: str, path: Path) -> int:
-    text = element.attributes.get(key, "")
+def _whole(element: Element, key: str, path: Path) -> int:
+    text = element.get(key, "")
     if not re.fullmatch(r"[1-9][0-9]{0,8}", text):
-        msg = f"{path}, line {element.line}: {key}={text[:20]!r} must be a whole number of at least 1"
+        msg = f"{path}, line {reading.line_of(element)}: {key}={text[:20]!r} must be a whole number of at least 1"
         raise BadFile(msg)
     return int(text)
 

@@ -26,11 +26,12 @@ import numpy as np
 from opticoll.errors import BadFile
 from opticoll.instances.readers.listed_graph import ListedGraph
 from opticoll.instances.readers.read_options import ReadOptions
-from opticoll.instances.readers.reading import XmlElement, parse_xml, parses_as_float, refuse
+from opticoll.instances.readers.reading import line_of, parse_xml, parses_as_float, refuse
 from opticoll.instances.readers.tables import is_number, rows_of, square
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from xml.etree.ElementTree import Element
 
     import networkx as nx
     from numpy.typing import NDArray
@@ -74,33 +75,33 @@ def read_graphml(data: bytes, what: str, options: ReadOptions | None = None) -> 
     options = options or ReadOptions()
     options.refuse(what, "GraphML names its vertices and lists all links", "first", "wiring")
     root = parse_xml(data, what, "write GraphML")
-    graphs = list(root.below("graph"))
+    graphs = list(root.iter("graph"))
     if len(graphs) != 1:
         refuse(what, f"{'no <graph>' if not graphs else 'more than one graph'}; write GraphML with one graph")
-    if any(root.below("hyperedge")):
+    if next(root.iter("hyperedge"), None) is not None:
         refuse(what, "hyperedges are not supported; write edges")
     graph = graphs[0]
-    default = graph.attributes.get("edgedefault", "directed")
+    default = graph.get("edgedefault", "directed")
     if default not in {"directed", "undirected"}:
         refuse(what, f"edgedefault {default[:60]!r} must be directed or undirected")
     listed = ListedGraph(what, "edge", options, directed=default == "directed")
     names: dict[str | None, str] = {}
     defaults: dict[str, dict[str, str]] = {"node": {}, "edge": {}, "graph": {}}
-    for key in root.below("key"):
-        about = key.attributes
+    for key in root.iter("key"):
+        about = key.attrib
         name = names[about.get("id")] = about.get("attr.name", about.get("id", ""))
         for kind in defaults:
-            if about.get("for", "all") in {kind, "all"} and (text := key.content("default")) is not None:
+            if about.get("for", "all") in {kind, "all"} and (text := key.findtext("default")) is not None:
                 defaults[kind][name] = text
 
-    def attributes(element: XmlElement, kind: str) -> dict[str, str]:
-        items = element.all("data")
-        keys = [item.attributes.get("key", "") for item in items]
-        given = {names.get(key, key): item.text for key, item in zip(keys, items, strict=True)}
+    def attributes(element: Element, kind: str) -> dict[str, str]:
+        items = element.findall("data")
+        keys = [item.get("key", "") for item in items]
+        given = {names.get(key, key): item.text or "" for key, item in zip(keys, items, strict=True)}
         if len(given) < len(items):
-            name = "->".join(element.attributes[key] for key in ("id", "source", "target") if key in element.attributes)
+            name = "->".join(element.attrib[key] for key in ("id", "source", "target") if key in element.attrib)
             refuse(what, f"{kind} {name[:80]} has several values of one attribute; write each attribute once")
-        drawn = next((label.text.strip() for item in items for label in item.below(f"{kind.title()}Label")), "")
+        drawn = next(((one.text or "").strip() for item in items for one in item.iter(f"{kind.title()}Label")), "")
         if drawn:
             given.setdefault("label", drawn)
         return {**defaults[kind], **given}
@@ -109,15 +110,14 @@ def read_graphml(data: bytes, what: str, options: ReadOptions | None = None) -> 
     listed.keep_loops = said.get("loops") == "keep"
     listed.unit = listed.checked_unit(said.get("unit"))
     listed.note_traffic(said, "the graph has")
-    for node in graph.all("node"):
-        listed.add_node(node.attributes.get("id"), attributes(node, "node"))
-    for number, edge in enumerate(graph.all("edge"), start=1):
-        ends = edge.attributes
-        stated = ends.get("directed")
+    for node in graph.findall("node"):
+        listed.add_node(node.get("id"), attributes(node, "node"))
+    for number, edge in enumerate(graph.findall("edge"), start=1):
+        stated = edge.get("directed")
         if stated not in {"true", "false", None}:
             refuse(listed.where(number), f"directed {str(stated)[:20]!r} must be true or false")
         own = None if stated is None else stated == "true"
-        listed.list_link(ends.get("source"), ends.get("target"), attributes(edge, "edge"), number, own)
+        listed.list_link(edge.get("source"), edge.get("target"), attributes(edge, "edge"), number, own)
     return listed.build()
 
 
@@ -447,31 +447,29 @@ def _snd_demand(result: ListedGraph, ends: tuple[str, str], unit: str | None, va
     result.demands[ends] += amount
 
 
-def sndlib_xml_links(root: XmlElement, what: str, options: ReadOptions | None = None) -> ListedGraph:
+def sndlib_xml_links(root: Element, what: str, options: ReadOptions | None = None) -> ListedGraph:
     """Read nodes, links and demands of an SNDlib network in XML; errors as :func:`sndlib_links`."""
     result = ListedGraph(what, "line", options, directed=False)
     result.multigraph = True
-    structure = [part for part in root.all("networkStructure") for part in part.children]
-    for node in [node for part in structure if part.tag == "nodes" for node in part.all("node")]:
-        name = node.attributes.get("id", "")
+    for node in root.iterfind("networkStructure/nodes/node"):
+        name = node.get("id", "")
         if not name or result.has_vertex(name):
-            refuse(f"{what}, line {node.line}", f"a node without id, or id {name[:60]!r} is used twice")
+            refuse(f"{what}, line {line_of(node)}", f"a node without id, or id {name[:60]!r} is used twice")
         result.add_vertex(name)
-    for link in [link for part in structure if part.tag == "links" for link in part.all("link")]:
-        where = f"{what}, line {link.line}"
-        installed = [module.content("capacity") for module in link.all("preInstalledModule")]
-        modules = [m.content("capacity") for part in link.all("additionalModules") for m in part.all("addModule")]
-        _snd_link(result, _xml_ends(link, where), installed[0] if installed else None, modules, where, link.line)
-    for demand in [demand for part in root.all("demands") for demand in part.all("demand")]:
-        where = f"{what}, line {demand.line}"
-        _snd_demand(
-            result, _xml_ends(demand, where), demand.content("routingUnit"), demand.content("demandValue"), where
-        )
+    for link in root.iterfind("networkStructure/links/link"):
+        line = line_of(link)
+        installed = link.findtext("preInstalledModule/capacity")
+        modules = [module.findtext("capacity") for module in link.iterfind("additionalModules/addModule")]
+        _snd_link(result, _xml_ends(link, f"{what}, line {line}"), installed, modules, f"{what}, line {line}", line)
+    for demand in root.iterfind("demands/demand"):
+        where = f"{what}, line {line_of(demand)}"
+        unit, value = demand.findtext("routingUnit"), demand.findtext("demandValue")
+        _snd_demand(result, _xml_ends(demand, where), unit, value, where)
     return result
 
 
-def _xml_ends(element: XmlElement, where: str) -> tuple[str, str]:
-    source, target = element.content("source"), element.content("target")
+def _xml_ends(element: Element, where: str) -> tuple[str, str]:
+    source, target = ((element.findtext(end) or "").strip() for end in ("source", "target"))
     if not source or not target:
         refuse(where, f"<{element.tag}> without <source> and <target>; write both")
     return source, target

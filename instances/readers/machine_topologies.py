@@ -30,12 +30,13 @@ import numpy as np
 from opticoll.errors import BadFile
 from opticoll.instances.readers.listed_graph import ListedGraph
 from opticoll.instances.readers.read_options import ReadOptions
-from opticoll.instances.readers.reading import XmlElement, parse_xml, refuse
+from opticoll.instances.readers.reading import line_of, parse_xml, refuse
 from opticoll.instances.readers.tables import is_number
 from opticoll.instances.topology import split_rate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from xml.etree.ElementTree import Element
 
     from numpy.typing import NDArray
 
@@ -65,17 +66,17 @@ class _Machine:
     """Vertices and arcs of an NCCL file, with NVLinks (or xGMI) separate from the rest."""
 
     what: str
-    gpus: list[tuple[int, str, XmlElement, str]] = field(default_factory=list)  # rank, vertex, element, CPU
+    gpus: list[tuple[int, str, Element, str]] = field(default_factory=list)  # rank, vertex, element, CPU
     by_bus: dict[tuple[str, str], str] = field(default_factory=dict)  # (host, bus id) to vertex
     nvlink: list[tuple[str, str, float, int]] = field(default_factory=list)
     other: list[tuple[str, str, float, int]] = field(default_factory=list)
-    bare: list[tuple[str, str, float, XmlElement]] = field(default_factory=list)  # bus id, parent, GB/s: no <gpu>
+    bare: list[tuple[str, str, float, Element]] = field(default_factory=list)  # bus id, parent, GB/s: no <gpu>
 
-    def refuse(self, element: XmlElement, reason: str) -> BadFile:
-        return BadFile(f"{self.what}, line {element.line}: <{element.tag}> {reason}")
+    def refuse(self, element: Element, reason: str) -> BadFile:
+        return BadFile(f"{self.what}, line {line_of(element)}: <{element.tag}> {reason}")
 
-    def whole(self, element: XmlElement, name: str, default: int | None = None) -> int:
-        text = element.attributes.get(name)
+    def whole(self, element: Element, name: str, default: int | None = None) -> int:
+        text = element.get(name)
         if text is None and default is not None:
             return default
         if text is None or not is_number(text) or len(text) > 9:
@@ -100,66 +101,65 @@ def read_nccl(data: bytes, what: str, options: ReadOptions) -> Topology:
         refuse(what, f"wiring={options.wiring} does not apply to NCCL files; write nvlink, pci or all")
     root = parse_xml(data, what, "write NCCL's topology XML")
     if root.tag != "system":
-        msg = f"{what}, line {root.line}: <{root.tag[:40]}> instead of <system>; write a file with NCCL_TOPO_DUMP_FILE"
-        raise BadFile(msg)
+        refuse(f"{what}, line {line_of(root)}", f"<{root.tag[:40]}>, not <system>; dump it with NCCL_TOPO_DUMP_FILE")
     machine = _Machine(what)
-    cpus: list[tuple[str, XmlElement]] = []
-    several = len({cpu.attributes.get("host_hash") for cpu in root.children}) > 1
-    for cpu in root.children:
+    cpus: list[tuple[str, Element]] = []
+    several = len({cpu.get("host_hash") for cpu in root}) > 1
+    for cpu in root:
         if cpu.tag != "cpu":
             raise machine.refuse(cpu, "inside <system>; expected <cpu>")
-        host = cpu.attributes.get("host_hash", "") if several else ""
+        host = cpu.get("host_hash", "") if several else ""
         name = f"cpu{machine.whole(cpu, 'numaid')}" if not host else f"{host}/cpu{machine.whole(cpu, 'numaid')}"
         if name in dict(cpus):
             raise machine.refuse(cpu, f"has the numaid of another; {name[:60]} occurs twice")
         for other, element in cpus:
-            if not several or element.attributes.get("host_hash", "") == host:
-                machine.other.append((name, other, _cpu_gbs(cpu), cpu.line))
-                machine.other.append((other, name, _cpu_gbs(element), cpu.line))
+            if not several or element.get("host_hash", "") == host:
+                machine.other.append((name, other, _cpu_gbs(cpu), line_of(cpu)))
+                machine.other.append((other, name, _cpu_gbs(element), line_of(cpu)))
         cpus.append((name, cpu))
-        for child in cpu.children:
+        for child in cpu:
             _read_pci(machine, child, name, host, name)
     if options.wiring == "pci" and not machine.gpus:
         for rank, (_, parent, gbs, element) in enumerate(sorted(machine.bare, key=lambda gpu: gpu[0])):
             machine.gpus.append((rank, f"gpu{rank}", element, parent))
-            machine.join(f"gpu{rank}", parent, gbs, element.line)
+            machine.join(f"gpu{rank}", parent, gbs, line_of(element))
         machine.bare = []
     _check_gpus(machine)
     for _, gpu, element, cpu_name in machine.gpus:
         host = cpu_name.rpartition("/cpu")[0]
-        for link in element.children:
+        for link in element:
             _read_link(machine, link, gpu, element, host, cpu_name)
     return _chosen_links(machine, options)
 
 
-def _read_pci(machine: _Machine, element: XmlElement, parent: str, host: str, cpu: str) -> None:
+def _read_pci(machine: _Machine, element: Element, parent: str, host: str, cpu: str) -> None:
     if element.tag in {"nic", "pcilink"}:
         return
     if element.tag != "pci":
         raise machine.refuse(element, "is unknown here; expected <pci> or <nic>")
-    bus, kind = element.attributes.get("busid", "").lower(), element.attributes.get("class", "")
+    bus, kind = element.get("busid", "").lower(), element.get("class", "")
     if not bus or (host, bus) in machine.by_bus:
         raise machine.refuse(element, f"has {'the busid of another' if bus else 'no busid'}; give each a unique busid")
     width = machine.whole(element, "link_width", 16) or 16
-    speed = element.attributes.get("link_speed", "").replace("PCIe", "").replace("GT/s", "").strip()
+    speed = element.get("link_speed", "").replace("PCIe", "").replace("GT/s", "").strip()
     gbs = width * _PCIE.get(speed, 60) / 80.0
-    gpus = element.all("gpu")
-    if len(gpus) > 1 or any("mlopart" in gpu.attributes for gpu in gpus):
+    gpus = element.findall("gpu")
+    if len(gpus) > 1 or any("mlopart" in gpu.attrib for gpu in gpus):
         raise machine.refuse(gpus[-1], "shares its device with another rank, which is not supported")
     if gpus:
-        rank = machine.whole(gpus[0], "rank") if "rank" in gpus[0].attributes else machine.whole(gpus[0], "dev")
+        rank = machine.whole(gpus[0], "rank") if "rank" in gpus[0].attrib else machine.whole(gpus[0], "dev")
         vertex = machine.by_bus[host, bus] = f"gpu{rank}"
         machine.gpus.append((rank, vertex, gpus[0], cpu))
-        machine.join(vertex, parent, gbs, element.line)
+        machine.join(vertex, parent, gbs, line_of(element))
     elif kind.startswith(_GPU_CLASSES):
         machine.by_bus[host, bus] = bus
         machine.bare.append((f"{host}/{bus}", parent, gbs, element))
-    elif kind.startswith("0x02") or element.all("nic") or kind == "0x068000":
+    elif kind.startswith("0x02") or element.findall("nic") or kind == "0x068000":
         machine.by_bus[host, bus] = bus
     else:
         vertex = machine.by_bus[host, bus] = f"{host}/{bus}" if host else bus
-        machine.join(vertex, parent, gbs, element.line)
-        for child in element.children:
+        machine.join(vertex, parent, gbs, line_of(element))
+        for child in element:
             _read_pci(machine, child, vertex, host, cpu)
 
 
@@ -174,17 +174,17 @@ def _check_gpus(machine: _Machine) -> None:
         refuse(machine.what, f"{fault}; dump the topology of a whole machine with NCCL_TOPO_DUMP_FILE")
 
 
-def _read_link(machine: _Machine, link: XmlElement, gpu: str, element: XmlElement, host: str, cpu: str) -> None:
+def _read_link(machine: _Machine, link: Element, gpu: str, element: Element, host: str, cpu: str) -> None:
     """Read an NVLink, xGMI or C2C link of a GPU."""
     if link.tag == "c2c":
         gbs = machine.whole(link, "bw") * machine.whole(link, "count") / 1000.0
         if gbs:
-            machine.join(gpu, cpu, gbs, link.line)
+            machine.join(gpu, cpu, gbs, line_of(link))
         return
     if link.tag not in {"nvlink", "xgmi"}:
         raise machine.refuse(link, "of a GPU is unknown; expected <nvlink>, <xgmi> or <c2c>")
     gbs = machine.whole(link, "count") * (_nvlink_gbs if link.tag == "nvlink" else _xgmi_gbs)(machine, element)
-    target, kind = link.attributes.get("target", "").lower(), link.attributes.get("tclass", "")
+    target, kind = link.get("target", "").lower(), link.get("tclass", "")
     if not target or not kind:
         raise machine.refuse(link, "needs the attributes target and tclass")
     if not gbs:
@@ -192,16 +192,16 @@ def _read_link(machine: _Machine, link: XmlElement, gpu: str, element: XmlElemen
     if kind.startswith(_GPU_CLASSES):
         peer = machine.by_bus.get((host, target))
         if peer is not None and peer != gpu:  # NCCL ignores links to devices that are invisible to the process
-            machine.nvlink.append((gpu, peer, gbs, link.line))
+            machine.nvlink.append((gpu, peer, gbs, line_of(link)))
     elif kind == "0x068001":
-        machine.other += [(gpu, cpu, gbs, link.line), (cpu, gpu, gbs, link.line)]
+        machine.other += [(gpu, cpu, gbs, line_of(link)), (cpu, gpu, gbs, line_of(link))]
     elif kind == "0x068000":
-        machine.nvlink += [(gpu, "nvswitch", gbs, link.line), ("nvswitch", gpu, gbs, link.line)]
+        machine.nvlink += [(gpu, "nvswitch", gbs, line_of(link)), ("nvswitch", gpu, gbs, line_of(link))]
     else:
         raise machine.refuse(link, f"has the class {kind[:20]!r}; known are 0x03.., 0x12.. (GPU), 0x068000, 0x068001")
 
 
-def _nvlink_gbs(machine: _Machine, gpu: XmlElement) -> float:
+def _nvlink_gbs(machine: _Machine, gpu: Element) -> float:
     sm = machine.whole(gpu, "sm")
     if sm == 86:
         return _SM86_GBS
@@ -211,20 +211,19 @@ def _nvlink_gbs(machine: _Machine, gpu: XmlElement) -> float:
     raise machine.refuse(gpu, f"has sm {sm}, for which the NVLink bandwidth is unknown")
 
 
-def _xgmi_gbs(machine: _Machine, gpu: XmlElement) -> float:
-    gcn = gpu.attributes.get("gcn", "").removeprefix("gfx")
+def _xgmi_gbs(machine: _Machine, gpu: Element) -> float:
+    gcn = gpu.get("gcn", "").removeprefix("gfx")
     for name, gbs in XGMI_GBS.items():
         if gcn.startswith(name):
             return gbs
     raise machine.refuse(gpu, f"has gcn {gcn[:20]!r}, for which the xGMI bandwidth is unknown")
 
 
-def _cpu_gbs(cpu: XmlElement) -> float:
+def _cpu_gbs(cpu: Element) -> float:
     """Bandwidth from one NUMA domain to another [GB/s], as NCCL assumes."""
-    arch, vendor = cpu.attributes.get("arch", ""), cpu.attributes.get("vendor", "")
+    arch, vendor = cpu.get("arch", ""), cpu.get("vendor", "")
     family, model = (
-        int(text) if is_number(text := cpu.attributes.get(name, "0")) and len(text) < 9 else 0
-        for name in ("familyid", "modelid")
+        int(text) if is_number(text := cpu.get(name, "0")) and len(text) < 9 else 0 for name in ("familyid", "modelid")
     )
     if arch in {"ppc64", "arm64"}:
         return 32.0 if arch == "ppc64" else 6.0

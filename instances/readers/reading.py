@@ -9,15 +9,14 @@ import json
 import os
 import zlib
 from collections import Counter
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 from opticoll.errors import BadFile, BadInput
 from opticoll.file_contents import read_bytes, unreadable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from xml.etree.ElementTree import Element
 
     import msgspec
     import numpy as np
@@ -181,82 +180,58 @@ def _refuse_constant(constant: str) -> Json:
 #: Maximum nesting depth and number of XML elements that :func:`parse_xml` reads.
 MAX_DEPTH = 64
 MAX_ELEMENTS = 2_000_000
+#: Attribute with the line of an element, which no document has.
+_LINE = ":line"
 
 
-@dataclass
-class XmlElement:
-    """An element of an XML document: its tag without namespace, attributes, line, text and children."""
-
-    tag: str
-    attributes: dict[str, str]
-    line: int
-    text: str = ""
-    children: list[XmlElement] = field(default_factory=list)
-
-    def all(self, tag: str) -> list[XmlElement]:
-        """Children with a tag."""
-        return [child for child in self.children if child.tag == tag]
-
-    def below(self, tag: str) -> Iterator[XmlElement]:
-        """Elements with a tag at any depth."""
-        for child in self.children:
-            if child.tag == tag:
-                yield child
-            yield from child.below(tag)
-
-    def content(self, tag: str) -> str | None:
-        """Text of the first child with a tag; None if there is no such child."""
-        return next((child.text.strip() for child in self.children if child.tag == tag), None)
-
-
-def parse_xml(data: bytes, where: str | Path, remedy: str) -> XmlElement:
+def parse_xml(data: bytes, where: str | Path, remedy: str) -> Element:
     """Parse an XML document without document type and entities, at most :data:`MAX_DEPTH` levels deep.
+
+    Tags have no prefixes of namespaces; :func:`line_of` is the line of an element.
 
     Raises
     ------
     BadFile
         If it is not such a document; the message names the line.
     """
-    from xml.sax import ContentHandler, SAXException
+    from xml.etree.ElementTree import TreeBuilder
+    from xml.parsers import expat
 
-    from defusedxml import DefusedXmlException
-    from defusedxml.sax import parseString
+    if data.count(b"/>") + data.count(b"</") > MAX_ELEMENTS:
+        refuse(where, f"more than {MAX_ELEMENTS} XML elements; use a smaller file")
+    tree, parser, depth = TreeBuilder(), expat.ParserCreate(), 0
 
-    class Builder(ContentHandler):
-        def __init__(self) -> None:
-            super().__init__()
-            self.root = XmlElement("", {}, 0)
-            self.open, self.pieces, self.elements = [self.root], [[""]], 0
+    def start(name: str, attributes: dict[str, str]) -> None:
+        nonlocal depth
+        depth += 1
+        if depth > MAX_DEPTH:
+            refuse(f"{where}, line {parser.CurrentLineNumber}", f"more than {MAX_DEPTH} levels of XML; {remedy}")
+        tree.start(name.rpartition(":")[2], {**attributes, _LINE: str(parser.CurrentLineNumber)})
 
-        def startElement(self, name: str, attrs: Any) -> None:
-            self.elements += 1
-            if len(self.open) > MAX_DEPTH or self.elements > MAX_ELEMENTS:
-                msg = f"more than {MAX_DEPTH} levels or {MAX_ELEMENTS} elements"
-                raise SAXException(msg)
-            line = self._locator.getLineNumber()  # type: ignore[attr-defined]
-            element = XmlElement(name.rpartition(":")[2], dict(attrs.items()), line)
-            self.open[-1].children.append(element)
-            self.open.append(element)
-            self.pieces.append([])
+    def end(name: str) -> None:
+        nonlocal depth
+        depth -= 1
+        tree.end(name.rpartition(":")[2])
 
-        def endElement(self, name: str) -> None:
-            self.open.pop().text = "".join(self.pieces.pop())
+    def refuse_document_type(*_: object) -> None:
+        refuse(where, "document types and entities are not accepted; remove the <!DOCTYPE> declaration")
 
-        def characters(self, content: str) -> None:
-            self.pieces[-1].append(content)
-
-    builder = Builder()
+    parser.StartElementHandler, parser.EndElementHandler, parser.CharacterDataHandler = start, end, tree.data
+    parser.StartDoctypeDeclHandler = refuse_document_type
     try:
-        parseString(data, builder, forbid_dtd=True)
-    except DefusedXmlException:
-        msg = f"{where}: document types and entities are not accepted; remove the <!DOCTYPE> declaration"
+        parser.Parse(data, True)
+    except (expat.ExpatError, LookupError, ValueError) as error:
+        if isinstance(error, BadFile):
+            raise
+        reason = expat.ErrorString(error.code) if isinstance(error, expat.ExpatError) else "unknown encoding"
+        msg = f"{where}, line {parser.ErrorLineNumber}: not well-formed XML ({reason}); {remedy}"
         raise BadFile(msg) from None
-    except (SAXException, LookupError, ValueError) as error:
-        reason = " ".join(error.getMessage().split()) if isinstance(error, SAXException) else "unknown encoding"
-        line = getattr(error, "getLineNumber", lambda: None)()
-        msg = f"{where}{'' if line is None else f', line {line}'}: not well-formed XML ({reason}); {remedy}"
-        raise BadFile(msg) from None
-    return builder.root.children[0]
+    return tree.close()
+
+
+def line_of(element: Element) -> int:
+    """The line of an element that :func:`parse_xml` read."""
+    return int(element.attrib[_LINE])
 
 
 def pinned(text: str, most: int) -> str:
