@@ -167,7 +167,6 @@ def _node_link(data: dict[str, Any], what: str, options: ReadOptions) -> Topolog
                 refuse(what, "'loops' must be 'keep' or absent")
             graph.keep_loops = graph.keep_loops or about.get("loops") == "keep"
             graph.unit = graph.unit or graph.checked_unit(about.get("unit"))
-            graph.note_traffic(about, "the graph has")
     for number, node in enumerate(read.nodes):
         where = f"{what}, node {number}"
         attributes = _attributes(node, where)
