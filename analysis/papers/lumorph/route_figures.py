@@ -1,15 +1,12 @@
-"""Figure 3 of the LuMorph paper, the time to find routes; and the overlap of stored routes, for figure 5."""
+"""Figure 3 of the LuMorph paper, the time to find routes."""
 
 from __future__ import annotations
 
-import math
-from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.analysis.papers.lumorph.route_overlaps import MCF, RANDOM, edges
-from opticoll.analysis.papers.paper_figure import Figures, frame, settings_of
+from opticoll.analysis.papers.paper_figure import Figures, settings_of
 from opticoll.analysis.plots.marks import marks, note, stars
 from opticoll.analysis.plots.panels import one_panel
 from opticoll.analysis.plots.style import MUTED, log_axes
@@ -24,31 +21,16 @@ if TYPE_CHECKING:
 
 FIGURES = Figures("lumorph")
 _FORMULATION = "lumorph.min-overlap"
-#: Radix of an exchange by the name of its circuit list.
-_RADIX = {"recursive-doubling": 2, "recursive-quadrupling": 4}
 #: Largest size in figure 3, and its range of seconds ("tens").
 _FIG3_LARGEST, _FIG3_SECONDS = 128, (10.0, 100.0)
 
 
-def _shape(spec: str) -> str:
-    return spec.partition(":")[2].partition("+")[0].partition(",")[0]
-
-
-def _routed(rows: pd.DataFrame) -> pd.DataFrame:
-    mesh = rows["instance"].str.startswith("lightpath:")
-    table = rows[(rows["formulation"] == _FORMULATION) & mesh].copy()
-    table["circuits"], table["model"] = settings_of(table, "circuits"), settings_of(table, "model")
-    table["shape"] = [_shape(spec) for spec in table["instance"]]
-    return table
-
-
-# figure 3 -----------------------------------------------------------------------------------------------------
-
-
 def _time_rows(rows: pd.DataFrame) -> pd.DataFrame:
     """Permutations routed by negotiated rerouting, also with failed links, and by HiGHS on the printed arc form."""
-    table = _routed(rows)
-    table = table[(table["circuits"] == "permutation") & (table["model"] == "arc") & table["time_solve_s"].notna()]
+    mesh = rows["instance"].str.startswith("lightpath:")
+    table = rows[(rows["formulation"] == _FORMULATION) & mesh & rows["time_solve_s"].notna()]
+    permutations = np.array(settings_of(table, "circuits")) == "permutation"
+    table = table[permutations & (np.array(settings_of(table, "model")) == "arc")]
     table = table[table["method"].isin(("negotiated-rerouting", "highs"))].copy()
     failed = table["instance"].str.contains("+fail=", regex=False)
     table["how"] = np.where(
@@ -127,59 +109,3 @@ def _time_finding(rows: pd.DataFrame) -> str:
             f"{int(ours['n'].max())}."
         )
     return "; ".join(parts) + "." + verdict if parts else "No result yet."
-
-
-# figure 5 -----------------------------------------------------------------------------------------------------
-
-
-@cache
-def edge_overlap(store: str, run: str, spec: str, circuits: str) -> int | None:
-    """Circuits on the busiest edge of stored routes, both directions together; None if their solution is not stored."""
-    from opticoll.analysis.store import Store
-    from opticoll.formulations.lumorph.min_overlap import Overlap
-    from opticoll.instances import parse
-
-    values, _ = Store(store).solution(run)
-    if not values:
-        return None
-    links = Overlap.prepare(parse(spec), {"circuits": circuits}).links(values)
-    return round(float(np.bincount(edges(links.topology), links.load).max()))
-
-
-def _kind(run: dict[Any, Any]) -> str:
-    """Kind of the routes of a run: random, of least overlap if proven, else the method's name."""
-    if run["method"] == "random-shortest":
-        return RANDOM
-    return MCF if run["proof"] in PROVEN else str(run["method"])
-
-
-def worst_steps(rows: pd.DataFrame) -> pd.DataFrame:
-    """The step of an all-reduce that overlaps most, by scheme and shape, where the store has the routes of all steps.
-
-    Returns
-    -------
-    Columns ``scheme``, ``shape``, ``n``, ``load`` (circuits on the busiest edge, both directions; for random routes the
-    mean over seeds), ``id`` (a run of that step).
-    """
-    routes = _routed(rows)
-    steps: dict[tuple[str, str, int, int], dict[int, list[tuple[float, str]]]] = {}
-    for run in routes[routes["ok"]].to_dict("records"):
-        name, _, step = str(run["circuits"]).partition(":")
-        if name not in _RADIX or "+" in run["instance"]:
-            continue
-        load = edge_overlap(str(run["store"]), str(run["id"]), str(run["instance"]), str(run["circuits"]))
-        if load is not None:
-            key = (f"LUMORPH-{_RADIX[name]} + {_kind(run)}", run["shape"], int(run["n"]), _RADIX[name])
-            steps.setdefault(key, {}).setdefault(int(step or 0), []).append((float(load), str(run["id"])))
-    table = []
-    for (scheme, shape, n, radix), found in sorted(steps.items()):
-        if set(found) >= set(range(math.ceil(math.log(n, radix) - 1e-9))):
-            each = [(_over_runs(scheme, runs), runs[0][1]) for runs in found.values()]
-            table.append((scheme, shape, n, *max(each)))
-    return frame(table, columns=["scheme", "shape", "n", "load", "id"])
-
-
-def _over_runs(scheme: str, runs: list[tuple[float, str]]) -> float:
-    """The least of several runs of one step; the mean of random ones."""
-    loads = [load for load, _ in runs]
-    return float(np.mean(loads)) if scheme.endswith(RANDOM) else min(loads)

@@ -10,7 +10,7 @@ from opticoll.analysis.plots.panels import styled_figure
 from opticoll.analysis.plots.style import INK, legend_mark, log_axes, series
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     import pandas as pd
     from matplotlib.axes import Axes
@@ -46,10 +46,6 @@ _AXES = {
 }
 
 
-#: Titles of the panels of figure 5, by name.
-_TITLES = {"left": "worst step", "right_256_gpus": "256 GPUs"}
-
-
 def _rows(*numbers: str) -> Callable[[pd.DataFrame], pd.DataFrame]:
     def select(_: pd.DataFrame) -> pd.DataFrame:
         from opticoll.analysis.papers.lumorph.drawn_points import points
@@ -60,41 +56,8 @@ def _rows(*numbers: str) -> Callable[[pd.DataFrame], pd.DataFrame]:
     return select
 
 
-def _overlap_rows(rows: pd.DataFrame) -> pd.DataFrame:
-    """The points of figure 5, and those of stored routes on the same meshes, with the ``id`` of a run."""
-    import pandas as pd
-
-    table = _rows("5")(rows).assign(id=None)
-    routed = [
-        {"figure": "5", "panel": panel, "series": series, "x": x, "low": value, "high": value, "exact": True, "id": run}
-        for panel, series, x, value, run in _stored_points(rows)
-    ]
-    table = pd.concat([table.astype({"id": object}), frame(routed)], ignore_index=True) if routed else table
-    return table.assign(title=table["panel"].map(_TITLES))
-
-
-def _stored_points(rows: pd.DataFrame) -> Iterator[tuple[str, str, float, float, str]]:
-    """Panel, series, x, circuits and run of the worst step of every all-reduce whose steps are all in the store."""
-    from opticoll.analysis.papers.lumorph.route_figures import worst_steps
-    from opticoll.analysis.papers.lumorph.route_overlaps import SHAPES
-    from opticoll.instances.published.lumorph_numbers import figure
-
-    waveguides = sorted({x for curve in figure("5", "right_256_gpus").values() for x in curve})
-    for step in worst_steps(rows).to_dict("records"):
-        if SHAPES.get(step["n"]) == step["shape"]:
-            series = step["scheme"].replace("LUMORPH", "Lumorph").replace(" + ", "+")
-            yield "left", series, step["n"], step["load"], step["id"]
-            if step["n"] == max(SHAPES):
-                for w in waveguides:
-                    yield "right_256_gpus", series, w, max(step["load"] - w, 0.0), step["id"]
-
-
 def _curve(axes: Axes, points: pd.DataFrame, colour: str, marker: str, *, steps: bool) -> None:
-    """The paper's points as hollow marks, stored runs as small full ones; ours as a line or, where bounded, a band."""
-    if "id" in points:
-        stored = points[points["id"].notna()]
-        axes.plot(stored["x"], stored["low"], color=colour, marker=marker, markersize=3, linestyle="none")
-        points = points[points["id"].isna()]
+    """The paper's points as hollow marks; ours as a line or, where bounded, a band."""
     points = points.sort_values(["x", "low"])
     if points["exact"].all():
         axes.plot(
@@ -115,8 +78,7 @@ def _curve(axes: Axes, points: pd.DataFrame, colour: str, marker: str, *, steps:
 
 def _draw(rows: pd.DataFrame) -> Figure:
     places = list(dict.fromkeys(zip(rows["figure"], rows["panel"], strict=True)))
-    names = list(dict.fromkeys(rows[rows["paper"].notna()]["series"]))
-    rows = rows[rows["series"].isin(names)]
+    names = list(dict.fromkeys(rows["series"]))
     at: dict[str, int] = {}
     with styled_figure(3.2 * max(len(places), 2.4), 4.0) as (figure, handles):
         panels = figure.subplots(1, len(places), squeeze=False)[0]
@@ -139,14 +101,12 @@ def _draw(rows: pd.DataFrame) -> Figure:
                 axes.yaxis.get_major_locator().set_params(integer=True)
                 axes.set_ylim(0, 1.15 * float(selected["paper"].max()))
         handles += [legend_mark(name, *series(k), filled=False) for k, name in enumerate(names)]
-        stored = ", small marks: stored runs" if "id" in rows and rows["id"].notna().any() else ""
-        handles.append(legend_mark(f"hollow: the paper; lines, bands: ours{stored}", INK, ""))
+        handles.append(legend_mark("hollow: the paper; lines, bands: ours", INK, ""))
     return figure
 
 
 def _finding(rows: pd.DataFrame) -> str:
-    points = rows[rows["paper"].notna()]
-    exact, bounded = points[points["exact"]], points[~points["exact"]]
+    exact, bounded = rows[rows["exact"]], rows[~rows["exact"]]
     parts = []
     if len(exact):
         off = (exact["paper"] - exact["low"]).abs().max()
@@ -156,23 +116,13 @@ def _finding(rows: pd.DataFrame) -> str:
     return "; ".join(parts) + "."
 
 
-def _overlap_finding(rows: pd.DataFrame) -> str:
-    runs = rows[rows["id"].notna() & (rows["panel"] == "left")]
-    parts = []
-    for name, group in runs.groupby("series", sort=False):
-        values = ", ".join(f"{value:g}" for value in group.sort_values("x")["low"])
-        parts.append(f"{name} {values} on {', '.join(f'{n:g}' for n in sorted(group['x']))} GPUs")
-    return _finding(rows) + (f" Stored routes: {'; '.join(parts)}." if parts else "")
-
-
 def _buffer_finding(rows: pd.DataFrame) -> str:
     from opticoll.analysis.papers.lumorph.drawn_points import fitted_buffer
 
     return f"{_finding(rows)} Figure 8a states no buffer; the ring's time implies {fitted_buffer() / 2**20:.2f} MiB."
 
 
-_COUNTS = "circuits in both directions of an edge together, wavelengths ignored; GPUs numbered by rows, 8 on 4x2 tiles"
-FIGURES.drawn("lumorph-5", _overlap_rows, _draw)(_overlap_finding)
+FIGURES.drawn("lumorph-5", _rows("5"), _draw)(_finding)
 FIGURES.drawn("lumorph-6", _rows("6"), _draw)(_finding)
 FIGURES.drawn("lumorph-7", _rows("7"), _draw)(_finding)
 FIGURES.drawn("lumorph-8", _rows("8a", "8b"), _draw)(_buffer_finding)
