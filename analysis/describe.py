@@ -163,7 +163,6 @@ def _family(name: str) -> Description | None:
                     "diameter": instance.diameter,
                     "connected": instance.connected,
                     "largest out-degree": int(instance.out_degree.max(initial=0)),
-                    **{name: fact for facts_of in parts("facts") for name, fact in facts_of(instance).items()},
                 }
         return _of_function("family", head, family.function, family.summary, family.source, family.example, facts)
     if (group := POPULATIONS.get(head)) is not None:

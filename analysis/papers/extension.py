@@ -1,4 +1,4 @@
-"""The papers as an extension: their figures, redrawn, and the schedules that one of them proposes."""
+"""The papers as an extension: their figures, redrawn."""
 
 from opticoll.extensions import Extension
 
@@ -8,7 +8,6 @@ EXTENSION = Extension(
     functions=("opticoll.analysis.papers.figure:figure",),
     lists={"figures": ("opticoll.analysis.papers.descriptions:listed", ("name", "where", "title", "study"))},
     describe=("opticoll.analysis.papers.descriptions:describe",),
-    facts=("opticoll.analysis.papers.descriptions:proposed_schedules",),
     outputs={
         "figure": "opticoll.analysis.papers.figure:FigureOutput",
         "list figures": "opticoll.analysis.papers.descriptions:FigureRow[]",

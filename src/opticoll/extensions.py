@@ -46,8 +46,6 @@ class Extension:
         Lists of ``opticoll list``: a function without arguments that returns rows with ``name``, and the columns shown.
     describe
         Functions that describe a name, or return None if it is not theirs: ``opticoll describe``.
-    facts
-        Functions that return facts about a topology, by name: ``opticoll describe SPEC``.
     outputs
         Types of what commands print with ``--json``; with ``[]`` behind it, a list of them.
     without_schema
@@ -67,7 +65,6 @@ class Extension:
     functions: tuple[str, ...] = ()
     lists: Mapping[str, tuple[str, tuple[str, ...]]] = field(default_factory=dict)
     describe: tuple[str, ...] = ()
-    facts: tuple[str, ...] = ()
     outputs: Mapping[str, str] = field(default_factory=dict)
     without_schema: tuple[str, ...] = ()
     examples: Mapping[str, str] = field(default_factory=dict)
@@ -100,7 +97,7 @@ def extensions() -> tuple[Extension, ...]:
 
 
 def parts(kind: str) -> list[Any]:
-    """The parts of a kind (``describe``, ``facts``, ...) of all extensions, imported."""
+    """The parts of a kind (``describe``, ``sections``, ...) of all extensions, imported."""
     return [part(target) for one in extensions() for target in getattr(one, kind)]
 
 

@@ -15,7 +15,6 @@ from opticoll.analysis.papers.alltoall.claims import (
     optimal_time,
     path_optimum,
 )
-from opticoll.analysis.papers.alltoall.schedule_choice import shortest_path_counts
 from opticoll.formulations.alltoall import path_mcf
 from opticoll.formulations.flows.path_flow import arc_load
 from opticoll.instances import parse
@@ -217,6 +216,16 @@ def most_walks(topology: Topology) -> float:
         total += power
     np.fill_diagonal(total, 0.0)
     return float(total.max())
+
+
+def shortest_path_counts(topology: Topology) -> np.ndarray:
+    """Number of shortest paths from every rank to every vertex, ``(N, n)``; parallel arcs count as separate paths."""
+    count = (topology.hops == 0).astype(float)  # (N, n), by source
+    onward = topology.hops[:, topology.tail] + 1 == topology.hops[:, topology.head]
+    for hop in range(1, int(topology.diameter) + 1):
+        source, arc = np.nonzero(onward & (topology.hops[:, topology.head] == hop))
+        np.add.at(count, (source, topology.head[arc]), count[source, topology.tail[arc]])
+    return count
 
 
 @MEASURES.of("path-diversity")

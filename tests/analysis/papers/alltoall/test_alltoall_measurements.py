@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 
 import networkx as nx
+import pytest
 from ledgers.alltoall import LEDGER
 from reference import labelled_digraphs
 from second_measurements import (
@@ -16,6 +18,7 @@ from second_measurements import (
 from opticoll.analysis.ledger.claim import Laboratory
 from opticoll.analysis.papers.alltoall import claims as program_claims
 from opticoll.analysis.papers.alltoall import upper_bound_claims as bound_claims
+from opticoll.analysis.papers.alltoall.path_claims import shortest_path_counts
 from opticoll.formulations.alltoall import path_mcf
 from opticoll.instances import parse
 
@@ -54,3 +57,21 @@ def test_isomorphic_copies_count_once():
     assert len(labelled) == 9
     assert len(bound_claims.distinct(labelled)) == len(kinds) < 9
     assert len(bound_claims.distinct([parse("bipartite:2x2"), parse("ring:4"), parse("circulant:n=4,offsets=1")])) == 1
+
+
+@pytest.mark.parametrize("spec", ["torus:3x4", "genkautz:n=10,d=3", "hypercube:3", "petersen"])
+def test_shortest_paths_are_those_of_networkx(spec):
+    topology = parse(spec)
+    graph = nx.MultiDiGraph()
+    graph.add_edges_from(zip(topology.tail.tolist(), topology.head.tolist(), strict=True))
+    simple = nx.DiGraph(graph)
+    counts = shortest_path_counts(topology)
+    for s, t in ((s, t) for s in graph for t in graph if s != t):
+        assert counts[s, t] == sum(ways(graph, path) for path in nx.all_shortest_paths(simple, s, t))
+
+
+def ways(graph, path):
+    product = 1
+    for u, v in pairwise(path):
+        product *= graph.number_of_edges(u, v)
+    return product
