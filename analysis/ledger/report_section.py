@@ -11,10 +11,7 @@ import pandas as pd
 from opticoll.analysis.ledger.explanation import HEADINGS, MOST_INSTANCES, away
 from opticoll.analysis.ledger.ledger import claims, latest
 from opticoll.analysis.ledger.verdict import Verdict
-from opticoll.analysis.ledger.verdict_plot import claims_by_verdict
 from opticoll.analysis.papers.paper_figure import PAPER_NAMES
-from opticoll.analysis.plots.style import counted
-from opticoll.analysis.report.drawings import ReportFigure
 from opticoll.analysis.report.page import section_of
 from opticoll.analysis.report.sections import AddedSection
 from opticoll.solvers.task import plain
@@ -44,28 +41,21 @@ def section(store: Store, findings: Findings) -> AddedSection | None:
     rows = latest(store, known)
     if not rows and findings.results.empty:
         return None
-    figures = []
-    if rows:
-        title = "Claims by paper and verdict"
-        caption = f"{counted(len(rows), 'claim')} by paper and verdict. The tables below list all of them."
-        figures = [ReportFigure.of("claims", title, caption, claims_by_verdict(rows))]
     return AddedSection(
         "claims",
         "Claims",
         "results",
-        partial(_html, rows, len(known) - len(rows), next(iter(figures), None)),
-        figures,
-        {"claims": _table(rows)},
-        [name for row in rows for name in row.records],
+        partial(_html, rows, len(known) - len(rows)),
+        tables={"claims": _table(rows)},
+        records=[name for row in rows for name in row.records],
     )
 
 
-def _html(rows: Sequence[ClaimRow], unmeasured: int, figure: ReportFigure | None, shown: Collection[str]) -> Markup:
+def _html(rows: Sequence[ClaimRow], unmeasured: int, shown: Collection[str]) -> Markup:
     return section_of(
         "claims.html.j2",
         rows=rows,
         unmeasured=unmeasured,
-        claims_figure=figure,
         shown=shown,
         VERDICTS=VERDICTS,
         HEADINGS=HEADINGS,

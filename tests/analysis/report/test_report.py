@@ -537,10 +537,8 @@ def test_claims_are_shown_with_verdict_reason_and_runs(claimed):
     assert f"{unmeasured} more claims have no measurement" in words
 
 
-def test_claims_are_drawn_and_tabled(claimed):
+def test_claims_are_tabled(claimed):
     out = claimed[0].parent
-    drawn = (out / "figures" / "claims.svg").read_text(encoding="utf-8")
-    assert {"alltoall", "lumorph", "optree", "refuted"} <= set(re.findall(r">([^<>]+)</text>", drawn))
     table = pd.read_csv(out / "tables" / "claims.csv").set_index("id")
     assert len(table) == 4
     assert json.loads(table.loc["alltoall.theorem-2", "tightness"])["median"] == 0.75
