@@ -9,7 +9,7 @@ import numpy as np
 
 from opticoll.analysis.plots.style import counted
 from opticoll.analysis.rendering import Listing, Printed
-from opticoll.analysis.training.cluster_queue import simulate_cluster
+from opticoll.analysis.training.cluster_queue import LOOK_AHEADS, PLACEMENTS, simulate_cluster
 from opticoll.analysis.training.cluster_schedule import ClusterSchedule, residuals
 from opticoll.analysis.training.iteration import iteration
 from opticoll.analysis.training.rack_uplinks import fair_rates
@@ -171,13 +171,38 @@ def cluster(
     """
     if mix is not None:
         check_mapping(mix, "cluster: mix")
-    whole = {"servers": servers, "degree": degree, "job_servers": job_servers, "seed": seed}
-    for name, value in (whole if active is None else whole | {"active": active}).items():
-        whole_number(value, f"cluster: {name}", 0 if name == "seed" else None)
-    for name, size in ({"setup": setup} if load is None else {"setup": setup, "load": load}).items():
-        number(size, f"cluster: {name}")
-    number(work, "cluster: work", positive=True)
-    _check(network, load, active, servers, job_servers)
+    for name, value, least in (
+        ("servers", servers, 2),
+        ("degree", degree, 1),
+        ("job_servers", job_servers, 2),
+        ("jobs", jobs, 1),
+        ("seed", seed, 0),
+        ("active", 1 if active is None else active, 1),
+    ):
+        whole_number(value, f"cluster: {name}", least)
+    for name, size, positive in (
+        ("work", work, True),
+        ("load", 1.0 if load is None else load, True),
+        ("setup", setup, False),
+    ):
+        number(size, f"cluster: {name}", positive=positive)
+    names = {
+        "network": (network, NETWORKS),
+        "placement": (placement, PLACEMENTS),
+        "look_ahead": (look_ahead, LOOK_AHEADS),
+    }
+    for name, (word, choices) in names.items():
+        if word not in tuple(choices):
+            msg = f"cluster: {name} {word!r}; use one of {', '.join(choices)}"
+            raise BadInput(msg)
+    if load is not None and active is not None:
+        msg = "cluster: load and active exclude each other; give the load of arriving jobs, or the number kept active"
+        raise BadInput(msg)
+    if job_servers > servers or setup < 0:
+        msg = (
+            f"cluster: jobs of {job_servers} of {servers} servers, a set-up of {setup} s; use at most all, at least 0 s"
+        )
+        raise BadInput(msg)
     rate = parse_rate(link, "link") / (FAT_TREE if network == "fat-tree" else 1.0)
     offered = None if active is not None else 0.6 if load is None else load
     interval = 0.0 if offered is None else work * job_servers / (offered * servers)
@@ -263,25 +288,3 @@ def _uplinks(
         ]
 
     return slowdowns
-
-
-def _check(
-    network: str,
-    load: float | None,
-    active: int | None,
-    servers: int,
-    job_servers: int,
-) -> None:
-    """Refuse settings out of range."""
-    if network not in tuple(NETWORKS):
-        msg = f"cluster: network {network!r}; use one of {', '.join(NETWORKS)}"
-        raise BadInput(msg)
-    if load is not None and active is not None:
-        msg = "cluster: load and active exclude each other; give the load of arriving jobs, or the number kept active"
-        raise BadInput(msg)
-    if load is not None and not 0 < load < np.inf:
-        msg = f"cluster: load={load}; use a positive number, below 1 for a queue that does not grow"
-        raise BadInput(msg)
-    if not 2 <= job_servers <= servers:
-        msg = f"cluster: {servers} servers, {job_servers} of them for a job; use at least 2 for a job, and at most all"
-        raise BadInput(msg)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.analysis.training.cluster_schedule import ClusterSchedule
-from opticoll.errors import BadInput
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -55,7 +54,7 @@ def simulate_cluster(
     Parameters
     ----------
     jobs, servers
-        The jobs in the order of arrival, and the number of servers.
+        The jobs in the order of arrival, and the number of servers, enough for each.
     slowdowns
         How many times as slow as on a network of its own every running job is, whenever one begins or ends; None: all
         are as fast as alone, as on shards of their own.
@@ -71,13 +70,7 @@ def simulate_cluster(
         where the ``sequence`` is known beforehand, at any time.
     seed
         Seed of random placements.
-
-    Raises
-    ------
-    BadInput
-        For settings out of range, or a job that is larger than the cluster.
     """
-    _check(jobs, servers, placement, active, setup, look_ahead)
     draw = np.random.default_rng(seed)
     free, flipped = np.ones(servers, dtype=bool), np.full(servers, -np.inf)
     running: list[_Running] = []
@@ -114,26 +107,6 @@ def simulate_cluster(
                 finished[one.number] = one
         now = after
     return _schedule(jobs, servers, finished, granted, ended)
-
-
-def _check(
-    jobs: Sequence[ClusterJob], servers: int, placement: str, active: int | None, setup: float, look_ahead: str
-) -> None:
-    """Refuse settings out of range."""
-    largest = max(job.servers for job in jobs)
-    if largest > servers:
-        msg = f"cluster: a job of {largest} servers does not fit on {servers}; use more servers or smaller jobs"
-        raise BadInput(msg)
-    if active is not None and active < 1:
-        msg = f"cluster: active={active}; let at least 1 job be active"
-        raise BadInput(msg)
-    if not 0 <= setup < np.inf:
-        msg = f"cluster: a set-up of {setup} s; use a nonnegative number of seconds"
-        raise BadInput(msg)
-    for name, value, known in (("placement", placement, PLACEMENTS), ("look-ahead", look_ahead, LOOK_AHEADS)):
-        if value not in known:
-            msg = f"cluster: {name} {value!r}; use one of {', '.join(known)}"
-            raise BadInput(msg)
 
 
 def _set_rates(running: list[_Running], now: float, slowdowns: Slowdowns | None) -> None:
