@@ -388,38 +388,6 @@ def _checked(value: float, name: str) -> float:
     return value
 
 
-def simulate(
-    graph: TaskGraph,
-    network: ServerNetwork,
-    *,
-    ring_factor: float | None = None,
-    resolution: float = 0.0,
-    record: bool = False,
-) -> TaskSchedule:
-    """Simulate a task graph over a fixed network.
-
-    Parameters
-    ----------
-    graph, network
-        Tasks, and topology with routes.
-    ring_factor
-        Bytes over every hop of a ring per byte of an all-reduce buffer; 2 (k-1)/k if None.
-    resolution
-        See the module [s].
-    record
-        Keep the rates, for :func:`opticoll.analysis.training.network_iteration.residuals`.
-
-    Raises
-    ------
-    BadInput
-        If the network has too few servers, or for a resolution out of range.
-    NoSolution
-        If some traffic has no route.
-    """
-    flows = flows_of(graph, network, ring_factor=ring_factor)
-    return simulate_flows(graph, flows, network.latency, resolution=resolution, record=record)
-
-
 def simulate_flows(
     graph: TaskGraph,
     flows: Flows,
@@ -429,7 +397,26 @@ def simulate_flows(
     precision: float = 0.0,
     record: bool = False,
 ) -> TaskSchedule:
-    """Simulate a task graph whose flows are given, as in :func:`simulate`; ``precision``: see the module."""
+    """Simulate a task graph over a fixed network.
+
+    Parameters
+    ----------
+    graph, flows
+        Tasks, and their flows over the network.
+    latency
+        Of a hop [s].
+    resolution, precision
+        See the module [s], [-].
+    record
+        Keep the rates, for :func:`opticoll.analysis.training.network_iteration.residuals`.
+
+    Raises
+    ------
+    BadInput
+        For a resolution or precision out of range.
+    NoSolution
+        If some traffic has no route.
+    """
     engine = _Engine(graph, flows, latency, resolution, precision, record=record)
     engine.run()
     return engine.schedule()
@@ -476,7 +463,7 @@ def designed_network(
     latency, routing
         As for :class:`Network`.
     ring_factor
-        As for :func:`simulate`.
+        As for :func:`flows_of`.
     """
     pool = pool_of(graph, circuits.degree, ring_factor)
     result = circuits.rule == "topoopt"
@@ -507,10 +494,8 @@ def simulate_circuits(
         Tasks, and the network's rule with a finite interval.
     bandwidth
         Of an interface, or of a wavelength of a ring [bytes/s].
-    latency, ring_factor, resolution
-        As for :func:`simulate`.
-    precision
-        See the module.
+    latency, ring_factor, resolution, precision
+        As for :func:`designed_network` and :func:`simulate_flows`.
 
     Raises
     ------

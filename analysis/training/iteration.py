@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opticoll.analysis.rendering import Printed
-from opticoll.analysis.training.flow_simulator import designed_network, simulate, simulate_circuits
+from opticoll.analysis.training.flow_simulator import designed_network, simulate_circuits, simulate_flows
 from opticoll.analysis.training.network_iteration import ROUTINGS, ServerNetwork, bounds, flows_of, residuals
 from opticoll.arguments import number, refused, whole_number
 from opticoll.errors import BadInput
@@ -155,23 +155,24 @@ def iteration(
     )
     unit = link or (place.capacity_unit if isinstance(place, Topology) else None) or LINK
     rate, way = parse_rate(unit, "link") / 8, _routing_on(place, routing)
-    changes = None
-    if isinstance(place, CircuitNetwork) and place.periodic:
-        schedule, changes = simulate_circuits(
-            graph, place, rate, latency=latency, ring_factor=ring_factor, resolution=resolution
-        )
+    circuits = place if isinstance(place, CircuitNetwork) and place.periodic else None
+    if circuits is not None:
         # No circuits carry more than a switch with all circuits of a server on one link, without latency.
-        built = ServerNetwork(ideal_switch(place.n, place.most_circuits), rate, 0.0, "even")
+        built = ServerNetwork(ideal_switch(circuits.n, circuits.most_circuits), rate, 0.0, "even")
+    elif isinstance(place, Topology):
+        built = ServerNetwork(place, rate, latency, way)
     else:
-        if isinstance(place, Topology):
-            built = ServerNetwork(place, rate, latency, way)
-        else:
-            built = designed_network(graph, place, rate, latency=latency, routing=way, ring_factor=ring_factor)
-        schedule = simulate(graph, built, ring_factor=ring_factor, resolution=resolution, record=check)
-    flows = flows_of(graph, built, ring_factor=ring_factor, hopwise=changes is not None)
+        built = designed_network(graph, place, rate, latency=latency, routing=way, ring_factor=ring_factor)
+    flows = flows_of(graph, built, ring_factor=ring_factor, hopwise=circuits is not None)
+    if circuits is None:
+        schedule, changes = simulate_flows(graph, flows, latency, resolution=resolution, record=check), 0
+    else:
+        schedule, changes = simulate_circuits(
+            graph, circuits, rate, latency=latency, ring_factor=ring_factor, resolution=resolution
+        )
     below: list[Bound] = bounds(graph, flows, built.latency)
     tightest = max(below, key=lambda one: one.value)
-    checked = residuals(graph, flows, schedule, latency) if check and changes is None else None
+    checked = residuals(graph, flows, schedule, latency) if check and circuits is None else None
     return IterationTime(
         model=model if isinstance(model, str) else "custom",
         network=place.spec,
@@ -191,7 +192,7 @@ def iteration(
         transfer_bytes=float(graph.amount[graph.kind == TRANSFER].sum()),
         tasks=graph.tasks,
         events=schedule.events,
-        changes=changes or 0,
+        changes=changes,
         violation=None if checked is None else float(np.nanmax(list(checked.values()))),
     )
 

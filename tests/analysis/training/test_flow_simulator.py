@@ -13,7 +13,6 @@ from scipy.optimize import linprog
 
 from opticoll.analysis.training.flow_simulator import (
     designed_network,
-    simulate,
     simulate_circuits,
     simulate_flows,
 )
@@ -26,6 +25,11 @@ from opticoll.instances.training.task_graph import COMPUTING, TRANSFER, TaskGrap
 from opticoll.instances.training.training_jobs import shared_cluster
 
 GIGABITS_100 = 12.5e9
+
+
+def simulate(graph, network, *, ring_factor=None, **settings):
+    """The schedule of a task graph over a network."""
+    return simulate_flows(graph, flows_of(graph, network, ring_factor=ring_factor), network.latency, **settings)
 
 
 # a slow simulator that shares no code with the engine ---------------------------------------------------------------
