@@ -49,8 +49,18 @@ _UNIT = r"(?P<prefix>[KMGTP]i|[kKMGTP])?(?P<unit>B|bit|b)"
 _SIZE = re.compile(rf"{_NUMBER}\s?{_UNIT}")
 _RATE = re.compile(rf"(?:{_NUMBER}\s?)?{_UNIT}(?:/s|ps)")
 _POWER = {"k": 1, "K": 1, "M": 2, "G": 3, "T": 4, "P": 5}
-#: A rate within a text.
-_STATED = re.compile(rf"{_NUMBER}\s?{_UNIT}s?(?:/s|ps)(?![a-z])")
+#: What may follow a rate in a text without changing it: the technology of a line, not a second number or a factor.
+_TECHNOLOGY = (
+    r"(?:(?:OC|STM|DS|OTU|ODU|EC|E|T)-?[0-9]+c?|(?:fast |gigabit )?ethernet|GigE|ATM|POS|SDH|SONET|[CD]?WDM|MPLS|IP|"
+    r"(?:dark )?fib(?:re|er)|leased|lines?|links?|circuit|trunk|lambda|wavelength|microwave|satellite)"
+)
+_RATE_OF_TEXT = re.compile(
+    rf"(?P<rate>{_NUMBER}\s?(?:[KMGTP]i|[kKMGTP])?(?:B|bit|b)s?(?:/s|ps))(?:[\s,;:(]+{_TECHNOLOGY}\)?)*", re.IGNORECASE
+)
+_LIKE_RATE = re.compile(
+    r"[0-9]\s*(?:[kKmMgGtTpP]i?)?(?:[bB]|[bB]its?)(?:ps|/s|/sec)\b|\b(?:OC|STM|DS)-[0-9]"
+    r"|(?<![\w#.])[0-9]+(?:\.[0-9]+)?\s*(?:[kKMGTP](?:[bB]|bit|E)?\b|[bB](?:ase|ASE)-?\w)"
+)
 
 
 def _bits(match: re.Match[str] | None, text: str, where: str, examples: str) -> float:
@@ -76,9 +86,17 @@ def split_rate(text: object) -> tuple[float, str] | None:
     return float(match["number"]), match.string[match.end("number") :].strip()
 
 
-def states_rate(text: object) -> bool:
-    """Whether a text states a rate, alone or among other words: ``45 Mbps DS-3``."""
-    return isinstance(text, str) and _STATED.search(text) is not None
+def rate_in(text: object) -> tuple[float, str] | None:
+    """Number and unit of the one rate that a text states, such as ``45 Mbps DS-3``; None for any other text."""
+    if not isinstance(text, str) or (plain := split_rate(text)) is not None:
+        return plain if isinstance(text, str) else None
+    match = _RATE_OF_TEXT.fullmatch(text.strip())
+    return None if match is None else split_rate(re.sub(r"[sS](?=/s|ps)", "", match["rate"]))
+
+
+def resembles_rate(text: object) -> bool:
+    """Whether a text seems to state a rate, in whatever form: ``2x155 Mbps``, ``10G``, ``OC-3``."""
+    return isinstance(text, str) and _LIKE_RATE.search(text) is not None
 
 
 def is_size(text: object) -> bool:

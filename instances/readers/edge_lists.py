@@ -163,8 +163,8 @@ class _Lines:
             msg = f"{where}: {line[:60]!r} is not an arc; write tail, head and optionally a capacity"
             if len(cells) > 3 and all(map(parses_as_float, cells)):
                 msg += " (a square matrix of capacities has as many rows as columns; file:PATH,format=matrix)"
-            elif not self.plain:
-                msg += ", or name another format that this is (file:PATH,format=NAME)"
+            elif len(cells) == 1 and self.plain:
+                msg += "; in a list of neighbours, write one line per link"
             raise BadFile(msg)
         self.plain = True
         given = tuple(cells[i] if i < len(cells) else "" for i, _ in self.rest)
@@ -210,7 +210,7 @@ class _Lines:
         self._list(cells[0], cells[1], {str(key): value for key, value in attributes.items()}, number)
 
     def check(self) -> None:
-        """Refuse what is judged by all lines: a first line that must be a heading, or lines of settings.
+        """Refuse what is judged by all lines: a first line that must be a heading, or neighbours for capacities.
 
         Raises
         ------
@@ -228,14 +228,28 @@ class _Lines:
         if not self.plain or self.heading is not None:
             return
         tail, head, attributes, number, _ = graph.links[0]
-        if len(graph.links) > 1 and all(is_number(str(v)) and not is_number(str(u)) for u, v, *_ in graph.links):
-            refuse(graph.what, "every line is a name and a number, as of settings; write tail, head and a capacity")
+        others = [str(name) for name in graph.vertices() if name not in (tail, head)]
+        numbers = bool(others) and all(map(is_number, others))
         apart = not attributes and not any({tail, head} & {u, v} for u, v, *_ in graph.links[1:])
-        if apart and len(graph.links) > 1 and not any(is_number(str(end)) for end in (tail, head)):
-            msg = f"{graph.where(number)}: {str(tail)[:40]!r} and {str(head)[:40]!r} are names that "
-            raise BadFile(
-                msg + "stand in no other line; head the columns src,dst,capacity, or write src,dst above an arc"
+        if others and not any(is_number(str(end)) for end in (tail, head)) and (numbers or apart):
+            reason = "all other vertices are numbers" if numbers else "they stand in no other line"
+            msg = f"{graph.where(number)}: {str(tail)[:40]!r} and {str(head)[:40]!r} are names, but {reason}; "
+            raise BadFile(msg + "call the columns of a heading src,dst,capacity, or write src,dst above an arc")
+        if graph.options.capacity is None and _are_neighbours(graph):
+            msg = (
+                f"{graph.what}: every vertex begins one line, and every third column is a third vertex, so this may "
+                "be a list of neighbours; write one line per link, or the heading src,dst,capacity if they are "
+                "capacities"
             )
+            raise BadFile(msg)
+
+
+def _are_neighbours(graph: ListedGraph) -> bool:
+    """Whether every vertex, a number, is the tail of one link whose capacity is the number of a third vertex."""
+    rows = [(tail, head, attributes.get("capacity")) for tail, head, attributes, *_ in graph.links]
+    return len({tail for tail, *_ in rows}) == len(rows) == graph.order and all(
+        is_number(str(tail)) and third not in (tail, head) and graph.has_vertex(third) for tail, head, third in rows
+    )
 
 
 def _labels(text: str, where: str) -> list[str]:

@@ -109,6 +109,7 @@ def read_graphml(data: bytes, what: str, options: ReadOptions | None = None) -> 
     said = attributes(graph, "graph")
     listed.keep_loops = said.get("loops") == "keep"
     listed.unit = listed.checked_unit(said.get("unit"))
+    listed.note_traffic(said, "the graph has")
     for node in graph.findall("node"):
         listed.add_node(node.get("id"), attributes(node, "node"))
     for number, edge in enumerate(graph.findall("edge"), start=1):
@@ -234,6 +235,7 @@ def read_gml(text: str, what: str, options: ReadOptions) -> Topology:
     result = ListedGraph(what, "line", options, directed=about.get("directed") == "1")
     result.multigraph = about["multigraph"] == "1" if "multigraph" in about else None
     result.keep_loops = about.get("loops") == "keep"
+    result.note_traffic(about, "the graph has")
     for key, value, line in graphs[0]:
         if key not in {"node", "edge"}:
             continue

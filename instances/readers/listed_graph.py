@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple, NoReturn
 import numpy as np
 
 from opticoll.errors import BadFile, BadInput
-from opticoll.instances.readers.ranks import chosen, kinds, seeming_switches
+from opticoll.instances.readers.ranks import chosen, marked_switches, plain, seeming_switches
 from opticoll.instances.readers.read_options import ReadOptions
 from opticoll.instances.readers.reading import refuse
 from opticoll.instances.topology import (
@@ -23,20 +23,38 @@ from opticoll.instances.topology import (
     Topology,
     is_size,
     parse_rate,
+    rate_in,
+    resembles_rate,
     split_rate,
-    states_rate,
 )
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-#: Node attributes that may give the name of a node; the first that is given counts.
+#: Node attributes that may give the kind of a node, with names as of :func:`plain`, and its name; of the latter the
+#: first that is given counts.
+KINDS = ("type", "kind", "role", "nodetype", "device", "devicetype")
 NAMES = ("label", "name")
 #: Names under which capacities are expected, in lower case; fallback names, with the
 #: unit that they imply (Topology Zoo, SNDlib); and numeric attributes that are not capacities.
 CAPACITY_NAMES = ("capacity", "cap", "bandwidth", "bw", "link_capacity", "linkcapacity")
 OTHER_NAMES = {"linkspeedraw": "b/s", "pre_installed_capacity": None, "preinstalledcapacity": None}
 NEUTRAL = frozenset({"", "id", "key", "arc", "index", "directed", "_igraph_index"})
+#: Attributes in which a rate that every link has is its capacity.
+_LABELS = (
+    "label",
+    "linklabel",
+    "linknote",
+    "name",
+    "speed",
+    "linkspeed",
+    "link_speed",
+    "rate",
+    "data_rate",
+    "datarate",
+)
+#: Attributes of nodes and graphs that may be a traffic, which is no part of a network.
+_TRAFFIC = frozenset({"demand", "demands", "traffic", "supply", "traffic_matrix"})
 #: Attributes of links that may state a direction, as tables of Gephi do.
 DIRECTIONS = ("type", "directed", "edgetype")
 _DIRECTED = {"directed": True, "undirected": False, "mutual": False}
@@ -99,8 +117,9 @@ class ListedGraph:
     """Vertices and links of one file or object, in reading order.
 
     Capacities are found once all links are known. The option ``capacity`` names their attribute, or is the capacity of
-    every link. Otherwise it is the one attribute of :data:`CAPACITY_NAMES`, else of :data:`OTHER_NAMES`; a link without
-    it is refused if another has it, and so are numbers and rates under other names. If there are none, all are 1.
+    every link. Otherwise it is the one attribute of :data:`CAPACITY_NAMES`, else of :data:`OTHER_NAMES`, else a text
+    that states one rate for every link; a link without it is refused if another has it, and so are numbers and rates
+    under other names. If there are none, all are 1.
 
     Parameters
     ----------
@@ -128,6 +147,8 @@ class ListedGraph:
         Names of vertices that are not terminals.
     labels
         A label for some names; the names themselves for others.
+    kinds
+        Kind that the file gives a vertex, such as ``switch``.
     stated
         Whether the file specifies the terminals, so that names like those of switches are not ambiguous.
     unit
@@ -152,6 +173,7 @@ class ListedGraph:
         self.terminals: list[Hashable] | None = None
         self.relays: set[Hashable] = set()
         self.labels: dict[Hashable, str] = {}
+        self.kinds: dict[Hashable, str] = {}
         self.unit: str | None = None
         self.demands: dict[tuple[str, str], float] = defaultdict(float)
         self.links: list[Link] = []
@@ -182,7 +204,8 @@ class ListedGraph:
     def add_node(self, name: Hashable | None, attributes: Mapping[str, object]) -> None:
         """Add a node of a graph with its attributes ``label`` or ``name`` and ``terminal``, and its place in a drawing.
 
-        The place is ``x`` and ``y``, or ``pos`` as networkx has it; other words there are no place.
+        The place is ``x`` and ``y``, or ``pos`` as networkx has it; other words there are no place. A traffic among the
+        attributes is noted.
 
         Raises
         ------
@@ -197,7 +220,10 @@ class ListedGraph:
             spoken = [text for text in called if text.strip()] or called
             self.labels[name] = next((text for text in spoken if not text.strip().isdigit()), spoken[0])
         self._attributes[name] = attributes
-        marks = [value for key, value in attributes.items() if key.lower() == "terminal"]
+        kind = next((attributes[key] for key in attributes if plain(key) in KINDS), None)
+        if isinstance(kind, str):
+            self.kinds[name] = kind
+        marks = [attributes[key] for key in attributes if plain(key) == "terminal"]
         self.stated = self.stated or bool(marks)
         terminal = str(marks[0] if marks else True).strip().lower()
         if terminal not in {"true", "false", "1", "0"}:
@@ -207,6 +233,7 @@ class ListedGraph:
         place = _place(attributes)
         if place is not None:
             self._drawn_at[name] = place
+        self.note_traffic(attributes, "nodes have")
 
     def checked_unit(self, unit: object) -> str | None:
         """Check a unit of capacities; None if there is none.
@@ -269,6 +296,18 @@ class ListedGraph:
         if text not in self.notes:
             self.notes.append(text)
 
+    def note_traffic(self, attributes: Mapping[str, object], where: str) -> None:
+        """Note attributes that may be a traffic, unless they are empty."""
+        for key, value in attributes.items():
+            if key.lower() in _TRAFFIC and value not in (None, "", {}, []):
+                size = ""
+                if isinstance(value, Mapping) and all(isinstance(row, Mapping) for row in value.values()):
+                    size = f" ({sum(map(len, value.values()))} amounts)"
+                self.note(
+                    f"{where} {key!r}{size}, which is no part of the network and is not used; give a demand, such as a "
+                    "file of src,dst,amount"
+                )
+
     def build(self) -> Topology:
         """Build the topology of the vertices and links read.
 
@@ -293,7 +332,7 @@ class ListedGraph:
         numbers = {name: v for v, name in enumerate(order)}
         tail, head = self._arc_ends(arcs, numbers)
         labels = [self.labels.get(name, text) for name, text in zip(order, names, strict=True)]
-        self._choose_ranks(order)
+        self._choose_ranks(order, labels, tail, head)
         terminals = self._terminal_numbers(numbers)
         try:
             return Topology(
@@ -369,7 +408,7 @@ class ListedGraph:
         ValueError
             With the reason why it is none.
         """
-        rate = split_rate(value)
+        rate = rate_in(value)
         reason = None
         if rate is None and is_size(value):
             reason = "is a size, not a rate; write it per second, such as 400Gb/s"
@@ -439,17 +478,33 @@ class ListedGraph:
         if len(other) == 1:
             self.unit = self.unit or OTHER_NAMES[other[0].lower()]
             return other[0]
-        given = {key: [one[key] for one in edges if one.get(key) is not None] for key in present}
-        measured = [
-            key
-            for key, values in given.items()
-            if key.lower() not in NEUTRAL and (all(map(_numeric, values)) or any(map(states_rate, values)))
-        ]
-        if measured:
-            names = ", ".join(map(repr, measured[:4]))
-            msg = f"{self.what}: edges have numbers or rates under {names}, but no capacity; "
-            raise BadFile(msg + self.ask_capacity.format(name=measured[0]))
-        return None
+        asked = [key for key in present if key.lower() not in NEUTRAL]
+        numbers = [key for key in asked if all(_numeric(one[key]) for one in edges if one.get(key) is not None)]
+        if numbers:
+            msg = f"{self.what}: edges have numbers under {', '.join(map(repr, numbers[:4]))}, but no capacity; "
+            raise BadFile(msg + self.ask_capacity.format(name=numbers[0]))
+        return self._rate_name(edges, [key for key in asked if any(resembles_rate(one.get(key)) for one in edges)])
+
+    def _rate_name(self, edges: Sequence[Mapping[str, object]], names: Sequence[str]) -> str | None:
+        """The attribute in which every edge states one rate as text, such as ``45 Mbps DS-3``."""
+        if not names:
+            return None
+        rates = {name: [rate_in(one.get(name)) for one in edges] for name in names}
+        first = names[0]
+        if all(name.lower() in _LABELS and None not in rates[name] == rates[first] for name in names):
+            return first
+        complete = next((name for name in names if None not in rates[name]), None)
+        if complete is not None:
+            msg = f"{self.what}: edges have rates under {', '.join(map(repr, names[:4]))}, but no capacity; "
+            raise BadFile(msg + self.ask_capacity.format(name=complete))
+        odd = next((one[first] for one in edges if resembles_rate(one.get(first)) and not rate_in(one[first])), None)
+        example = "" if odd is None else f" (not {short(odd)})"
+        equal = self.ask_capacity.rpartition(", or ")[2]
+        msg = (
+            f"{self.what}: {len(edges) - rates[first].count(None)} of {len(edges)} edges state one rate as text under "
+            f"{first!r}{example}; give each a rate, such as 155 Mbps, or take {equal}"
+        )
+        raise BadFile(msg)
 
     def _arc_ends(
         self, arcs: Sequence[Arc], numbers: Mapping[Hashable, int]
@@ -499,7 +554,9 @@ class ListedGraph:
             refuse(self.where(place), f"the undirected link {link}; {remedy} (directed=true)")
         refuse(self.where(place), f"the link {link}; omit directed=false, or list every link once")
 
-    def _choose_ranks(self, order: list[Hashable]) -> None:
+    def _choose_ranks(
+        self, order: list[Hashable], labels: list[str], tail: NDArray[np.int64], head: NDArray[np.int64]
+    ) -> None:
         """Apply ``ranks=`` or ``switches=``; ask if some vertices seem to be switches and nothing states the ranks.
 
         Raises
@@ -507,16 +564,23 @@ class ListedGraph:
         BadFile
             If no vertex matches, or the ranks are open.
         """
-        words = kinds([self._attributes.get(v, {}) for v in order])
-        texts = [(str(v), self.labels.get(v, ""), *kind) for v, kind in zip(order, words, strict=True)]
+        marked = marked_switches([self._attributes.get(v, {}) for v in order])
+        texts = [
+            (str(v), str(self.labels.get(v, "")), self.kinds.get(v, ""), marked[1].get(k, ""))
+            for k, v in enumerate(order)
+        ]
         found = chosen(texts, self.options.ranks, self.options.switches, self.what)
         if found is not None:
             self.terminals = [order[k] for k in found]
-        elif self.terminals is None and not self.relays and not self.stated and (switches := seeming_switches(texts)):
-            example = " ".join(dict.fromkeys(filter(None, texts[switches[0]])))[:60]
+            return
+        if self.terminals is not None or self.relays or self.stated:
+            return
+        switches, how = seeming_switches([words[:3] for words in texts], labels, marked, tail, head)
+        if switches:
+            example = " ".join(dict.fromkeys(text for text in texts[switches[0]] if text))[:60]
             msg = (
-                f"{self.what}: {len(switches)} of {len(order)} vertices seem to be switches ({example}), but nothing "
-                f"tells which vertices are ranks; {self.ask_ranks}, or mark nodes terminal true or false"
+                f"{self.what}: {len(switches)} of {len(order)} vertices {how} ({example}), but nothing tells which "
+                f"vertices are ranks; {self.ask_ranks}, or mark nodes terminal true or false"
             )
             raise BadFile(msg)
 

@@ -129,8 +129,8 @@ def topology(
         attribute ``capacity``, ``cap``, ``bandwidth`` or ``bw``; 1 if edges have no numbers at all.
     ranks
         Vertices that send and receive, as a list or as a pattern such as ``"gpu*"``; the others are switches. By
-        default all, except nodes of a graph with the attribute ``terminal=False``. If some seem to be switches
-        by their names or attributes, one of ``ranks`` and ``switches`` is needed.
+        default all, except nodes of a graph with the attribute ``terminal=False``. If some seem to be switches, by
+        their names or since all others are linked to them alone, one of ``ranks`` and ``switches`` is needed.
     unit
         Unit of the capacities, such as ``"Gb/s"``.
     directed

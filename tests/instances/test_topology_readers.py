@@ -17,7 +17,7 @@ from opticoll.errors import BadFile, BadInput, NotApplicable
 from opticoll.instances import parse, read_topology
 from opticoll.instances.demands import read_demand
 from opticoll.instances.readers.read_options import ReadOptions
-from opticoll.instances.topology import states_rate
+from opticoll.instances.topology import rate_in, resembles_rate
 
 #: Files that other projects publish.
 PUBLISHED = Path(__file__).parents[1] / "data" / "third-party"
@@ -404,7 +404,7 @@ READ = [
     ),
     pytest.param(IGRAPH_GRAPHML, "graphml", ",switches=sw*", both(STAR), 2, None, id="igraph-graphml"),
     pytest.param(IGRAPH_GML, "gml", ",ranks=gpu*", both(STAR), 2, None, id="igraph-gml"),
-    pytest.param(YED, "graphml", ",capacity=label,switches=sw*", both(STAR), 2, "Gb/s", id="yed"),
+    pytest.param(YED, "graphml", ",switches=sw*", both(STAR), 2, "Gb/s", id="yed"),
     pytest.param(json.dumps(RUSTWORKX), "json", ",switches=sw*", both(STAR), 2, None, id="rustworkx"),
     pytest.param(json.dumps(TOPOHUB), "json", ",capacity=1", both({("R0", "R1"): 1.0}), 2, None, id="topohub"),
     pytest.param(
@@ -426,9 +426,9 @@ READ = [
         id="gephi-mixed",
     ),
     pytest.param(
-        zoo("45 Mbps", "1.5 Mbps", "1 Gbps"),
+        zoo("45 Mbps DS-3", "1.5 Mbps", "1 Gbps Ethernet"),
         "gml",
-        ",capacity=label",
+        "",
         both({("City A", "City B"): 45.0, ("City B", "City C"): 1.5, ("City C", "City D"): 1000.0}),
         4,
         "Mbps",
@@ -518,22 +518,21 @@ def test_demands_of_network_files(tmp_path):
 
 #: Text, suffix, options, and part of the message.
 REFUSED = [
-    (IGRAPH_GRAPHML, "graphml", "", "1 of 3 vertices seem to be switches (n2 sw0)"),
-    (IGRAPH_GML, "gml", "", "1 of 3 vertices seem to be switches (2 sw0)"),
-    (YED, "graphml", ",capacity=label", "1 of 3 vertices seem to be switches (n2 sw0)"),
+    (IGRAPH_GRAPHML, "graphml", "", "1 of 3 vertices have names like switches (n2 sw0)"),
+    (IGRAPH_GML, "gml", "", "1 of 3 vertices have names like switches (2 sw0)"),
+    (YED, "graphml", "", "1 of 3 vertices have names like switches (n2 sw0)"),
     (json.dumps(RUSTWORKX), "json", "", "or file:PATH,switches=PATTERN for the others"),
     (json.dumps(RUSTWORKX), "json", ",ranks=gpu*,switches=sw*", "ranks= and switches= state the same twice"),
     (json.dumps(RUSTWORKX), "json", ",switches=leaf*", "no vertex matches switches=leaf*"),
-    (json.dumps(TOPOHUB), "json", "", "rates under 'dist', but no capacity"),
-    (
-        zoo("45 Mbps DS-3", "", key="LinkLabel"),
-        "gml",
-        "",
-        "rates under 'LinkLabel', but no capacity; write file:PATH,capac",
-    ),
-    (zoo("45 Mbps DS-3", "45 Mbps"), "gml", ",capacity=label", "capacity '45 Mbps DS-3' is not a number; write"),
+    (json.dumps(TOPOHUB), "json", "", "numbers under 'dist', but no capacity"),
+    (zoo("45 Mbps DS-3", "", key="LinkLabel"), "gml", "", "1 of 2 edges state one rate as text under 'LinkLabel'"),
+    (zoo("2x155 Mbps", "155 Mbps"), "gml", "", "under 'label' (not '2x155 Mbps')"),
+    (zoo("10G", "10G"), "gml", "", "give each a rate, such as 155 Mbps, or take file:PATH,capacity=1"),
+    (zoo("OC-3", "OC-3"), "gml", ",capacity=label", "capacity 'OC-3' is not a number"),
+    (zoo("10 Gb/s", "10 Gb/s", key="demand"), "gml", "", "edges have rates under 'demand', but no capacity"),
     (GEPHI.format("Directed").replace("Source", "#: undirected\nSource"), "csv", ",capacity=Weight", "directed=true"),
-    ("from here,to there\na,b\nb,a\n", "csv", "", "stand in no other line"),
+    ("1 2 3\n2 3 1\n3 1 2\n", "txt", ",first=1", "may be a list of neighbours; write one line per link"),
+    ("from here,to there\na,b\nb,a\n", "csv", "", "they stand in no other line"),
     (_smi(_switched([18] * 4)).replace("NV18", "NV17", 1), "txt", "", "the matrix is not symmetric"),
     (_smi(_switched([6, 6, 5, 6])), "txt", "", "NV6 between all 4 GPUs may be 6 links to each other"),
     (
@@ -548,7 +547,7 @@ REFUSED = [
         "",
         "1 of 3 links, such as B-C, have no pre-installed capacity, unlike the others; take capacity=1",
     ),
-    ("src,dst,weight\na,b,2\n", "csv", "", "rates under 'weight', but no capacity; write file:PATH,capacity=w"),
+    ("src,dst,weight\na,b,2\n", "csv", "", "numbers under 'weight', but no capacity; write file:PATH,capacity=w"),
     ("#: unit parsecs\n0 1\n1 0\n", "csv", "", "'parsecs' is not a positive rate"),
     ("a,b,2\nb,a,2\n", "csv", ",capacity=speed", "the edge 'a'->'b' has no attribute 'speed' (attributes: capacity)"),
     ("src,dst,bw,cap\na,b,2,3\n", "csv", "", "edges have 'bw' and 'cap'; write file:PATH,capacity=bw"),
@@ -560,7 +559,7 @@ REFUSED = [
     ("a b 4Gb/s\nb a 5\n", "txt", "", "line 2 ('b'->'a'): capacity '5' has no unit, unlike the previous ones"),
     ("a b 4Gb/s\nb a 3GB\n", "txt", "", "line 2 ('b'->'a'): capacity '3GB' is a size, not a rate"),
     ("a b 4\nb a 5Gb/s\n", "txt", "", "line 2 ('b'->'a'): capacity '5Gb/s' has a unit, unlike the previous ones"),
-    ("src,dst,weight\na,b,2\nb,a,\n", "csv", "", "rates under 'weight', but no capacity"),
+    ("src,dst,weight\na,b,2\nb,a,\n", "csv", "", "numbers under 'weight', but no capacity"),
     ("src,dst,bw\na,b,2\nb,a,\n", "csv", "", "line 3: the edge 'b'->'a' has no attribute 'bw'"),
     ("a;b\nb;a\n", "csv", "", "separated by ';'"),
     ("0 1 {'capacity': 2}\n", "txt", "", "an edge list with {...} does not specify whether its edges are directed"),
@@ -568,8 +567,11 @@ REFUSED = [
     ("0 1 {'capacity': __import__('os')}\n", "txt", ",directed=true", "line 1"),
     ("0 1 {'a': " + "[" * 5000 + "\n", "txt", ",directed=true", "line 1"),
     ("0 1 {'capacity': 2}\n1 0 2\n", "txt", ",directed=true", "cannot be mixed"),
-    ("gpu0 switch0\nswitch0 gpu0\n", "txt", "", "1 of 2 vertices seem to be switches (switch0)"),
+    ("gpu0 switch0\nswitch0 gpu0\n", "txt", "", "1 of 2 vertices have names like switches (switch0)"),
     ("gpu0 switch0\n", "txt", ",ranks=cpu*", "no vertex matches ranks=cpu*"),
+    ("digraph G {\n a -> b;\n}\n", "dot", "", "DOT"),
+    ("*Vertices 2\n1 a\n", "net", "", "Pajek"),
+    ("%%MatrixMarket matrix\n", "mtx", "", "Matrix Market"),
     ("<algo name='x'/>", "xml", "", "this is a schedule"),
     ("0 1 2\n", "txt", ",format=excel", "format=excel is unknown"),
     ("0 1 2\n", "txt", ",wiring=ring", "wiring=ring is unknown"),
@@ -665,7 +667,7 @@ REFUSED = [
         json.dumps({"nodes": [{"id": "a", "type": "gpu"}, {"id": "b", "type": "switch"}], "edges": []}),
         "json",
         "",
-        "1 of 2 vertices seem to be switches (b switch)",
+        "1 of 2 vertices have names like switches (b switch)",
     ),
     (
         json.dumps({"nodes": [{"id": 0}, {"id": 1}], "edges": [{"source": 0, "target": 1, "speed": 4}]}),
@@ -709,7 +711,7 @@ SWITCHED = [
         "patch0",
         "xbar0",
     ),
-    *("router0", "nvswitch", "rack1-leaf", "ToRSwitch3", "roadm_Berlin", "host/sw2"),
+    *("router0", "nvswitch", "s1", "rack1-leaf", "ToRSwitch3", "roadm_Berlin", "host/sw2"),
 ]
 ORDINARY = {
     "numbers": nx.star_graph(5),
@@ -773,13 +775,13 @@ def test_switches_are_asked_about_at_both_doors(switch, tmp_path):
             oc.topology(one)
         assert oc.topology(one, switches=[switch]).ranks == oc.topology(one, ranks="gpu*").ranks == tuple(hosts)
         assert oc.topology(one, ranks="*", capacity="capacity").num_ranks == 5
-    with pytest.raises(BadFile, match=r"1 of 5 vertices seem .*ranks=PATTERN .*switches=PATTERN"):
+    with pytest.raises(BadFile, match=r"1 of 5 vertices have .*ranks=PATTERN .*switches=PATTERN"):
         parse(f"file:{path}")
     assert parse(f"file:{path},switches={switch}").ranks == parse(f"file:{path},ranks=gpu*").ranks == tuple(hosts)
     for kind, write in (("gml", nx.write_gml), ("graphml", nx.write_graphml)):
         file = tmp_path / f"numbered.{kind}"
         write(numbered, file)
-        with pytest.raises(BadFile, match="1 of 5 vertices seem "):
+        with pytest.raises(BadFile, match="1 of 5 vertices have "):
             parse(f"file:{file}")
         assert parse(f"file:{file},switches={switch}").num_ranks == 4
 
@@ -798,6 +800,17 @@ def test_attributes_that_mark_switches_are_asked_about(attribute, rank, switch, 
     for v in graph:
         graph.nodes[v]["Terminal"] = v < 3
     assert oc.topology(graph).num_ranks == 3
+
+
+@pytest.mark.parametrize("others", [("a", "b"), ("4", "5"), ("x", "y2"), ("cpu0", "Bern")])
+def test_numbered_ranks_among_other_names_are_asked_about(others):
+    links = [("gpu0", others[0]), ("gpu1", others[0]), ("gpu0", "gpu1"), ("gpu2", others[1]), others]
+    with pytest.raises(BadInput, match=r"2 of 5 vertices have other names .* such as gpu0 .*switches="):
+        oc.topology([*links, *(link[::-1] for link in links)])
+    tree = nx.Graph([("h0", others[0]), ("h1", others[0]), ("h2", others[1]), ("h3", others[1]), others])
+    if others != ("cpu0", "Bern"):
+        with pytest.raises(BadInput, match="2 of 6 vertices have more links than all others"):
+            oc.topology(tree)
 
 
 @pytest.mark.parametrize("name", ORDINARY)
@@ -895,7 +908,7 @@ def test_a_link_listed_again_with_another_capacity_is_refused(text, suffix, tmp_
         parse(f"file:{saved(tmp_path, text, suffix)}")
 
 
-def test_links_without_a_capacity_and_demands_of_networks_are_noted(tmp_path):
+def test_links_without_a_capacity_and_unused_demands_are_noted(tmp_path):
     equal = "no link states a capacity; each of the 2 has capacity 1"
     assert parse(f"file:{saved(tmp_path, 'undirected' + chr(10) + '0 1' + chr(10) + '1 2', 'txt')}").notes == (equal,)
     assert oc.topology(nx.path_graph(3)).notes == (equal,)
@@ -903,6 +916,7 @@ def test_links_without_a_capacity_and_demands_of_networks_are_noted(tmp_path):
     result = oc.solve("alltoall.master", nx.path_graph(3))
     assert result.record.message == f"note: {equal}."
     topology = parse(f"file:{saved(tmp_path, json.dumps(TOPOHUB), 'json')},capacity=1")
+    assert ["'demands' (1 amounts)" in note for note in topology.notes] == [True]
     with pytest.raises(BadFile, match="topohub states some pairs one way only"):
         read_demand(f"file:{tmp_path / 'net.json'}", topology, "test")
     (note,) = parse(f"file:{saved(tmp_path, SNDLIB, 'txt')}").notes
@@ -911,9 +925,26 @@ def test_links_without_a_capacity_and_demands_of_networks_are_noted(tmp_path):
     assert note == "read as a switch with 18 NVLinks of each GPU, but of gpu1 17"
 
 
-def test_a_text_states_a_rate_or_does_not():
-    assert all(map(states_rate, ("45 Mbps DS-3", "155 Mbps (OC-3)", "100 Mbits/s", "2x155 Mbps", "<10 Mbps")))
-    assert not any(map(states_rate, ("#00FF3B", "12 months", "5 km", "e3", "42", "10G", None)))
+@pytest.mark.parametrize(
+    ("text", "rate"),
+    [
+        ("45 Mbps DS-3", (45.0, "Mbps")),
+        ("155 Mbps (OC-3)", (155.0, "Mbps")),
+        ("100 Mbits/s", (100.0, "Mbit/s")),
+        ("1 Gbps Ethernet, leased line", (1.0, "Gbps")),
+        ("2x155 Mbps", None),
+        ("10 Gbps x 2", None),
+        ("10 Gbps / 5 Gbps", None),
+        ("<10 Mbps", None),
+        ("10G", None),
+        ("1000BASE-T", None),
+        ("STM-4", None),
+    ],
+)
+def test_a_text_states_one_rate_or_is_only_like_one(text, rate):
+    assert rate_in(text) == rate
+    assert resembles_rate(text)
+    assert not any(map(resembles_rate, ("#00FF3B", "12 months", "5 km", "e3", "42")))
 
 
 def test_units_and_implied_units_of_objects():
@@ -1025,9 +1056,10 @@ def test_files_that_nccl_completes_are_read_for_their_pcie(name, ranks, first):
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("graph.xml", "<graphs> begins no topology"),
+        ("graph.xml", "rings and trees that NCCL chose; dump the topology"),
+        ("sk1-ndv2-n1.json", "a sketch of TACCL"),
         ("topo-ndv2-32KB.json", "wiring=ndv2"),
-        ("alltoall-8n-0-9kb.xml", "this is a schedule; opticoll check"),
+        ("alltoall-8n-0-9kb.xml", "a schedule, not a topology"),
     ],
 )
 def test_published_files_without_links_are_refused_by_name(name, message):
@@ -1045,11 +1077,15 @@ def test_a_matrix_is_read_with_the_command_before_it(tmp_path, line):
     assert (topology.num_ranks, topology.n) == (8, 9)
 
 
-def test_other_outputs_of_nvidia_smi_are_named(tmp_path):
+def test_other_outputs_of_nvidia_smi_and_te_ccl_are_named(tmp_path):
     path = tmp_path / "topo.txt"
     path.write_text("nvidia-smi topo -p2p rw\n \tGPU0\tGPU1\n GPU0\tX\tCNS\n GPU1\tCNS\tX\n")
     with pytest.raises(BadFile, match=r"line 3: entry 'CNS' .* save that of topo -m"):
         read_topology(path)
     path.write_text("\tGPU0\tCPU Affinity\nGPU0\t X \t0-19\n")
     with pytest.raises(BadFile, match="one GPU has no links"):
+        read_topology(path)
+    path = tmp_path / "input.json"
+    path.write_text('{"TopologyParams": {"name": "NDv2", "chassis": 2}, "InstanceParams": {}}')
+    with pytest.raises(BadFile, match="a TE-CCL input"):
         read_topology(path)

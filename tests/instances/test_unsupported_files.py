@@ -1,7 +1,8 @@
-"""Files of formats that are not read, and capacities that are infinite or missing, are refused with their place."""
+"""Outputs of other tools that are no topologies with capacities are refused by name, with what to give instead."""
 
 from __future__ import annotations
 
+import io
 import json
 import re
 from pathlib import Path
@@ -10,56 +11,144 @@ import networkx as nx
 import pytest
 
 import opticoll as oc
+from opticoll.analysis.cli.main import main
 from opticoll.errors import BadFile, BadInput
 from opticoll.instances import parse
 from opticoll.instances.readers.files import read_topology
 
+
+def bar(text: str) -> str:
+    return f" {text} ".center(90, "=") + "\n"
+
+
+def table(same: str, other: str, count: int = 4) -> str:
+    """A table of GPUs as rocm-smi prints it."""
+    names = [f"GPU{i}" for i in range(count)]
+    rows = [[name, *(same if name == head else other for head in names)] for name in names]
+    return "".join("".join(word.ljust(13) for word in row) + "\n" for row in (["", *names], *rows))
+
+
+SHOWTOPO = (
+    f"\n\n{bar('ROCm System Management Interface')}{bar('Weight between two GPUs')}{table('0', '15')}\n"
+    f"{bar('Hops between two GPUs')}{table('0', '1')}\n{bar('Link Type between two GPUs')}{table('0', 'XGMI')}\n"
+    f"{bar('Numa Nodes')}GPU[0]\t\t: (Topology) Numa Node: 0\n{bar('End of ROCm SMI Log')}"
+)
+SHOWNODESBW = f"{bar('ROCm System Management Interface')}{bar('Bandwidth')}{table('N/A', '50000-50000')}"
+
+
+def smi(other: str, more: str = "\tCPU Affinity\tNUMA Affinity", count: int = 4) -> str:
+    """The matrix of ``nvidia-smi topo``."""
+    names = [f"GPU{i}" for i in range(count)]
+    rows = ["\t".join([name, *(" X " if name == head else other for head in names)]) for name in names]
+    return "\n".join(["\t".join(["", *names]) + more, *rows, "", "Legend:", "", "  X    = Self", ""])
+
+
+def adjacency(write) -> str:
+    """Neighbours as networkx writes them, of vertices 1, 2, 3 and 4."""
+    stream = io.BytesIO()
+    write(nx.relabel_nodes(nx.cycle_graph(4), lambda v: v + 1), stream)
+    return stream.getvalue().decode()
+
+
+SLURM = "SwitchName=s0 Nodes=tux[0-1]\nSwitchName=s1 Nodes=tux[2-3]\nSwitchName=s2 Switches=s[0-1] LinkSpeed=100\n"
+HTSIM = "Nodes 32\nTiers 2\nPodsize 32\n\nTier 0\nDownlink_speed_Gbps 100\nRadix_Down 8\nRadix_Up 2\n"
+IBNETDISCOVER = """\
+#
+# Topology file: generated on Mon
+#
+# Initiated from node 0002c90300a3a1e0 port 0002c90300a3a1e1
+
+vendid=0x2c9
+devid=0xc738
+switchguid=0x2c90300a3a1e0(2c90300a3a1e0)
+Switch\t36 "S-0002c90300a3a1e0"\t\t# "MF0;sw:SX6036/U1" enhanced port 0 lid 1 lmc 0
+[1]\t"H-0002c903002f9d30"[1](2c903002f9d31) \t\t# "node01 HCA-1" lid 3 4xFDR
+"""
+IBLINKINFO = """\
+CA: node01 HCA-1:
+      0x0002c903002f9d31      3    1[  ] ==( 4X          14.0625 Gbps Active/  LinkUp)==>       1    1[  ] "MF0" ( )
+"""
+ASTRA = """\
+# two dimensions
+topology: [ Ring, FullyConnected ]
+npus_count: [ 4, 8 ]
+bandwidth: [ 50.0, 25.0 ]  # GB/s
+latency: [ 500.0, 500.0 ]  # ns
+"""
+AMD_SMI = """\
+ACCESS TABLE:
+             0000:0c:00.0 0000:22:00.0
+0000:0c:00.0 ENABLED      ENABLED
+0000:22:00.0 ENABLED      ENABLED
+"""
+P2P = """\
+P2P Connectivity Matrix
+     D\\D     0     1
+     0       1     1
+     1       1     1
+"""
+NVLINK = "GPU 0: NVIDIA A100-SXM4-80GB (UUID: GPU-1)\n\t Link 0: 25 GB/s\nGPU 1: NVIDIA A100 (UUID: GPU-2)\n"
+
 TEXTS = {
-    "ASTRA-sim": (
-        "topology: [ Ring, Ring ]\nnpus_count: [ 4, 8 ]\n",
-        "yml",
-        "line 1: 'topology: .* are names",
+    "rocm-smi --showtopo": (SHOWTOPO, "txt", "rocm-smi .* not how many there are; dump RCCL's topology"),
+    "its command before it": ("$ rocm-smi --showtopo" + SHOWTOPO, "txt", "dump RCCL's topology"),
+    "a part of it": (bar("Weight between two GPUs") + table("0", "15"), "txt", "dump RCCL's topology"),
+    "a table of it": (table("0", "15"), "txt", "dump RCCL's topology"),
+    "types alone": (table("0", "XGMI"), "txt", "dump RCCL's topology"),
+    "rocm-smi --shownodesbw": (SHOWNODESBW, "txt", "dump RCCL's topology"),
+    "its table": (table("N/A", "50000-50000"), "txt", "dump RCCL's topology"),
+    "rocm-smi --csv": ("device,(Topology) Numa Node\ncard0,0\n", "csv", "dump RCCL's topology"),
+    "rocm-smi --json": ('{"system": {"(Topology) Weight between DRM devices 0 and 1": "15"}}', "json", "dump RCCL's"),
+    "amd-smi topology": (AMD_SMI, "txt", "amd-smi .*dump RCCL's topology"),
+    "ASTRA-sim": (ASTRA, "yml", r"a network of ASTRA-sim.*; give a family, such as ring:8\+unit=50GiB/s"),
+    "ASTRA-sim under another name": (ASTRA, "txt", "a network of ASTRA-sim"),
+    "ASTRA-sim in lists": ("topology:\n  - Ring\nnpus_count:\n  - 8\nbandwidth:\n  - 50.0\n", "txt", "of ASTRA-sim"),
+    "ASTRA-sim in JSON": ('{"topologies-per-dim": ["Ring"], "units-count": [8]}', "json", "a network of ASTRA-sim"),
+    "ns-3": ("3 1 2 100Gbps 0.0005ms 0\n2\n0 2 400Gbps 0.0005ms 0\n1 2 400Gbps 0.0005ms 0\n", "txt", "first three col"),
+    "SimAI": ("12 4 4 4 8 H100\n8 9 10 11\n0 8 2400Gbps 0.000025ms 0\n", "txt", "keep the first three columns"),
+    "YAML": ("nodes:\n  - a\nlinks:\n  - {source: a, target: b}\n", "yaml", "YAML is not read; write its links"),
+    "YAML under another name": ("---\nnodes: [a, b]\nlinks: [[a, b]]\n", "txt", "YAML is not read"),
+    "YAML of two words a line": ("tail: a\nhead: b\n", "txt", "YAML is not read"),
+    "ibnetdiscover": (IBNETDISCOVER, "txt", "ibnetdiscover .*; write its links .*host1,switch1,100Gb/s"),
+    "iblinkinfo": (IBLINKINFO, "txt", "the output of iblinkinfo; write its links"),
+    "lstopo": ("Machine (503GB total)\n  Package L#0\n    NUMANode L#0 (P#0 251GB)\n", "txt", "hwloc .*NCCL_TOPO"),
+    "log of NCCL": ("node:1:2 [0] NCCL INFO === System : maxBw 240.0 ===\n", "txt", "a log of NCCL; dump NCCL's"),
+    "p2pBandwidthLatencyTest": (P2P, "txt", "save one square matrix of bandwidths"),
+    "nvidia-smi nvlink": (NVLINK, "txt", "does not tell where .*; save the matrix of nvidia-smi topo -m"),
+    "nvidia-smi -q -x": ("<?xml version='1.0'?><nvidia_smi_log><gpu/></nvidia_smi_log>", "xml", "nvidia-smi topo -m"),
+    "nvidia-smi topo -mp": (smi("SYS"), "txt", "topo -mp` omits NVLinks: save the matrix of nvidia-smi topo -m"),
+    "its command before": ("$ nvidia-smi topo -mp\n" + smi("PIX"), "txt", "topo -mp` omits NVLinks"),
+    "nvidia-smi topo -p2p": (smi("OK", ""), "txt", "the matrix of topo -p2p; save that of topo -m"),
+    "adjacency of networkx": (json.dumps(nx.adjacency_data(nx.path_graph(3))), "json", "write networkx.node_link_data"),
+    "Cytoscape": (json.dumps(nx.cytoscape_data(nx.path_graph(3))), "json", "Cytoscape JSON; write networkx.node_link"),
+    "MSCCL++": (
+        '{"name": "a", "protocol": "Simple", "num_threads_per_block": 1024, "gpus": []}',
+        "json",
+        "a plan of MSCCL",
     ),
-    "ns-3": (
-        "3 1 2 100Gbps 0.0005ms 0\n2\n0 2 400Gbps 0.0005ms 0\n",
-        "txt",
-        "line 1: .* name another format",
-    ),
-    "log of NCCL": ("node:1:2 [0] NCCL INFO === System : maxBw 240.0 ===\n", "txt", "line 1: 'node:1:2 .*format=NAME"),
-    "Slurm": (
-        "SwitchName=s0 Nodes=t[0-1]\nSwitchName=s2 Switches=s[0-1] LinkSpeed=100\n",
-        "conf",
-        "line 1: .* are names that",
-    ),
-    "csg-htsim": (
-        "Nodes 32\nTiers 2\n\nTier 0\nRadix_Down 8\n",
-        "topo",
-        "every line is a name and a number",
-    ),
-    "LGL": ("# gpu0\nx0 10\n# gpu1\nx0 20\n", "txt", "every line is a name and a number"),
-    "DOT": (
-        "/* igraph */\ngraph {\n  0 -- 1 [\n    capacity=10\n  ];\n}\n",
+    "Slurm's tree": (SLURM, "conf", "Slurm's topology .* neither rates nor numbers of cables.*ranks= or switches="),
+    "Slurm's blocks": ("# Slurm\nBlockName=b1 Nodes=node[1-4]\nBlockSizes=4\n", "txt", "Slurm's topology"),
+    "csg-htsim": (HTSIM, "topo", "a fat tree of csg-htsim.*give fat-tree:k=4"),
+    "traffic of csg-htsim": ("Nodes 4\nConnections 2\n0->1 start 0 size 100\n", "cm", "a traffic without links"),
+    "LGL": ("# gpu0\nsw0 10\n# gpu1\nsw0 20\n", "txt", "an LGL file, in which # begins the links"),
+    "LGL of numbers": ("# 0\n2\n# 1\n2\n", "txt", "an LGL file"),
+    "LGL by its name": ("# a\nb\n", "lgl", "an LGL file"),
+    "LEDA": ("LEDA.GRAPH\nstring\ndouble\n-2\n3\n|{a}|\n", "txt", "LEDA graphs are not read"),
+    "DOT of igraph": (
+        "/* Created by igraph 1.0.0 */\ngraph {\n  0 -- 1 [\n    capacity=10\n  ];\n}\n",
         "dot",
-        "line 2: .* is not a networkx edge",
+        "DOT is not",
     ),
-    "Pajek": ('*Vertices 2\n1 "a"\n2 "b"\n*Edges\n1 2\n', "net", "line 4: '.Edges' is not an arc"),
-    "Matrix Market": ("%%MatrixMarket matrix coordinate real general\n", "mtx", "line 1: .* begins like a comment"),
-    "METIS": ("% cubic\n4 6\n2 3 4\n1 3 4\n1 2 4\n1 2 3\n", "txt", "begins like a comment"),
-    "METIS without comments": ("3 3\n2 3\n1 3\n1 2\n", "metis", "loop|may be|numbered from 1"),
-    "graph6": (nx.to_graph6_bytes(nx.petersen_graph()).decode(), "g6", "line 1"),
-    "GEXF": (
-        "<gexf xmlns='http://www.gexf.net/1.2draft'><graph/></gexf>",
-        "gexf",
-        "<gexf> begins no topology",
-    ),
-    "hwloc": (
-        "<topology><object type='Machine'/></topology>",
-        "xml",
-        "<topology> begins no topology; roots",
-    ),
-    "Net2Plan": ("<network nextElementId='3'><node/></network>", "n2p.xml", "no vertices"),
-    "neighbours": ("1 2 4\n2 3\n3 4\n4\n", "adj", "line 4: '4' is not an arc"),
-    "adjacency of networkx": (json.dumps(nx.adjacency_data(nx.path_graph(3))), "json", "has neither"),
+    "Pajek of igraph": ('*Vertices 2\n1 "a"\n2 "b"\n*Edges\n1 2\n', "net", "Pajek .* directed=false for .Edges"),
+    "METIS": ("% cubic\n4 6\n2 3 4\n1 3 4\n1 2 4\n1 2 3\n", "txt", "a METIS graph"),
+    "METIS with weights": ("2 1 1\n2 5\n1 5\n", "metis", "a METIS graph"),
+    "graph6": (nx.to_graph6_bytes(nx.petersen_graph()).decode(), "g6", "graph6, sparse6 and digraph6 are not read"),
+    "GEXF": ("<gexf xmlns='http://www.gexf.net/1.2draft'><graph><nodes/></graph></gexf>", "gexf", "GEXF is not read"),
+    "FNSS": ("<topology><link from='1' to='2'><property name='capacity'/></link></topology>", "xml", "FNSS topologies"),
+    "hwloc": ("<topology><object type='Machine'/></topology>", "xml", "an hwloc topology"),
+    "Net2Plan": ("<network nextElementId='3'><node/></network>", "n2p.xml", "Net2Plan designs are not read"),
+    "neighbours": (adjacency(nx.write_adjlist), "adj", "write_adjlist .* list neighbours without capacities"),
+    "many lines of neighbours": (adjacency(nx.write_multiline_adjlist), "txt", "list neighbours without capacities"),
     "tree of networkx": ('{"id": 1, "children": [{"id": 2}]}', "json", "an object with 'id', 'children' has neither"),
     "list in JSON": ("[[0, 1], [1, 0]]", "json", "a list has neither 'opticoll-topology/1' in 'format' nor"),
     "number in JSON": ("3", "json", "a number has neither"),
@@ -68,12 +157,14 @@ TEXTS = {
 
 
 @pytest.mark.parametrize("name", TEXTS)
-def test_files_of_other_formats_are_refused(name: str, tmp_path: Path) -> None:
+def test_an_output_of_another_tool_is_refused_by_name(name: str, tmp_path: Path, capfd) -> None:
     text, suffix, message = TEXTS[name]
     path = tmp_path / f"net.{suffix}"
     path.write_text(text)
-    with pytest.raises(BadFile, match=message):
+    with pytest.raises(BadFile, match=message) as refused:
         read_topology(path)
+    assert main(["bounds", f"file:{path}"]) == 2
+    assert capfd.readouterr().err.strip().endswith(str(refused.value))
 
 
 SOUND = {
@@ -89,6 +180,10 @@ SOUND = {
 def test_edge_lists_are_still_read(name: str, tmp_path: Path) -> None:
     (tmp_path / "net.txt").write_text(SOUND[name])
     assert read_topology(tmp_path / "net.txt").capacity.tolist() == [2, 2]
+
+
+def test_the_family_that_is_suggested_for_astra_sim_exists() -> None:
+    assert parse("ring:8+unit=50GiB/s").capacity_unit == "50GiB/s"
 
 
 def gml(*edges: str, node: str = "") -> str:
