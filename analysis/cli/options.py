@@ -183,7 +183,7 @@ _SCHEDULE = (
         "--schedule",
         type=OutputFile(),
         metavar="FILE",
-        help="Write an executable schedule: .xml (MSCCL), .json (links, circuits) or .routes.json.",
+        help="Write an executable schedule: .xml (MSCCL), .json (moves, circuits) or .routes.json.",
     ),
     click.option(
         "--chunks",

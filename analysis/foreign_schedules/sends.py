@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from itertools import groupby, pairwise
 from typing import TYPE_CHECKING
 
-from opticoll.solvers.schedules.link_schedule import chunk_name, pair_capacity
+from opticoll.solvers.schedules.collective_steps import chunk_name
+from opticoll.solvers.schedules.link_schedule import pair_capacity
 from opticoll.solvers.schedules.schedule_check import ScheduleCheck, refused
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ def run_sends(schedule: Sends, topology: Topology, collective: str) -> ScheduleC
             if violation is None and share[u, chunk] < send.amount - VOLUME:
                 violation = "not-held", f"{u} sends {send.amount:g} of it but holds {share[u, chunk]:g}"
             if violation is not None:
-                name = chunk_name(chunk, gathering=gathering)
+                name = chunk_name(chunk[0] if gathering else chunk[:2], chunk[2])
                 return refused(violation[0], f"step {step}: {name}: {violation[1]}", rank=u, chunk=chunk[2], step=step)
             start = max(ready[u, chunk], *(free[arc] for arc in pairwise(send.path)))
             for arc in pairwise(send.path):

@@ -124,15 +124,11 @@ class Schedule(_Steps):
     @cached_property
     def verdict(self) -> ScheduleCheck:
         """The schedule executed step by step."""
-        from opticoll.solvers.schedules.link_schedule import LinkSteps, run_links
-        from opticoll.solvers.schedules.schedule_json import links_document, read_schedule
+        from opticoll.solvers.schedules.collective_steps import moves_of, run_moves
         from opticoll.solvers.schedules.schedule_kinds import cost_model
 
         alpha, beta = cost_model(self.result.solved()[0])
-        topology = self.links.topology
-        steps = read_schedule(links_document(self.links), Path("schedule"), topology)
-        assert isinstance(steps, LinkSteps)
-        return run_links(steps, topology, alpha=alpha, beta=beta)
+        return run_moves(moves_of(self.links), self.links.topology, alpha=alpha, beta=beta)
 
     @property
     def frame(self) -> pd.DataFrame:

@@ -1,9 +1,9 @@
 """Schedules of flows cut into chunks: construction, lowering to programs, and verification by simulation.
 
-collective_steps    chunked schedules of collectives that copy and sum: made from packed trees, and executed
+collective_steps    moves of chunks in steps: executed, and made from packed trees for collectives that copy and sum
 sequence_schedule   chunks over circuits that change, with their times; sequence_simulator executes them
 shard_routes        shares of a commodity along paths, read off a flow, and their division into whole chunks
-link_schedule       steps of (arc, chunk): from timed routes or by list scheduling; execution and alpha-beta time
+link_schedule       steps of (arc, chunk): from timed routes or by list scheduling; their alpha-beta time
 lowering            a link schedule as a program: thread blocks, buffers, dependencies
 msccl_xml           programs as MSCCL XML, laid out, written and read
 schedule_json       schedules as JSON, written and read

@@ -1,8 +1,9 @@
-"""Chunked schedules of collectives with copies and sums: made from packed trees, and executed.
+"""Chunked schedules of collectives in steps: executed, and those with copies and sums made from packed trees.
 
 A *move* takes one chunk over a path from one rank to another; all vertices in between are switches, which forward
 within the step and store nothing. It copies what the sender holds, or adds it to what the receiver holds:
 
+    all-to-all                  copies along the routes of a pair (:mod:`opticoll.solvers.schedules.link_schedule`)
     all-gather, broadcast       copies along a tree from the shard's rank
     reduce-scatter              sums along a tree towards the shard's rank
     all-reduce                  sums towards the rank of that part of the buffer, then copies from it
@@ -25,8 +26,9 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass
+from functools import cache, partial
 from heapq import heapify, heappop, heappush
-from itertools import chain, pairwise, product
+from itertools import chain, pairwise, permutations, product
 from math import lcm
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -35,9 +37,10 @@ from opticoll.solvers.schedules.link_schedule import pair_capacity
 from opticoll.solvers.schedules.schedule_check import ScheduleCheck, refused
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Sequence, Set
 
     from opticoll.instances.topology import Topology
+    from opticoll.solvers.schedules.link_schedule import LinkSchedule
     from opticoll.solvers.schedules.tree_packing import PackedTree, TreePacking
 
 
@@ -64,28 +67,58 @@ OVERLAP = 0.01
 JOINT_MOVES = 20_000
 
 
+#: A shard: that of a rank, or in an all-to-all of a pair (source, target), by vertices.
+Shard = int | tuple[int, int]
+
+
 class Move(NamedTuple):
-    """Chunk ``chunk`` of shard ``shard`` (a rank's vertex) goes over ``path``; added to the receiver's, or copied."""
+    """Chunk ``chunk`` of shard ``shard`` goes over ``path``; added to the receiver's, or copied."""
 
     path: tuple[int, ...]
-    shard: int
+    shard: Shard
     chunk: int
     adds: bool
 
 
 @dataclass(frozen=True, eq=False)
 class CollectiveSteps:
-    """Moves by step; ``root`` is the vertex of a broadcast, None otherwise."""
+    """Moves by step.
+
+    ``root`` is the vertex of a broadcast, None otherwise; ``demand`` what every pair of an all-to-all sends [shards],
+    None for 1 between all ranks.
+    """
 
     collective: str
     chunks: int
     steps: list[list[Move]]
     root: int | None = None
+    demand: dict[tuple[int, int], float] | None = None
 
     @property
     def moves(self) -> int:
         """Number of moves."""
         return sum(map(len, self.steps))
+
+    def time(self, capacity: dict[tuple[int, int], float], alpha: float = 0.0, beta: float = 1.0) -> float:
+        """The alpha-beta time on arcs of these capacities; empty steps take none."""
+        total, demand = 0.0, self.demand
+        for step in filter(None, self.steps):
+            load: dict[tuple[int, int], float] = defaultdict(float)
+            for path, shard, _, _ in step:
+                amount = 1.0 if demand is None else demand[shard]  # type: ignore[index]
+                for arc in pairwise(path):
+                    load[arc] += amount
+            total += alpha + beta * max(q / (self.chunks * capacity[arc]) for arc, q in load.items())
+        return total
+
+
+def moves_of(schedule: LinkSchedule) -> CollectiveSteps:
+    """A link schedule as moves between ranks."""
+    rows, paths = schedule.moves()
+    steps: list[list[Move]] = [[] for _ in range(schedule.steps)]
+    for i, (step, u, v, source, target, chunk) in enumerate(rows.tolist()):
+        steps[step].append(Move(paths.get(i, (u, v)), (source, target), chunk, False))
+    return CollectiveSteps("alltoall", schedule.chunks, steps, demand=schedule.amount)
 
 
 class CollectiveSchedule(NamedTuple):
@@ -177,7 +210,7 @@ def schedule_collective(
         results.append(_best(topology, _moves(spread, summed, chunks), chunks, alpha, beta))
     tried = min(results, key=lambda one: one[0])
     steps = CollectiveSteps(collective, chunks, tried[1], root)
-    return CollectiveSchedule(steps, fluid, _time_of(steps, topology, 0.0, 1.0), tried[0])
+    return CollectiveSchedule(steps, fluid, steps.time(pair_capacity(topology)), tried[0])
 
 
 def _best(
@@ -381,13 +414,6 @@ def _time(steps: list[list[list[int]]], capacity: list[float], chunks: int, alph
     return total
 
 
-def _time_of(schedule: CollectiveSteps, topology: Topology, alpha: float, beta: float) -> float:
-    """Time of a schedule, in which empty steps take none."""
-    number, capacity = _arcs(topology)
-    arcs = [[[number[arc] for arc in pairwise(move.path)] for move in step] for step in schedule.steps if step]
-    return _time(arcs, capacity, schedule.chunks, alpha, beta)
-
-
 # Execution --------------------------------------------------------------------------------------------------------
 
 
@@ -404,41 +430,45 @@ def run_moves(
         return refused("collective", f"the file broadcasts {where}; give the root of the file")
     capacity = pair_capacity(topology)
     number = {v: i for i, v in enumerate(ranks)}
-    shards = set(ranks) if schedule.root is None else {schedule.root}
+    origin = _origins(schedule, ranks)
     sums = schedule.collective in {"reducescatter", "allreduce"}
-    held: dict[tuple[int, int, int], int] = {}
+    held: dict[tuple[int, Shard, int], int] = {}
+    wrong_path = cache(partial(_wrong_path, capacity, number.keys()))
 
-    def has(v: int, shard: int, chunk: int) -> int:
+    def has(v: int, shard: Shard, chunk: int) -> int:
         """Contributions summed at rank v, one bit per rank."""
-        return held.get((v, shard, chunk), 1 << number[v] if sums or v == shard else 0)
+        own = held.get((v, shard, chunk))
+        return own if own is not None else 1 << number[v] if sums or v == origin[shard] else 0
 
     for t, step in enumerate(schedule.steps):
         arriving: list[tuple[Move, int]] = []
         for move in step:
-            wrong = _misplaced(move, schedule, capacity, number, shards)
+            wrong = wrong_path(move.path) or _misplaced(move, schedule, origin.keys())
             u = move.path[0]
             if wrong is None and not (sent := has(u, move.shard, move.chunk)):
-                wrong = "not-held", f"{u} sends {_named(move)} before receiving it"
+                wrong = "not-held", f"{u} sends it before receiving it"
             if wrong is not None:
-                return refused(wrong[0], f"step {t}: {wrong[1]}", rank=u, chunk=move.chunk, step=t)
+                msg = f"step {t}: {chunk_name(move.shard, move.chunk)}: {wrong[1]}"
+                return refused(wrong[0], msg, rank=u, chunk=move.chunk, step=t)
             arriving.append((move, sent))
         for move, sent in arriving:
             v = move.path[-1]
             own = has(v, move.shard, move.chunk)
             wrong = _miscounted(move, own, sent, ranks)
             if wrong is not None:
-                return refused(wrong[0], f"step {t}: {wrong[1]}", rank=v, chunk=move.chunk, step=t)
+                msg = f"step {t}: {chunk_name(move.shard, move.chunk)}: {wrong[1]}"
+                return refused(wrong[0], msg, rank=v, chunk=move.chunk, step=t)
             held[v, move.shard, move.chunk] = own | sent if move.adds else sent
-    for shard in sorted(shards):
-        due = (1 << len(ranks)) - 1 if sums else 1 << number[shard]
-        ends = ranks if schedule.collective != "reducescatter" else [shard]
+    for shard, source in sorted(origin.items()):
+        due = (1 << len(ranks)) - 1 if sums else 1 << number[source]
+        ends = [shard[1]] if isinstance(shard, tuple) else [shard] if schedule.collective == "reducescatter" else ranks
         for v, chunk in product(ends, range(schedule.chunks)):
             if (own := has(v, shard, chunk)) != due:
                 return _missing(v, shard, chunk, own, due, ranks, sums=sums)
     return ScheduleCheck(
         True,
         metrics={
-            "time": _time_of(schedule, topology, alpha, beta),
+            "time": schedule.time(capacity, alpha, beta),
             "steps": sum(1 for step in schedule.steps if step),
             "transfers": schedule.moves,
             "chunks": schedule.chunks,
@@ -447,8 +477,17 @@ def run_moves(
     )
 
 
-def _named(move: Move) -> str:
-    return f"chunk {move.chunk} of {move.shard}"
+def _origins(schedule: CollectiveSteps, ranks: list[int]) -> dict[Shard, int]:
+    """The rank of every shard of the collective; of an all-to-all, the source of its pair."""
+    if schedule.collective == "alltoall":
+        pairs = permutations(ranks, 2) if schedule.demand is None else schedule.demand
+        return {pair: pair[0] for pair in pairs}
+    return {rank: rank for rank in (ranks if schedule.root is None else [schedule.root])}
+
+
+def chunk_name(shard: Shard, chunk: int) -> str:
+    """What messages call a chunk."""
+    return f"chunk {chunk} of {f'{shard[0]}->{shard[1]}' if isinstance(shard, tuple) else shard}"
 
 
 def _miscounted(move: Move, own: int, sent: int, ranks: list[int]) -> tuple[str, str] | None:
@@ -456,38 +495,39 @@ def _miscounted(move: Move, own: int, sent: int, ranks: list[int]) -> tuple[str,
     v = move.path[-1]
     if move.adds and own & sent:
         twice = ranks[(own & sent).bit_length() - 1]
-        return "wrong-sum", f"{v} adds {_named(move)}, which counts the contribution of {twice} twice"
+        return "wrong-sum", f"{v} adds it, which counts the contribution of {twice} twice"
     if not move.adds and own & sent == sent:
-        return "duplicate", f"{v} receives {_named(move)}, but already has it"
+        return "duplicate", f"{v} receives it, but already has it"
     return None
 
 
-def _misplaced(
-    move: Move,
-    schedule: CollectiveSteps,
-    capacity: dict[tuple[int, int], float],
-    number: dict[int, int],
-    shards: set[int],
+def _wrong_path(
+    capacity: dict[tuple[int, int], float], ranks: Set[int], path: tuple[int, ...]
 ) -> tuple[str, str] | None:
-    """Why a move cannot be one of this collective on this topology; None if it can."""
-    path = move.path
+    """Why no move can take a path; None if one can."""
     for u, v in pairwise(path):
         if (u, v) not in capacity:
-            return "no-arc", f"{_named(move)} moves {u}->{v}, which is not an arc"
-    ends = path[0] in number and path[-1] in number and path[0] != path[-1]
-    if not ends or any(v in number for v in path[1:-1]) or len(set(path)) < len(path):
-        return "no-route", f"{_named(move)} moves over {list(path)[:12]}; a path joins two ranks through switches only"
-    if move.shard not in shards or move.chunk >= schedule.chunks:
-        return "no-chunk", f"{_named(move)}: a shard has {schedule.chunks} chunks, and only ranks have shards"
-    if move.adds and schedule.collective not in {"reducescatter", "allreduce"}:
-        return "wrong-sum", f"{_named(move)} is added, but this collective has no sums"
+            return "no-arc", f"moves {u}->{v}, which is not an arc"
+    ends = path[0] in ranks and path[-1] in ranks and path[0] != path[-1]
+    if not ends or any(v in ranks for v in path[1:-1]) or len(set(path)) < len(path):
+        return "no-route", f"moves over {list(path)[:12]}; a path joins two ranks through switches only"
     return None
 
 
-def _missing(v: int, shard: int, chunk: int, own: int, due: int, ranks: Sequence[int], *, sums: bool) -> ScheduleCheck:
-    lacking = due & ~own
-    first = ranks[lacking.bit_length() - 1] if lacking else shard
+def _misplaced(move: Move, schedule: CollectiveSteps, shards: Set[Shard]) -> tuple[str, str] | None:
+    """Why a move cannot be one of this collective; None if it can."""
+    if move.shard not in shards or move.chunk >= schedule.chunks:
+        return "no-chunk", f"a shard has {schedule.chunks} chunks, and only ranks, or pairs that send, have shards"
+    if move.adds and schedule.collective not in {"reducescatter", "allreduce"}:
+        return "wrong-sum", "is added, but this collective has no sums"
+    return None
+
+
+def _missing(v: int, shard: Shard, chunk: int, own: int, due: int, ranks: list[int], *, sums: bool) -> ScheduleCheck:
+    name = chunk_name(shard, chunk)
     if sums:
-        msg = f"rank {v}: the sum of chunk {chunk} of {shard} lacks the contribution of {first}"
+        lacking = due & ~own
+        first = ranks[lacking.bit_length() - 1] if lacking else shard
+        msg = f"rank {v}: the sum of {name} lacks the contribution of {first}"
         return refused("wrong-sum", msg, rank=v, chunk=chunk)
-    return refused("missing-chunk", f"rank {v}: chunk {chunk} of {shard} never arrives", rank=v, chunk=chunk)
+    return refused("missing-chunk", f"rank {v}: {name} never arrives", rank=v, chunk=chunk)

@@ -1,4 +1,4 @@
-"""Link schedules: construct them from routes, time them, and check them step by step.
+"""Link schedules: construct them from routes, and time them; routes: check them.
 
 In step t, chunk c of the shard from s to d moves over an arc. Steps are synchronous: a chunk that moves in a step was
 held by the tail of its arc before that step. Vertices that are not ranks (switches, NICs) forward without storing:
@@ -23,7 +23,7 @@ from opticoll.solvers.schedules.schedule_check import ScheduleCheck, refused
 from opticoll.solvers.schedules.shard_routes import LOSSY, Chunked, amounts_of, cut
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from opticoll.instances.topology import F64, I64, Topology
     from opticoll.solvers.schedules.shard_routes import Route
@@ -43,16 +43,6 @@ MOST_FINE = 64
 MOST_WAYS, MOST_PARTIAL = 8, 10_000
 #: Tolerance on the sum of the shares of a pair, which must be 1.
 WHOLE = 1e-6
-
-
-@dataclass(frozen=True)
-class LinkSteps:
-    """A link schedule as a file states it: transfers (from, to, chunk), a chunk (source, target or -1, number)."""
-
-    collective: str
-    chunks: int
-    steps: list[list[tuple[int, int, tuple[int, int, int]]]]
-    demand: dict[tuple[int, int], float] | None = None
 
 
 class VertexRoute(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -120,29 +110,31 @@ class LinkSchedule:
             return None
         return np.array([self.amount[pair] for pair in map(tuple, self.transfers[:, 2:4].tolist())])
 
-    def moves(self) -> I64:
-        """Transfers between ranks, as rows (step, from, to, source, target, chunk).
+    def moves(self) -> tuple[I64, dict[int, tuple[int, ...]]]:
+        """Transfers between ranks, as rows (step, from, to, source, target, chunk), and paths by row.
 
-        A transfer that passes through other vertices within a step counts once.
+        A transfer that passes through other vertices within a step counts once, and has a path.
         """
         topology, table = self.topology, self.transfers
         tail, head = topology.tail[table[:, 1]], topology.head[table[:, 1]]
         rows = np.column_stack([table[:, 0], tail, head, table[:, 2:]])
         if topology.num_ranks == topology.n:
-            return rows
+            return rows, {}
         forwards = np.ones(topology.n, dtype=bool)
         forwards[topology.terminals] = False
         inner = forwards[tail] | forwards[head]
         onward: dict[tuple[int, ...], list[int]] = {}
         for step, u, v, *chunk in rows[inner & forwards[tail]].tolist():
             onward.setdefault((step, u, *chunk), []).append(v)
-        joined = []
+        direct = rows[~inner]
+        joined, paths = [], {}
         for step, u, v, *chunk in rows[inner & ~forwards[tail]].tolist():
-            at = v
-            while forwards[at]:
-                at = onward[step, at, *chunk].pop()
-            joined.append([step, u, at, *chunk])
-        return np.concatenate([rows[~inner], np.array(joined, dtype=np.int64).reshape(-1, 6)])
+            path = [u, v]
+            while forwards[path[-1]]:
+                path.append(onward[step, path[-1], *chunk].pop())
+            paths[len(direct) + len(joined)] = tuple(path)
+            joined.append([step, u, path[-1], *chunk])
+        return np.concatenate([direct, np.array(joined, dtype=np.int64).reshape(-1, 6)]), paths
 
     def time(self, alpha: float = 0.0, beta: float = 1.0) -> float:
         """The alpha-beta time: alpha per step, beta per shard over a link of capacity 1."""
@@ -302,127 +294,6 @@ def ways_between(topology: Topology) -> dict[tuple[int, int], list[list[tuple[in
                 elif len(those := result.setdefault((source, v), [])) < MOST_WAYS:
                     those.append(list(pairwise([*path, v])))
     return result
-
-
-def chunk_name(chunk: tuple[int, int, int], *, gathering: bool) -> str:
-    """What messages call the chunk of a pair, or of a rank if all receive it."""
-    source, target, number = chunk
-    return f"chunk {number} of {source}" + ("" if gathering else f"->{target}")
-
-
-class _Execution:
-    """What ranks hold while a link schedule is executed, and what passes through other vertices in a step."""
-
-    def __init__(self, schedule: LinkSteps, topology: Topology) -> None:
-        self.schedule, self.capacity = schedule, pair_capacity(topology)
-        self.ranks = set(topology.terminals.tolist())
-        self.gathering = schedule.collective == "allgather"
-        self.held: dict[int, set[tuple[int, int, int]]] = defaultdict(set)
-        self.passing: dict[tuple[int, tuple[int, int, int]], int] = defaultdict(int)
-
-    def violation(self, u: int, v: int, chunk: tuple[int, int, int]) -> tuple[str, str] | None:
-        """Reason and message if a transfer is impossible now; None if it is possible."""
-        source, target, number = chunk
-        schedule, ranks = self.schedule, self.ranks
-        if (u, v) not in self.capacity:
-            return "no-arc", f"moves {u}->{v}, which is not an arc"
-        shard = source in ranks and (self.gathering or (target in ranks and target != source))
-        if not shard or number >= schedule.chunks:
-            return "no-chunk", f"a shard has {schedule.chunks} chunks, and only ranks have shards"
-        if schedule.demand is not None and (source, target) not in schedule.demand:
-            return "no-chunk", f"{source} sends nothing to {target}"
-        if u not in ranks and not self.passing[u, chunk]:
-            return "not-held", f"{u} cannot send it to {v}: {u} stores nothing and does not receive it now"
-        if u in ranks and source != u and chunk not in self.held[u]:
-            return "not-held", f"{u} sends it to {v} before receiving it"
-        if source == v or (v in ranks and chunk in self.held[v]):
-            return "duplicate", f"moves {u}->{v}, but {v} already has it"
-        return None
-
-
-def run_links(schedule: LinkSteps, topology: Topology, *, alpha: float = 0.0, beta: float = 1.0) -> ScheduleCheck:
-    """Execute a link schedule; a valid one has metrics ``time`` (alpha-beta), ``steps``, ``transfers``, ``chunks``."""
-    state = _Execution(schedule, topology)
-    ranks, held, passing = state.ranks, state.held, state.passing
-    last: dict[tuple[int, int, int], tuple[int, int]] = {}
-    time, transfers = 0.0, 0
-    for t, step in enumerate(schedule.steps):
-        load: dict[tuple[int, int], float] = defaultdict(float)
-        arriving: list[tuple[int, tuple[int, int, int]]] = []
-        passing.clear()
-        ordered = step if len(ranks) == topology.n else _through(step, ranks)
-        for u, v, chunk in ordered:
-            violation = state.violation(u, v, chunk)
-            if violation is not None:
-                reason, message = violation
-                where = f"step {t}: {chunk_name(chunk, gathering=state.gathering)}"
-                return refused(
-                    reason, f"{where}: {message}", rank=v if reason == "duplicate" else u, chunk=chunk[2], step=t
-                )
-            load[u, v] += 1.0 if schedule.demand is None else schedule.demand[chunk[:2]]
-            if u not in ranks:
-                passing[u, chunk] -= 1
-            if v in ranks:
-                arriving.append((v, chunk))
-            else:
-                passing[v, chunk] += 1
-        for v, chunk in arriving:
-            if chunk in held[v]:
-                msg = f"step {t}: {v} receives chunk {chunk[2]} of {chunk[0]} more than once"
-                return refused("duplicate", msg, rank=v, chunk=chunk[2], step=t)
-            held[v].add(chunk)
-            last[chunk] = (t, v)
-        if step:
-            time += alpha + beta * max(q / (schedule.chunks * state.capacity[arc]) for arc, q in load.items())
-            transfers += len(step)
-    missing = _missing(schedule, topology, held, last)
-    if missing is not None:
-        return missing
-    return ScheduleCheck(
-        True,
-        metrics={
-            "time": time,
-            "steps": sum(1 for step in schedule.steps if step),
-            "transfers": transfers,
-            "chunks": schedule.chunks,
-            "ranks": len(ranks),
-        },
-    )
-
-
-def _through(
-    step: Sequence[tuple[int, int, tuple[int, int, int]]], ranks: set[int]
-) -> list[tuple[int, int, tuple[int, int, int]]]:
-    """Transfers of a step, ordered so that a chunk reaches a forwarding vertex before it leaves, where possible."""
-    ordered = [move for move in step if move[0] in ranks]
-    leaving: dict[tuple[int, tuple[int, int, int]], list[tuple[int, int, tuple[int, int, int]]]] = defaultdict(list)
-    for move in step:
-        if move[0] not in ranks:
-            leaving[move[0], move[2]].append(move)
-    for _, v, chunk in ordered:  # grows: every arrival lets one transfer leave
-        if leaving.get((v, chunk)):
-            ordered.append(leaving[v, chunk].pop())
-    return ordered + [move for rest in leaving.values() for move in rest]
-
-
-def _missing(
-    schedule: LinkSteps,
-    topology: Topology,
-    held: Mapping[int, set[tuple[int, int, int]]],
-    last: Mapping[tuple[int, int, int], tuple[int, int]],
-) -> ScheduleCheck | None:
-    ends = topology.terminals.tolist()
-    for target in ends:
-        for source in ends:
-            if source == target or (schedule.demand is not None and (source, target) not in schedule.demand):
-                continue
-            for number in range(schedule.chunks):
-                chunk = (source, -1 if schedule.collective == "allgather" else target, number)
-                if chunk not in held.get(target, ()):
-                    t, v = last.get(chunk, (None, source))
-                    msg = f"rank {target}: chunk {number} of {source} never arrives; its last receiver is {v}"
-                    return refused("missing-chunk", msg, rank=target, chunk=number, step=t)
-    return None
 
 
 def dependency_cycle(paths: Sequence[tuple[int, ...]]) -> list[Link]:

@@ -36,7 +36,7 @@ from opticoll.solvers.schedules.msccl_xml import ChunkMoves, Layout, write_xml
 from opticoll.solvers.schedules.program import Instruction, Place, Program, Rank, ThreadBlock
 from opticoll.solvers.schedules.runtimes import PROTOCOLS, TARGETS, Target, exceeded
 from opticoll.solvers.schedules.schedule_check import many_objects
-from opticoll.solvers.schedules.schedule_json import collective_document, links_document, routes_document
+from opticoll.solvers.schedules.schedule_json import moves_document, routes_document
 from opticoll.solvers.schedules.schedule_kinds import root_of
 from opticoll.solvers.schedules.shard_routes import cut, routes_in_steps, routes_of, uncut, without_steps
 from opticoll.solvers.schedules.static_checks import channels_of, deal_channels
@@ -332,7 +332,7 @@ def schedule_text(
     Parameters
     ----------
     path
-        File name; its suffix selects the format: ``.xml`` MSCCL, ``.routes.json`` routes, other ``.json`` links.
+        File name; its suffix selects the format: ``.xml`` MSCCL, ``.routes.json`` routes, other ``.json`` moves.
     name, data, topology, values
         The formulation and its verified solution.
     chunks
@@ -391,7 +391,7 @@ def schedule_text(
         "time_by_chunks": {str(D): price for D, price in schedule.prices.items()},
     }
     if program is None:
-        return json.dumps(links_document(schedule)) + "\n", facts
+        return json.dumps(moves_document(topology, collective_steps.moves_of(schedule))) + "\n", facts
     facts["target"] = chosen.target
     facts["multiple_of"] = TARGETS[chosen.target].multiple_of(program)
     facts["channels"] = channels_of(program)
@@ -444,7 +444,7 @@ def collective_text(
     if _unequal_switches(topology) and _loss(result.fluid_time, fluid):
         facts["keeps"] = f"switches only forward, without copies or sums: the trees take T = {result.fluid_time:.8g}"
     if program is None:
-        return json.dumps(collective_document(topology, result.steps)) + "\n", facts
+        return json.dumps(moves_document(topology, result.steps)) + "\n", facts
     facts["chunks"] = program.chunks // (topology.num_ranks if program.collective == "allreduce" else 1)
     facts["target"], facts["channels"] = chosen.target, channels_of(program)
     facts["multiple_of"] = TARGETS[chosen.target].multiple_of(program)

@@ -73,7 +73,7 @@ class ChunkMoves:
         topology = schedule.topology
         number = np.full(topology.n, -1, dtype=np.int64)
         number[topology.terminals] = np.arange(topology.num_ranks)
-        step, tail, head, origin, final, chunk = schedule.moves().T
+        step, tail, head, origin, final, chunk = schedule.moves()[0].T
         tail, head, origin, final = number[tail], number[head], number[origin], number[final]
         self.N, self.D, self.most = topology.num_ranks, schedule.chunks * instances, most
         parts = np.repeat(np.arange(instances), step.size)

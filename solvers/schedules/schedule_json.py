@@ -7,14 +7,12 @@ are numbers of the topology; parallel arcs between two vertices act as one with 
 ``demand`` (alltoall, optional): a list of ``[source, target, amount]`` with the shards of every pair that sends;
 without it, 1 shard between all ranks. A chunk is 1/D of the pair's amount.
 
-kind "links"
-    ``collective`` alltoall or allgather; ``steps``: a list of steps, each a list of transfers ``[from, to, source,
-    target, chunk]`` (allgather: ``[from, to, source, chunk]``). Before a chunk moves, ``from`` holds it.
 kind "moves"
-    ``collective`` allgather, broadcast (with ``root``, a vertex), reducescatter or allreduce; ``steps``: a list of
-    steps, each a list of moves ``[path, shard, chunk, "copy" | "add"]``: a chunk of the shard of a rank (a vertex; of
-    an all-reduce, of the part of the buffer that is summed there) goes over a path of vertices between two ranks, over
-    switches only (:mod:`opticoll.solvers.schedules.collective_steps`).
+    ``collective`` alltoall, allgather, broadcast (with ``root``, a vertex), reducescatter or allreduce; ``steps``: a
+    list of steps, each a list of moves ``[path, shard, chunk, "copy" | "add"]``: a chunk of the shard of a rank (a
+    vertex; of an all-reduce, of the part of the buffer that is summed there; of an all-to-all, a pair ``[source,
+    target]``) goes over a path of vertices between two ranks, over switches only
+    (:mod:`opticoll.solvers.schedules.collective_steps`).
 kind "rounds"
     Circuits of light and transfers over them: ``rounds``, a list of ``{"circuits": [[path, wavelength], ...],
     "transfers": [[from, to, chunk, "copy" | "add"], ...]}``. A path lists the vertices of a circuit; of parallel arcs,
@@ -45,7 +43,7 @@ from msgspec import Meta
 
 from opticoll.instances.readers.reading import as_struct, refuse
 from opticoll.solvers.schedules.collective_steps import CollectiveSteps, Move
-from opticoll.solvers.schedules.link_schedule import LinkSteps, RouteTable, VertexRoute
+from opticoll.solvers.schedules.link_schedule import RouteTable, VertexRoute
 from opticoll.solvers.schedules.sequence_schedule import LitCircuits, TimedTransfer
 from opticoll.solvers.schedules.sequence_simulator import StatedSequence
 from opticoll.solvers.schedules.shard_routes import amounts_of
@@ -55,7 +53,6 @@ if TYPE_CHECKING:
 
     from opticoll.formulations.rounds.round_schedule import RoundSchedule
     from opticoll.instances.topology import Instance, Topology
-    from opticoll.solvers.schedules.link_schedule import LinkSchedule
     from opticoll.solvers.schedules.sequence_schedule import SequenceSchedule
     from opticoll.solvers.schedules.shard_routes import Chunked
     from opticoll.types import Json
@@ -66,16 +63,6 @@ FORMAT = "opticoll-schedule/1"
 MAX_CHUNKS = 20_000_000
 
 # Writing ----------------------------------------------------------------------------------------------------------
-
-
-def links_document(schedule: LinkSchedule) -> dict[str, Json]:
-    """A link schedule as a JSON-able document."""
-    topology = schedule.topology
-    steps: list[list[list[int]]] = [[] for _ in range(schedule.steps)]
-    tails, heads = topology.tail.tolist(), topology.head.tolist()
-    for step, arc, source, target, chunk in schedule.transfers.tolist():
-        steps[step].append([tails[arc], heads[arc], source, target, chunk])
-    return {**_head(topology, "links", schedule.amount), "chunks": schedule.chunks, "steps": steps}
 
 
 def routes_document(topology: Topology, chunked: Chunked) -> dict[str, Json]:
@@ -104,14 +91,14 @@ def _head(topology: Instance, kind: str, amount: dict[tuple[int, int], float] | 
     return head if amount is None else {**head, "demand": [[s, t, shards] for (s, t), shards in sorted(amount.items())]}
 
 
-def collective_document(topology: Topology, schedule: CollectiveSteps) -> dict[str, Json]:
+def moves_document(topology: Topology, schedule: CollectiveSteps) -> dict[str, Json]:
     """A schedule of moves as a JSON-able document."""
     steps: list[Json] = [
-        [[list(move.path), move.shard, move.chunk, "add" if move.adds else "copy"] for move in step]
+        [[path, shard, chunk, "add" if adds else "copy"] for path, shard, chunk, adds in step]
         for step in schedule.steps
     ]
     root: dict[str, Json] = {} if schedule.root is None else {"root": schedule.root}
-    head = {**_head(topology, "moves", None), "collective": schedule.collective}
+    head = {**_head(topology, "moves", schedule.demand), "collective": schedule.collective}
     return {**head, **root, "chunks": schedule.chunks, "steps": steps}
 
 
@@ -181,18 +168,6 @@ class Document(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, tag_fie
         raise NotImplementedError
 
 
-class LinksDocument(Document, kw_only=True, tag="links"):
-    """Transfers over arcs in steps."""
-
-    collective: Literal["alltoall", "allgather"] = "alltoall"
-    chunks: Chunks
-    steps: list[list[Annotated[tuple[Number, ...], Meta(min_length=4, max_length=5)]]]
-    demand: Demand | None = None
-
-    def _vertices(self) -> Iterator[int]:
-        return chain(chain.from_iterable(row[:-1] for step in self.steps for row in step), _ends(self.demand))
-
-
 class RoutesDocument(Document, kw_only=True, tag="routes"):
     """Routes with their shares."""
 
@@ -216,6 +191,19 @@ class MovesDocument(Document, kw_only=True, tag="moves"):
 
     def _vertices(self) -> Iterator[int]:
         return chain.from_iterable((*move[0], move[1]) for step in self.steps for move in step)
+
+
+class PairMovesDocument(Document, kw_only=True, tag="moves"):
+    """Moves of an all-to-all, whose shards are those of pairs."""
+
+    collective: Literal["alltoall"]
+    chunks: Chunks
+    steps: list[list[tuple[Way, tuple[Vertex, Vertex], Number, Does]]]
+    demand: Demand | None = None
+
+    def _vertices(self) -> Iterator[int]:
+        moves = chain.from_iterable((*move[0], *move[1]) for step in self.steps for move in step)
+        return chain(moves, _ends(self.demand))
 
 
 class CircuitRound(msgspec.Struct, forbid_unknown_fields=True):
@@ -262,13 +250,6 @@ class ConfigurationsDocument(Document, kw_only=True, tag="configurations"):
             yield from chain.from_iterable(row[0] for row in one.transfers)
 
 
-KINDS: dict[str, type[Document]] = {
-    "links": LinksDocument,
-    "moves": MovesDocument,
-    "rounds": RoundsDocument,
-    "configurations": ConfigurationsDocument,
-    "routes": RoutesDocument,
-}
 Kind = TypeVar("Kind", bound=Document)
 
 
@@ -296,8 +277,8 @@ def _read(document: Any, path: Path, instance: Instance, n: int, kind: type[Kind
     return result
 
 
-def read_schedule(document: Any, path: Path, topology: Topology) -> LinkSteps | RouteTable | CollectiveSteps:
-    """The schedule in a document of kind links, routes or moves.
+def read_schedule(document: Any, path: Path, topology: Topology) -> RouteTable | CollectiveSteps:
+    """The schedule in a document of kind moves or routes.
 
     Raises
     ------
@@ -305,34 +286,22 @@ def read_schedule(document: Any, path: Path, topology: Topology) -> LinkSteps | 
         If it is invalid, or for another instance.
     """
     name = document.get("kind")
-    kind = KINDS.get(name) if isinstance(name, str) else None
-    if kind is None or kind in (RoundsDocument, ConfigurationsDocument):
-        refuse(path, f"'kind' must be 'links', 'moves' or 'routes', not {str(name)[:40]!r}")
-    read: Document = _read(document, path, topology, topology.n, kind)
-    if isinstance(read, LinksDocument):
-        return _link_steps(read, path)
-    if isinstance(read, RoutesDocument):
-        return _route_table(read, path)
-    assert isinstance(read, MovesDocument)
-    if (read.collective == "broadcast") != (read.root is not None):
-        refuse(path, "'root' must be the vertex of a broadcast, and absent otherwise")
+    if name == "routes":
+        return _route_table(_read(document, path, topology, topology.n, RoutesDocument), path)
+    if name != "moves":
+        refuse(path, f"'kind' must be 'moves' or 'routes', not {str(name)[:40]!r}")
+    root, demand = None, None
+    read: MovesDocument | PairMovesDocument
+    if document.get("collective") == "alltoall":
+        read = _read(document, path, topology, topology.n, PairMovesDocument)
+        demand = _demand(read.demand, path)
+    else:
+        read = _read(document, path, topology, topology.n, MovesDocument)
+        root = read.root
+        if (read.collective == "broadcast") != (root is not None):
+            refuse(path, "'root' must be the vertex of a broadcast, and absent otherwise")
     steps = [[Move(way, shard, chunk, does == "add") for way, shard, chunk, does in step] for step in read.steps]
-    return CollectiveSteps(read.collective, read.chunks, steps, read.root)
-
-
-def _link_steps(read: LinksDocument, path: Path) -> LinkSteps:
-    form: tuple[str, ...] = ("from", "to", "source", "target", "chunk")
-    if read.collective == "allgather":
-        form = ("from", "to", "source", "chunk")
-    odd = next(
-        ((t, i) for t, step in enumerate(read.steps) for i, row in enumerate(step) if len(row) != len(form)), None
-    )
-    if odd is not None:
-        refuse(path, f"steps[{odd[0]}][{odd[1]}] must be [{', '.join(form)}]")
-    moves = [
-        [(row[0], row[1], (row[2], row[3] if len(row) == 5 else -1, row[-1])) for row in step] for step in read.steps
-    ]
-    return LinkSteps(read.collective, read.chunks, moves, _demand(read.demand, path))
+    return CollectiveSteps(read.collective, read.chunks, steps, root, demand)
 
 
 def _route_table(read: RoutesDocument, path: Path) -> RouteTable:

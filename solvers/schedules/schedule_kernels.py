@@ -1,7 +1,8 @@
 """Compiled kernels of schedules: balance of chunks over routes, list scheduling, and execution of programs that copy.
 
 Importing this module compiles or loads the kernels. Schedules made here are checked by independent code: link schedules
-by :func:`opticoll.solvers.schedules.link_schedule.run_links`, routes by ``run_routes`` of the same module.
+by :func:`opticoll.solvers.schedules.collective_steps.run_moves`, routes by
+:func:`opticoll.solvers.schedules.link_schedule.run_routes`.
 """
 
 from __future__ import annotations

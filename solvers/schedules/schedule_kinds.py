@@ -143,7 +143,7 @@ def refuse_file(path: Path, formulation: Formulation | type[Formulation]) -> Non
             msg = f"{path}: {kind.value} are written as .json"
             raise BadInput(msg)
     elif suffix not in {".xml", ".json"}:
-        msg = f"{path}: unknown schedule format; use .xml (MSCCL), .json (links) or .routes.json (routes)"
+        msg = f"{path}: unknown schedule format; use .xml (MSCCL), .json (moves) or .routes.json (routes)"
         raise BadInput(msg)
     elif kind is ScheduleKind.TREES and routes:
         msg = f"{path}: {name} sends copies or sums, which cannot be written as routes; use .json or .xml"

@@ -12,7 +12,7 @@ from opticoll.instances.readers import reading
 from opticoll.instances.topology import Topology
 from opticoll.solvers.schedules import interpreter
 from opticoll.solvers.schedules.collective_steps import COLLECTIVES, CollectiveSteps, run_moves
-from opticoll.solvers.schedules.link_schedule import LinkSteps, pair_capacity, run_links, run_routes, ways_between
+from opticoll.solvers.schedules.link_schedule import pair_capacity, run_routes, ways_between
 from opticoll.solvers.schedules.msccl_xml import read_xml
 from opticoll.solvers.schedules.runtimes import TARGETS, exceeded, usage
 from opticoll.solvers.schedules.schedule_check import ScheduleCheck, format_of, refused
@@ -90,18 +90,16 @@ def verify_document(
         msg = f"{path}: not a schedule (format {FORMAT!r})"
         raise BadFile(msg)
     schedule = read_schedule(document, path, topology)
-    performed = schedule.collective if isinstance(schedule, LinkSteps | CollectiveSteps) else "alltoall"
+    performed = schedule.collective if isinstance(schedule, CollectiveSteps) else "alltoall"
     if performed != collective:
         return refused("collective", f"the file is a schedule for {performed}, not for {collective}")
-    if isinstance(schedule, CollectiveSteps):
-        return _with_bound(run_moves(schedule, topology, root, alpha=alpha, beta=beta), topology, collective, root=root)
     if performed == "alltoall" and (other := _other_demand(schedule.demand, topology, traffic)) is not None:
         return other
-    if isinstance(schedule, LinkSteps):
-        verdict = run_links(schedule, topology, alpha=alpha, beta=beta)
+    if isinstance(schedule, CollectiveSteps):
+        verdict = run_moves(schedule, topology, root, alpha=alpha, beta=beta)
     else:
         verdict = run_routes(schedule, topology)
-    return _with_bound(verdict, topology, collective, traffic)
+    return _with_bound(verdict, topology, collective, traffic, root)
 
 
 def _other_demand(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import subprocess
@@ -194,19 +195,19 @@ def test_wrong_numbers_in_schedules_are_refused(tmp_path, capsys):
         assert capsys.readouterr().err.count("\n") == 1, text
         return status
 
-    move = {"format": "opticoll-schedule/1", "kind": "links", "collective": "alltoall", "chunks": 1}
+    move = {"format": "opticoll-schedule/1", "kind": "moves", "collective": "alltoall", "chunks": 1}
     route = {**move, "kind": "routes"}
     for value in (2**63, -1, 3, float("nan"), 0.5, "0", None, [0]):
-        for at in range(4):
-            row: list[object] = [0, 1, 0, 1, 0]
-            row[at] = value
-            assert ends("steps.json", json.dumps({**move, "steps": [[row]]})) == 2
+        for ends_of, at in itertools.product((0, 1), repeat=2):
+            pairs: list[list[object]] = [[0, 1], [0, 1]]
+            pairs[ends_of][at] = value
+            assert ends("steps.json", json.dumps({**move, "steps": [[[*pairs, 0, "copy"]]]})) == 2
         given: dict[str, object] = {"source": 0, "target": 1, "path": [0, 1], "weight": 1.0, "chunks": 1}
         for key, entry in (("source", value), ("target", value), ("path", [0, value])):
             assert ends("routes.json", json.dumps({**route, "routes": [{**given, key: entry}]})) == 2
         assert ends("steps.json", json.dumps({**move, "chunks": 0 if value == 3 else value, "steps": []})) == 2
-    assert ends("steps.json", json.dumps({**move, "steps": [[[0, 1, 0, 1, 2**62]]]})) == 2
-    assert ends("steps.json", json.dumps({**move, "steps": [[[0, 1, 0, 1, 7]]]})) == 3
+    assert ends("steps.json", json.dumps({**move, "steps": [[[[0, 1], [0, 1], 2**62, "copy"]]]})) == 2
+    assert ends("steps.json", json.dumps({**move, "steps": [[[[0, 1], [0, 1], 7, "copy"]]]})) == 3
     assert ends("steps.json", json.dumps({**move, "chunks": 2**31, "steps": []})) == 2
     xml = (
         '<algo name="x" proto="Simple" nchannels="1" nchunksperloop="{chunks}" ngpus="{gpus}" coll="alltoall">'

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import copy
+import json
 import random
 from dataclasses import replace
 from fractions import Fraction
@@ -24,7 +24,7 @@ from opticoll.solvers import solve
 from opticoll.solvers.schedules.collective_steps import COLLECTIVES, best_schedule, run_moves, schedule_collective
 from opticoll.solvers.schedules.lowering import XmlOptions, collective_text, lower_moves
 from opticoll.solvers.schedules.runtimes import TARGETS, exceeded
-from opticoll.solvers.schedules.schedule_json import collective_document, read_schedule
+from opticoll.solvers.schedules.schedule_json import moves_document, read_schedule
 from opticoll.solvers.schedules.static_checks import channels_of
 from opticoll.solvers.schedules.tree_packing import PackedTree, evenly, pack
 from opticoll.solvers.schedules.verification import verify_document, verify_file, verify_program
@@ -261,7 +261,7 @@ def made(name, spec, **options):
 @each("spec", ["ring:5", "dgx1", "nvswitch:boxes=2,gpus=2", "genkautz:n=5,d=2", "path:3"])
 def test_schedules_run(name, spec, tmp_path):
     topology, result = made(name, spec, most=12)
-    document = collective_document(topology, result.steps)
+    document = moves_document(topology, result.steps)
     verdict = verify_document(document, tmp_path, topology, COLLECTIVES[name])
     assert verdict.valid, verdict.message
     assert verdict.metrics["time"] == pytest.approx(result.time)
@@ -312,7 +312,7 @@ CHANGES = [
 @each(("change", "reasons"), CHANGES)
 def test_changed_schedules_are_refused(name, change, reasons, tmp_path):
     topology, result = made(name, "nvswitch:boxes=2,gpus=2", most=4)
-    document = copy.deepcopy(collective_document(topology, result.steps))
+    document = json.loads(json.dumps(moves_document(topology, result.steps)))
     change(document)
     verdict = verify_document(document, tmp_path, topology, COLLECTIVES[name])
     assert not verdict.valid

@@ -39,7 +39,8 @@ from opticoll.solvers.procedure import rebuild, send
 from opticoll.solvers.process.executor import make_executor
 from opticoll.solvers.resume_key import resume_key
 from opticoll.solvers.schedules import link_schedule, shard_routes
-from opticoll.solvers.schedules.schedule_json import links_document, read_schedule, routes_document
+from opticoll.solvers.schedules.collective_steps import moves_of
+from opticoll.solvers.schedules.schedule_json import moves_document, read_schedule, routes_document
 from opticoll.solvers.schedules.verification import verify_document
 from opticoll.solvers.solution_json import solution_document
 from opticoll.solvers.task import Task
@@ -590,7 +591,7 @@ def test_schedules_of_weighted_demands_deliver(tmp_path_factory, case, name):
     chunked = shard_routes.cut(topology, shard_routes.without_steps(routes))
     traffic = None if data_is_uniform(demand) else demand
     for document, time in (
-        (links_document(schedule), schedule.time()),
+        (moves_document(topology, moves_of(schedule)), schedule.time()),
         (routes_document(topology, chunked), chunked.time),
     ):
         document = json.loads(json.dumps(document))
@@ -613,7 +614,8 @@ def test_changed_schedules_of_a_demand_are_refused(tmp_path):
     demand[0, [1, 2]], demand[3, 1] = (1.0, 4.0), 2.5
     data, _, values = solved("alltoall.master", topology, demand)
     routes = shard_routes.routes_of("alltoall.master", data, values)
-    document = json.loads(json.dumps(links_document(link_schedule.schedule_routes(topology, routes))))
+    steps = moves_of(link_schedule.schedule_routes(topology, routes))
+    document = json.loads(json.dumps(moves_document(topology, steps)))
 
     def reason(change):
         changed = json.loads(json.dumps(document))
@@ -622,7 +624,7 @@ def test_changed_schedules_of_a_demand_are_refused(tmp_path):
 
     assert reason(lambda d: None) == ""
     assert reason(lambda d: d["steps"][-1].clear()) == "missing-chunk"
-    assert reason(lambda d: d["steps"][0].append([1, 2, 1, 2, 0])) == "no-chunk"  # 1 sends nothing to 2
+    assert reason(lambda d: d["steps"][0].append([[1, 2], [1, 2], 0, "copy"])) == "no-chunk"  # 1 sends nothing to 2
     assert reason(lambda d: d["demand"].pop()) == "demand"
     assert reason(lambda d: d.pop("demand")) == "demand"
     assert reason(lambda d: d["demand"][0].__setitem__(2, 9.0)) == "demand"

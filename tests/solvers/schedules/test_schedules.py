@@ -24,13 +24,14 @@ from opticoll.formulations.model import build_model, states
 from opticoll.instances import Topology, parse
 from opticoll.solvers.compile.compilation import compile_model
 from opticoll.solvers.schedules import interpreter
+from opticoll.solvers.schedules.collective_steps import moves_of
 from opticoll.solvers.schedules.link_schedule import schedule_routes
 from opticoll.solvers.schedules.lowering import lower, schedule_text
 from opticoll.solvers.schedules.msccl_xml import read_xml, write_xml
 from opticoll.solvers.schedules.program import Place, Program
 from opticoll.solvers.schedules.runtimes import TARGETS, exceeded
 from opticoll.solvers.schedules.schedule_check import REASONS
-from opticoll.solvers.schedules.schedule_json import links_document, routes_document
+from opticoll.solvers.schedules.schedule_json import moves_document, routes_document
 from opticoll.solvers.schedules.shard_routes import Route, cut, routes_of
 from opticoll.solvers.schedules.verification import verify_document, verify_file, verify_program
 from opticoll.solvers.solution_json import check
@@ -369,30 +370,33 @@ def test_reading_an_empty_buffer_is_reported():
     assert "rank 1" in verdict.message
 
 
-# link schedules and routes ------------------------------------------------------------------------------------
+# moves and routes -----------------------------------------------------------------------------------------
 
 
-def links(spec="hypercube:3"):
+def moves(spec="hypercube:3"):
     topology = parse(spec)
-    return topology, links_document(schedule_routes(topology, shortest_routes(topology)))
+    document = moves_document(topology, moves_of(schedule_routes(topology, shortest_routes(topology))))
+    return topology, json.loads(json.dumps(document))
 
 
-LINK_CHANGES = [
+MOVE_CHANGES = [
     (lambda d: d["steps"][0].pop(), {"missing-chunk", "not-held"}),
     (lambda d: d["steps"][-1].pop(), {"missing-chunk"}),
     (lambda d: d["steps"][0].append(d["steps"][0][0]), {"duplicate"}),
     (lambda d: d["steps"].append([d["steps"][0][0]]), {"duplicate"}),
     (lambda d: d["steps"].reverse(), {"not-held"}),
-    (lambda d: d["steps"][0][0].__setitem__(1, 7), {"no-arc"}),
-    (lambda d: d["steps"][0][0].__setitem__(4, 1000), {"no-chunk"}),
-    (lambda d: d["steps"][0][0].__setitem__(3, d["steps"][0][0][2]), {"no-chunk"}),
+    (lambda d: d["steps"][0][0].__setitem__(0, [0, 7]), {"no-arc"}),
+    (lambda d: d["steps"][0][0].__setitem__(0, [0, 1, 3]), {"no-route"}),
+    (lambda d: d["steps"][0][0].__setitem__(2, 1000), {"no-chunk"}),
+    (lambda d: d["steps"][0][0].__setitem__(1, [0, 0]), {"no-chunk"}),
+    (lambda d: d["steps"][0][0].__setitem__(3, "add"), {"wrong-sum"}),
     (lambda d: d.__setitem__("collective", "alltoall") or d["steps"].clear(), {"missing-chunk"}),
 ]
 
 
-@pytest.mark.parametrize(("change", "reasons"), LINK_CHANGES)
-def test_corrupted_link_schedules_are_refused(change, reasons, tmp_path):
-    topology, document = links()
+@pytest.mark.parametrize(("change", "reasons"), MOVE_CHANGES)
+def test_corrupted_moves_are_refused(change, reasons, tmp_path):
+    topology, document = moves()
     assert verify_document(document, tmp_path, topology, "alltoall").valid
     change(document)
     verdict = verify_document(document, tmp_path, topology, "alltoall")
@@ -401,12 +405,12 @@ def test_corrupted_link_schedules_are_refused(change, reasons, tmp_path):
     assert verdict.rank is not None
 
 
-def test_an_all_gather_as_links(tmp_path):
+def test_an_all_gather_on_a_ring(tmp_path):
     n = 4
-    steps = [[[(s + t) % n, (s + t + 1) % n, s, 0] for s in range(n)] for t in range(n - 1)]
+    steps = [[[[(s + t) % n, (s + t + 1) % n], s, 0, "copy"] for s in range(n)] for t in range(n - 1)]
     document = {
         "format": "opticoll-schedule/1",
-        "kind": "links",
+        "kind": "moves",
         "collective": "allgather",
         "chunks": 1,
         "steps": steps,
@@ -512,14 +516,16 @@ BAD_JSON = [
     {"chunks": "2"},
     {"steps": 3},
     {"steps": [3]},
-    {"steps": [[[0, 1, 0, 1]]]},
-    {"steps": [[[0, 1, 0, 9, 0]]]},
-    {"steps": [[[0, 1, 0, 1, -1]]]},
-    {"steps": [[[0, 1, 0, 1, 0.5]]]},
+    {"steps": [[[[0, 1], [0, 1], 0]]]},
+    {"steps": [[[[0, 1], 0, 0, "copy"]]]},
+    {"steps": [[[[0, 1], [0, 9], 0, "copy"]]]},
+    {"steps": [[[[0, 9], [0, 1], 0, "copy"]]]},
+    {"steps": [[[[0, 1], [0, 1], -1, "copy"]]]},
+    {"steps": [[[[0, 1], [0, 1], 0.5, "copy"]]]},
     {"instance_hash": "0"},
     {"instance_hash": None, "instance": "ring:5"},
     {"demands": [[0, 1, 5]]},
-    {"kind": "moves", "collective": "allgather", "demand": [[0, 1, 5]]},
+    {"collective": "allgather", "steps": [], "demand": [[0, 1, 5]]},
     {"collective": "scan"},
     {"kind": "routes"},
     {"kind": "routes", "routes": [3]},
@@ -536,7 +542,7 @@ BAD_JSON = [
 
 @pytest.mark.parametrize("change", BAD_JSON)
 def test_malformed_json_is_refused(change, tmp_path):
-    _, document = links("ring:4")
+    _, document = moves("ring:4")
     path = tmp_path / "x.json"
     path.write_text(json.dumps({**document, **change}))
     with pytest.raises(BadFile):
@@ -552,7 +558,7 @@ def test_schedules_belong_to_topologies_and_alltoall(tmp_path):
     hosts = parse("hypercube:2+host=1.5")
     schedule = schedule_routes(hosts, shortest_routes(hosts))
     assert verify_program(lower(schedule), hosts, "alltoall").valid
-    assert verify_document(links_document(schedule), tmp_path, hosts, "alltoall").valid
+    assert verify_document(moves_document(hosts, moves_of(schedule)), tmp_path, hosts, "alltoall").valid
 
 
 # the command line ---------------------------------------------------------------------------------------------
