@@ -314,3 +314,11 @@ def test_export_keeps_the_names_of_the_file(tmp_path, mixed):
         program.row_upper.tolist(),
     )
     assert (program.sense, again.sense) == ("max", "min")
+
+
+def test_data_that_unpack_to_too_much_are_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr("opticoll.instances.readers.program_files.MOST_UNPACKED", 1000)
+    file = tmp_path / "t.mps.gz"
+    file.write_bytes(gzip.compress(MIXED.encode() * 100))
+    with pytest.raises(BadFile, match="after decompression"):
+        parse(f"mps:{file}")

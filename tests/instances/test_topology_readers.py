@@ -1089,3 +1089,13 @@ def test_other_outputs_of_nvidia_smi_and_te_ccl_are_named(tmp_path):
     path.write_text('{"TopologyParams": {"name": "NDv2", "chassis": 2}, "InstanceParams": {}}')
     with pytest.raises(BadFile, match="a TE-CCL input"):
         read_topology(path)
+
+
+def test_switches_among_the_nodes_of_a_graph_are_asked_about():
+    graph = nx.DiGraph([("h0", "tor1"), ("tor1", "h0")])
+    with pytest.raises(BadInput, match=r"ranks=\[...\]"):
+        oc.topology(graph)
+    assert oc.topology(graph, ranks=["h0"]).ranks == ("h0",)
+    for node in graph:
+        graph.nodes[node]["terminal"] = True
+    assert oc.topology(graph).ranks == ("h0", "tor1")

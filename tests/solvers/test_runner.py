@@ -554,3 +554,11 @@ def test_messages_are_joined_with_marks():
 def test_one_step_is_not_called_steps():
     run = solve.solve(Task("alltoall.timestep-mcf", "complete:3", settings={"steps": 1}))
     assert run.record.metrics["conditional_on"] == "in 1 step"
+
+
+def test_a_capacity_of_1e16_is_solved_or_not_proven():
+    """The optimum is 0.125: a value of 0 is not optimal while no bound is 0, and 0.125 is not bounded by less."""
+    run = solve.solve(Task("alltoall.master", "ring:8+host=1e16", method="highs"))
+    assert run.bound is None or run.bound >= 0.125 * (1 - 1e-9)
+    if run.proof == Proof.OPTIMAL:
+        assert run.objective == pytest.approx(0.125)

@@ -184,3 +184,14 @@ def test_host_bottleneck_binds_as_it_must():
     assert value("alltoall.master", "complete:5+host=100.0") == pytest.approx(1.0, rel=1e-7)
     # On a ring every relayed shard passes the host again: total hop count over N B.
     assert 1 / value("alltoall.master", "ring:8+host=1.0") == pytest.approx(16.0, rel=1e-7)
+
+
+@pytest.mark.parametrize("spec", ["ring:5", "hypercube:3", "genkautz:n=7,d=3", "mesh:2x4"])
+def test_every_child_attains_the_master(spec):
+    data, form = compiled("alltoall.master", spec)
+    F, x = optimum(form)
+    g = form.values(x)
+    for source in range(data.topology.num_ranks):
+        problem = child.FORMULATION.prepare(data.topology, {"source": source}, g)
+        form_child = compile_model(problem.cvxpy())
+        assert optimum(form_child)[0] == pytest.approx(F, rel=1e-6)

@@ -484,3 +484,12 @@ def test_the_uniform_demand_is_filled_in_blocks(spec, monkeypatch):
     demand[ranks] = 1 - np.eye(ranks.size)
     assert (data.demand == demand).all()
     assert (data.blocked == (topology.head[:, None] == ranks)).all()
+
+
+@pytest.mark.parametrize("name", [NAME, "alltoall.link-mcf", "alltoall.min-congestion"])
+def test_terabytes_in_bytes_are_served_and_proven(name):
+    small, large = ({("a", "b"): 2.0 * unit, ("b", "c"): 1.0 * unit} for unit in (1.0, 1e13))
+    network = oc.topology([("a", "b", 1.0), ("b", "c", 2.0), ("c", "a", 1.0)], directed=False)
+    one, other = (oc.solve(name, network, demand=demand) for demand in (small, large))
+    assert other.proof == one.proof == "optimal"
+    assert other.metrics["T"] == pytest.approx(1e13 * one.metrics["T"], rel=1e-6)

@@ -103,3 +103,42 @@ def test_children_do_not_depend_on_the_unit_of_capacity(unit):
     run = solve(Task("alltoall.link-mcf", arcs, method="master-child"))
     assert run.proof == "optimal"
     assert run.objective == pytest.approx(solve(Task("alltoall.master", arcs, method="highs")).objective, rel=1e-6)
+
+
+def test_columns_with_tiny_coefficients_are_rescaled():
+    """Same optimum, duals and bound after the way back; other columns and integers stay as they are."""
+    import scipy.sparse as sp
+
+    from opticoll.formulations.standard_form import StandardForm
+    from opticoll.solvers.compile.scaling import unit_columns
+    from opticoll.solvers.task import Outcome, Termination
+
+    def form(tiny, integer=False):
+        return StandardForm(
+            A=sp.csc_array(np.array([[-1.0, tiny], [1.0, 0.0]])),
+            row_lower=np.array([0.0, 3.0]),
+            row_upper=np.array([np.inf, 3.0]),
+            col_lower=np.zeros(2),
+            col_upper=np.array([np.inf, 8.0 / tiny]),
+            cost=np.array([0.0, 2.0]),
+            sense="min",
+            offset=5.0,
+            integer=np.array([False, integer]),
+        )
+
+    assert unit_columns(form(1.0)) is None
+    assert unit_columns(form(1e-9, integer=True)) is None
+    given = form(1e-9)
+    step = unit_columns(given)
+    assert 0.5 <= step.form.A.toarray()[0, 1] <= 2
+    assert np.abs(step.form.cost).max() <= 2
+    y = np.array([3.0, 3.0 / step.form.A.toarray()[0, 1]])
+    duals = np.linalg.solve(step.form.A.toarray().T, step.form.cost)
+    back = step.recover(
+        Outcome(Termination.OPTIMAL, x=y, row_duals=duals, objective=step.form.cost @ y, bound=step.form.cost @ y)
+    )
+    assert back.x == pytest.approx([3.0, 3e9])
+    assert back.objective == pytest.approx(6e9 + 5)
+    assert back.bound == pytest.approx(6e9 + 5)
+    assert verify.dual_bound(given, back.row_duals) == pytest.approx(6e9 + 5)
+    assert given.A.toarray()[0, 1] == 1e-9, "the matrix that is checked against stays as it was"
