@@ -89,8 +89,7 @@ class Child(Formulation):
         b = Pyo(self)
         into, out_of = b.incident()
         V, R = b.sets("vertex", "destination")
-        (source,) = self.flow.sources
-        s = V[source]
+        (s,) = {V[u] for u in self.flow.sources}
         c, D = b.data("c"), b.data("D", where=lambda u, t: u == t)
         f, F = b.var("f", upper=self.flow.most), b.var("F")
 
