@@ -447,7 +447,7 @@ class AdapterContract:
         if "error" not in got:
             assert got["termination"] == "optimal", got
             pytest.skip(f"{self.name} has a full licence here")
-        assert got["error"] == "SolverUnavailable", got
+        assert got["error"] in {"SolverUnavailable", "LicenceTooSmall"}, got
         assert "licence" in got["text"] or "community edition" in got["text"], got["text"]
         assert "'highs'" in got["text"], got["text"]
 

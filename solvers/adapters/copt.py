@@ -9,9 +9,8 @@ import numpy as np
 from opticoll.solvers.adapters.interface import (
     LOOSE,
     NO_SOLUTION,
-    Adapter,
     Capabilities,
-    LicenceState,
+    LicensedAdapter,
     ProgressLog,
     finite_or_none,
     licence_too_small,
@@ -41,10 +40,9 @@ _TERMINATION = {
     "INTERRUPTED": Termination.INTERRUPTED,
 }
 _REMEDY = "get a licence (free for academics at shanshu.ai/copt) and set COPT_LICENSE_DIR, or use 'highs' or 'scip'"
-_TRIAL_COLUMNS = 10_001
 
 
-class Copt(Adapter):
+class Copt(LicensedAdapter):
     """Adapter for COPT (coptpy); the wheel includes a size-limited licence."""
 
     name = "copt"
@@ -54,6 +52,7 @@ class Copt(Adapter):
     algorithm = "simplex / branch and cut"
     absolute = frozenset({"absgap"})
     capabilities = Capabilities(mip=True, duals=True, bound=True, incumbents=True, warm_start=True, licensed=True)
+    remedy, trial_columns = _REMEDY, 10_001
     install = "pip install coptpy (in a checkout: pip install '.[copt]'), and a licence for larger problems"
 
     def solve(self, form: StandardForm, request: SolveRequest, progress: ProgressCallback) -> Outcome:
@@ -136,21 +135,6 @@ class Copt(Adapter):
                 raise rejected_value(self.name, name, value, f"it must be in [{low}, {high}]")
             model.setParam(name, value)
         return effective
-
-    def probe_licence(self) -> LicenceState:
-        """Solve a problem larger than the size-limited licence allows."""
-        copt = self.load()
-        try:
-            with copt.Envr() as environment:
-                model = environment.createModel("probe")
-                model.setParam("Logging", 0)
-                model.addMVar(_TRIAL_COLUMNS)
-                model.solve()
-        except copt.CoptError as error:
-            if _about_licence(error):
-                return LicenceState(usable=True, state=f"size-limited ({error})", remedy=_REMEDY)
-            return LicenceState(usable=False, state=f"no licence: {error}", remedy=_REMEDY)
-        return LicenceState(usable=True, state="licensed")
 
 
 def _about_licence(error: Exception) -> bool:

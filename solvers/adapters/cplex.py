@@ -10,9 +10,8 @@ import numpy as np
 from opticoll.solvers.adapters.interface import (
     LOOSE,
     NO_SOLUTION,
-    Adapter,
     Capabilities,
-    LicenceState,
+    LicensedAdapter,
     ProgressLog,
     apply_options,
     finite_or_none,
@@ -39,7 +38,7 @@ _REMEDY = (
 )
 
 
-class Cplex(Adapter):
+class Cplex(LicensedAdapter):
     """Adapter for IBM CPLEX; the wheel includes the size-limited community edition."""
 
     name = "cplex"
@@ -51,6 +50,7 @@ class Cplex(Adapter):
         {"upperobjstop", "lowerobjstop", "upperobj", "lowerobj"}
     )
     capabilities = Capabilities(mip=True, duals=True, bound=True, incumbents=True, warm_start=True, licensed=True)
+    remedy, trial_columns = _REMEDY, 1001
     install = "pip install cplex (in a checkout: pip install '.[cplex]'), and the full edition beyond " + _LIMIT
 
     def solve(self, form: StandardForm, request: SolveRequest, progress: ProgressCallback) -> Outcome:
@@ -64,7 +64,7 @@ class Cplex(Adapter):
 
     def _unavailable(self, error: Any, form: StandardForm) -> Exception:
         if len(error.args) > 2 and error.args[2] in _LICENCE:
-            return licence_too_small(self.name, form, f"community edition: {_LIMIT}", _REMEDY)
+            return licence_too_small(self.name, form, _LIMIT, _REMEDY)
         return RuntimeError(f"CPLEX: {error}")
 
     def _run(self, cplex: Any, model: Any, form: StandardForm, request: SolveRequest, log: ProgressLog) -> Outcome:
@@ -159,19 +159,6 @@ class Cplex(Adapter):
         errors = (cplex.exceptions.CplexError, TypeError, ValueError)
         apply_options(self.name, effective, lambda name, value: known[name].set(value), errors)
         return effective
-
-    def probe_licence(self) -> LicenceState:
-        """Solve a problem with one variable more than the community edition allows."""
-        cplex = self.load()
-        try:
-            with _quiet(cplex) as model:
-                model.variables.add(ub=[1.0] * 1001)
-                model.solve()
-        except cplex.exceptions.CplexError as error:
-            if len(error.args) > 2 and error.args[2] == _TOO_LARGE:
-                return LicenceState(usable=True, state=f"size-limited: {_LIMIT}", remedy=_REMEDY)
-            return LicenceState(usable=False, state=f"no licence: {error}", remedy=_REMEDY)
-        return LicenceState(usable=True, state="licensed")
 
 
 def _quiet(cplex: Any) -> Any:

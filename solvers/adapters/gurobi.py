@@ -11,9 +11,8 @@ from opticoll.errors import SolverUnavailable
 from opticoll.solvers.adapters.interface import (
     LOOSE,
     NO_SOLUTION,
-    Adapter,
     Capabilities,
-    LicenceState,
+    LicensedAdapter,
     ProgressLog,
     apply_options,
     finite_or_none,
@@ -62,7 +61,7 @@ _REMEDY = "get a licence (free for academics at gurobi.com/academia) and set GRB
 _LIMIT = "2000 variables and 2000 constraints"
 
 
-class Gurobi(Adapter):
+class Gurobi(LicensedAdapter):
     """Adapter for Gurobi (gurobipy); the wheel includes a size-limited licence."""
 
     name = "gurobi"
@@ -72,6 +71,7 @@ class Gurobi(Adapter):
     algorithm = "simplex / branch and cut"
     absolute = frozenset({"mipgapabs", "poolgapabs", "cutoff", "bestobjstop", "bestbdstop"})
     capabilities = Capabilities(mip=True, duals=True, bound=True, incumbents=True, warm_start=True, licensed=True)
+    remedy, trial_columns = _REMEDY, 2001
     install = "pip install gurobipy, and a licence for problems beyond " + _LIMIT
 
     def solve(self, form: StandardForm, request: SolveRequest, progress: ProgressCallback) -> Outcome:
@@ -86,7 +86,7 @@ class Gurobi(Adapter):
     def _unavailable(self, error: Any, form: StandardForm) -> Exception:
         number = getattr(error, "errno", 0)
         if number == _TOO_LARGE:
-            return licence_too_small(self.name, form, f"size-limited: {_LIMIT}", _REMEDY)
+            return licence_too_small(self.name, form, _LIMIT, _REMEDY)
         if number in _LICENCE or "license" in str(error).lower():
             return SolverUnavailable(f"solver 'gurobi' has no usable licence ({error}): {_REMEDY}")
         return RuntimeError(f"Gurobi error {number}: {error}")
@@ -165,19 +165,6 @@ class Gurobi(Adapter):
         )
         apply_options(self.name, effective, model.setParam, (gurobi.GurobiError, TypeError))
         return effective
-
-    def probe_licence(self) -> LicenceState:
-        """Solve a problem with one variable more than the size-limited licence allows."""
-        gurobi = self.load()
-        try:
-            with _quiet(gurobi) as model:
-                model.addMVar(2001)
-                model.optimize()
-        except gurobi.GurobiError as error:
-            if error.errno == _TOO_LARGE:
-                return LicenceState(usable=True, state=f"size-limited: {_LIMIT}", remedy=_REMEDY)
-            return LicenceState(usable=False, state=f"no licence: {error}", remedy=_REMEDY)
-        return LicenceState(usable=True, state="licensed")
 
 
 def _has_basis(gurobi: Any, x: Any) -> bool:

@@ -21,18 +21,17 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from opticoll.arguments import read_text
 from opticoll.errors import BadInput, BadOption, MethodMismatch, SolverUnavailable, one_line
+from opticoll.formulations.standard_form import StandardForm
 from opticoll.plugin_faults import place_of
-from opticoll.solvers.task import Outcome, Termination, plain
+from opticoll.solvers.task import Outcome, SolveRequest, Termination, plain
 from opticoll.solvers.verify import FEASIBLE, kkt, matrix_violations, size_of_terms
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
 
     from numpy.typing import NDArray
-
-    from opticoll.formulations.standard_form import StandardForm
-    from opticoll.solvers.task import SolveRequest
 
 
 @cache
@@ -260,6 +259,40 @@ class Adapter(ABC):
         """
 
 
+class LicensedAdapter(Adapter):
+    """Base class of adapters whose solver needs a licence beyond installing the package.
+
+    Class attributes
+        remedy          how to get a full licence
+        trial_columns   columns of a program that only a full licence covers
+    """
+
+    remedy: str
+    trial_columns: int
+
+    def probe_licence(self) -> LicenceState:
+        """Solve a program that only a full licence covers: columns in [0, 1] without rows."""
+        import scipy.sparse as sp
+
+        n, none = self.trial_columns, np.zeros(0)
+        zero, one = np.zeros(n), np.ones(n)
+        form = StandardForm(sp.csc_array((0, n)), none, none, zero, one, zero, "min", 0.0, np.zeros(n, dtype=bool))
+        try:
+            self.solve(form, SolveRequest(threads=1), lambda *_: None)
+        except LicenceTooSmall as error:
+            return LicenceState(usable=True, state=f"size-limited: {error.reason}", remedy=self.remedy)
+        except SolverUnavailable as error:
+            state = str(error).removesuffix(f": {self.remedy}")
+            return LicenceState(usable=False, state=state, remedy=self.remedy)
+        return LicenceState(usable=True, state="licensed")
+
+
+class LicenceTooSmall(SolverUnavailable):
+    """A problem is larger than the licence allows; ``reason`` says what it allows."""
+
+    reason = ""
+
+
 #: Largest relative error of the duals, and of the value that they prove, with which an exact algorithm ends.
 ACCURATE = 1e-8
 #: Largest dual tolerance with which the relaxations of a branch and bound still prove its bound: solvers' default.
@@ -413,8 +446,6 @@ def trivial_outcome(form: StandardForm) -> Outcome | None:
     )
 
 
-_TRUE = ("true", "yes", "on", "1")
-_FALSE = ("false", "no", "off", "0")
 _KIND_NAMES = {bool: "true or false", int: "an integer", float: "a number", str: "a string"}
 
 NO_SOLUTION = (Termination.INFEASIBLE, Termination.UNBOUNDED, Termination.INFEASIBLE_OR_UNBOUNDED)
@@ -455,19 +486,12 @@ def parse_value(solver: str, name: str, value: Any, kind: type) -> Any:
         If it cannot be converted.
     """
     text = str(value).strip()
-    if kind is str:
-        return text
-    if kind is bool and text.lower() in _TRUE + _FALSE:
-        return text.lower() in _TRUE
+    if kind is bool:
+        text = {"on": "yes", "off": "no"}.get(text.lower(), text)
     try:
-        number = float("nan" if kind is bool else text)
+        return read_text(text, kind)
     except ValueError:
-        number = float("nan")
-    if kind is float and number == number:
-        return number
-    if kind is int and number.is_integer():
-        return int(text) if text.lstrip("+-").isdigit() else int(number)
-    raise rejected_value(solver, name, value, f"it must be {_KIND_NAMES[kind]}")
+        raise rejected_value(solver, name, value, f"it must be {_KIND_NAMES[kind]}") from None
 
 
 def apply_options(
@@ -491,10 +515,12 @@ def apply_options(
             raise rejected_value(solver, name, value, str(error)) from error
 
 
-def licence_too_small(solver: str, form: StandardForm, reason: str, remedy: str) -> SolverUnavailable:
+def licence_too_small(solver: str, form: StandardForm, reason: str, remedy: str) -> LicenceTooSmall:
     """Make the error for a problem larger than the licence allows."""
     size = f"{form.size['variables']} variables and {form.size['constraints']} constraints"
-    return SolverUnavailable(f"solver {solver!r}: the licence does not cover {size} ({reason}): {remedy}")
+    error = LicenceTooSmall(f"solver {solver!r}: the licence does not cover {size} ({reason}): {remedy}")
+    error.reason = reason
+    return error
 
 
 class ProgressLog:

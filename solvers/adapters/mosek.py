@@ -10,9 +10,8 @@ import numpy as np
 from opticoll.errors import SolverUnavailable
 from opticoll.solvers.adapters.interface import (
     NO_SOLUTION,
-    Adapter,
     Capabilities,
-    LicenceState,
+    LicensedAdapter,
     ProgressLog,
     finite_or_none,
     rejected_value,
@@ -52,7 +51,7 @@ _REMEDY = (
 _SUFFIXES = (".mps", ".lp", ".task", ".jtask", ".opf", ".ptf", ".cbf")
 
 
-class Mosek(Adapter):
+class Mosek(LicensedAdapter):
     """Adapter for MOSEK; writing model files needs no licence, solving does."""
 
     name = "mosek"
@@ -62,6 +61,7 @@ class Mosek(Adapter):
     algorithm = "interior point / branch and cut"
     absolute = frozenset({"mio_tol_abs_gap", "upper_obj_cut", "lower_obj_cut"})
     capabilities = Capabilities(mip=True, duals=True, bound=True, incumbents=True, warm_start=True, licensed=True)
+    remedy, trial_columns = _REMEDY, 1
     install = "pip install mosek, and a licence"
 
     def solve(self, form: StandardForm, request: SolveRequest, progress: ProgressCallback) -> Outcome:
@@ -171,19 +171,6 @@ class Mosek(Adapter):
             except mosek.Error as error:
                 raise rejected_value(self.name, name, value, error.msg.strip()) from error
         return effective
-
-    def probe_licence(self) -> LicenceState:
-        """Solve a problem with one variable."""
-        mosek = self.load()
-        with mosek.Env() as env, env.Task() as task:
-            task.appendvars(1)
-            task.putvarbound(0, mosek.boundkey.ra, 0.0, 1.0)
-            try:
-                task.optimize()
-            except mosek.Error as error:
-                state = f"no licence: {error.msg.split('. ')[0]}"
-                return LicenceState(usable=False, state=state, remedy=_REMEDY)
-        return LicenceState(usable=True, state="licensed")
 
 
 def _bounds(

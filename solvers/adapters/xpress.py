@@ -10,9 +10,8 @@ import numpy as np
 from opticoll.solvers.adapters.interface import (
     LOOSE,
     NO_SOLUTION,
-    Adapter,
     Capabilities,
-    LicenceState,
+    LicensedAdapter,
     ProgressLog,
     finite_or_none,
     licence_too_small,
@@ -47,10 +46,9 @@ _STOPPED = {
     "NUMERICALERROR": Termination.TOLERANCE,
 }
 _REMEDY = "get a licence (free for academics at fico.com/xpress) and set XPAUTH_PATH, or use 'highs' or 'scip'"
-_TRIAL_COLUMNS = 10_001
 
 
-class Xpress(Adapter):
+class Xpress(LicensedAdapter):
     """Adapter for FICO Xpress; the wheel includes a size-limited community licence."""
 
     name = "xpress"
@@ -60,6 +58,7 @@ class Xpress(Adapter):
     algorithm = "simplex / branch and cut"
     absolute = frozenset({"mipabsstop", "mipaddcutoff", "mipabscutoff"})
     capabilities = Capabilities(mip=True, duals=True, bound=True, incumbents=True, warm_start=True, licensed=True)
+    remedy, trial_columns = _REMEDY, 10_001
     install = "pip install xpress (in a checkout: pip install '.[xpress]'), and a licence for larger problems"
 
     def load(self, module: str | None = None) -> Any:
@@ -174,21 +173,6 @@ class Xpress(Adapter):
             if kept != value:
                 raise rejected_value(self.name, name, value, "the solver would replace it by another value")
         return effective
-
-    def probe_licence(self) -> LicenceState:
-        """Solve a problem larger than the community licence allows."""
-        xpress = self.load()
-        try:
-            problem = xpress.problem()
-            problem.setOutputEnabled(False)
-            problem.addVariables(_TRIAL_COLUMNS)
-            problem.optimize()
-        except (xpress.SolverError, xpress.InterfaceError) as error:
-            text = _one_line(error)
-            if _about_licence(text):
-                return LicenceState(usable=True, state=f"size-limited ({text})", remedy=_REMEDY)
-            return LicenceState(usable=False, state=f"no licence: {text}", remedy=_REMEDY)
-        return LicenceState(usable=True, state="licensed")
 
 
 def _one_line(error: Exception) -> str:
