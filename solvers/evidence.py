@@ -137,7 +137,7 @@ def gather_bounds(state: RunState, solved: Solved, objective: float | None, anal
         result += [] if relaxed is None else [relaxed]
     if not left_open(state, solved, form, objective, result):
         return Gathered(result, analytic)
-    exact = state.exact_relaxation(form, out.x)
+    exact = state.exact_relaxation(form)
     if exact is None:
         return Gathered(result, analytic)
     if exact.bound is None:

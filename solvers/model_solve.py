@@ -131,7 +131,7 @@ def without_solution(state: RunState, form: StandardForm, solved: Solved) -> Sol
         reason, possible = state.relaxed(form, infeasibility) or (None, True)
         if reason is not None:
             return replace(solved, infeasible_by=reason)
-    relaxed = state.exact_relaxation(form, out.x) if possible else None
+    relaxed = state.exact_relaxation(form) if possible else None
     status = None if relaxed is None else relaxed.answer.status
     if status == "infeasible":
         return replace(solved, outcome=replace(out, termination=Termination.INFEASIBLE), infeasible_by=FARKAS)

@@ -22,9 +22,6 @@ from opticoll.solvers.warm_start import WarmStart
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    import numpy as np
-    from numpy.typing import NDArray
-
     from opticoll.formulations.model import Bound
     from opticoll.formulations.standard_form import StandardForm
     from opticoll.solvers.exact.lp_bound import ExactRelaxation
@@ -159,7 +156,7 @@ class RunState:
             request = SolveRequest(left, self.task.threads, self.task.tol, self.task.seed)
             return function(form, request, self.budget.memory_left_gib())
 
-    def exact_relaxation(self, form: StandardForm, x: NDArray[np.float64] | None) -> ExactRelaxation | None:
+    def exact_relaxation(self, form: StandardForm) -> ExactRelaxation | None:
         """The optimum of the linear relaxation in rational arithmetic; None, with a note, if it is not found."""
         from opticoll.solvers.exact.lp_bound import exact_relaxation
 
@@ -169,7 +166,7 @@ class RunState:
                 return None
             most_gib = self.budget.memory_left_gib()
             try:
-                return exact_relaxation(form, x, left, self.task.threads, most_gib, self.budget.stop)
+                return exact_relaxation(form, left, self.task.threads, most_gib, self.budget.stop)
             except NoSolution as error:
                 self.notes.append(f"no bound in rational arithmetic: {error}")
                 return None

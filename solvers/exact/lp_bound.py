@@ -8,9 +8,7 @@ has no solution or no finite optimum.
 Every float is read as the number that it is. This may contradict what was meant: 0.1 + 0.2 is not 0.3, so equations
 that follow from each other may have no solution, and a free column whose cost is paid by its rows may be a ray. A
 program without an optimum is therefore read again with every float as the shortest decimal that rounds to it; it only
-counts as infeasible or unbounded if it is so in both readings. One that is infeasible in both although a solver found a
-solution within its tolerance gets the multipliers of the program whose bounds are widened to this solution; the bound
-is theirs on the stated rows.
+counts as infeasible or unbounded if it is so in both readings.
 
 The cost is bounded: programs of more than :data:`MOST_NONZEROS` nonzeros are left alone, and others get at most
 :data:`LIMIT_S` seconds.
@@ -27,17 +25,16 @@ import numpy as np
 from opticoll.errors import ModelError, NoSolution
 from opticoll.formulations.model import Bound
 from opticoll.formulations.rounding import fraction_down, fraction_up
-from opticoll.solvers.exact.exact_form import ExactAnswer, ExactForm, Leaf, fault
+from opticoll.solvers.exact.exact_form import ExactAnswer, ExactForm, fault
 from opticoll.solvers.exact.in_worker import answer_apart, call_apart
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from numpy.typing import NDArray
 
     from opticoll.formulations.standard_form import StandardForm
-    from opticoll.solvers.exact.exact_form import End
     from opticoll.solvers.process.messages import Report
 
 #: Largest program whose relaxation is solved exactly, and the time limit [s] of that.
@@ -50,7 +47,7 @@ NAME = "exact-dual"
 class ExactRelaxation:
     """The exact answer to a linear relaxation, checked.
 
-    ``decimals`` states that its floats were read as decimals. ``answer`` is ``"bounded"`` if only a bound is proven.
+    ``decimals`` states that its floats were read as decimals.
     """
 
     form: ExactForm
@@ -60,7 +57,7 @@ class ExactRelaxation:
     @property
     def bound(self) -> Bound | None:
         """The optimum as a bound, rounded outward; None if there is none."""
-        proven = self.answer.proven
+        proven = self.answer.objective
         if proven is None:
             return None
         value = fraction_up(proven) if self.form.sense == "max" else fraction_down(proven)
@@ -77,7 +74,6 @@ class ExactRelaxation:
 
 def exact_relaxation(
     form: StandardForm,
-    x: NDArray[np.float64] | None,
     left_s: float | None,
     threads: int = 1,
     memory_limit_gib: float | None = None,
@@ -87,8 +83,6 @@ def exact_relaxation(
 
     Parameters
     ----------
-    x
-        A solution within tolerances, ``(columns,)``; None if none is known.
     left_s
         Seconds left, None without a limit; at most :data:`LIMIT_S` are used.
 
@@ -101,7 +95,7 @@ def exact_relaxation(
         raise _too_large(form)
     limit = LIMIT_S if left_s is None else min(left_s, LIMIT_S)
     result: ExactRelaxation = call_apart(
-        "opticoll.solvers.exact.lp_bound:in_worker", (_relaxed(form), x), limit, memory_limit_gib, threads, stop
+        "opticoll.solvers.exact.lp_bound:in_worker", (_relaxed(form),), limit, memory_limit_gib, threads, stop
     )
     return result
 
@@ -112,9 +106,7 @@ def in_worker(left_s: float, stated: tuple[Any, ...], report: Report) -> object:
     return answer_apart(left_s, stated, exact_relaxation_here, timed_out)
 
 
-def exact_relaxation_here(
-    form: StandardForm, x: NDArray[np.float64] | None, remaining: Callable[[], float | None]
-) -> ExactRelaxation:
+def exact_relaxation_here(form: StandardForm, remaining: Callable[[], float | None]) -> ExactRelaxation:
     """As :func:`exact_relaxation`, in this process; ``remaining`` as in :func:`linear.solve_linear`."""
     from opticoll.solvers.exact.linear import solve_linear
 
@@ -131,13 +123,6 @@ def exact_relaxation_here(
         results.append(ExactRelaxation(exact, answer, k > 0))
         if answer.status == "optimal":
             return results[-1]
-    if x is not None and any(result.answer.status == "infeasible" for result in results):
-        for k, exact in enumerate(readings):
-            try:
-                answer = solve_linear(_widened(exact, x), remaining)
-                return ExactRelaxation(exact, _checked(exact, _bounded(exact, answer)), k > 0)
-            except NoSolution as error:
-                reason = error
     kinds = {result.answer.status for result in results}
     if len(results) < len(readings) or len(kinds) > 1:
         what = " and ".join(sorted(kinds))
@@ -171,30 +156,3 @@ def _checked(form: ExactForm, answer: ExactAnswer) -> ExactAnswer:
         msg = f"exact: rejected by the check: {wrong}"
         raise NoSolution(msg)
     return answer
-
-
-def _widened(form: ExactForm, x: NDArray[np.float64]) -> ExactForm:
-    """The program with bounds widened where ``x`` violates them."""
-    at = [Fraction(value) for value in x.tolist()]
-
-    def widened(ends: tuple[End, ...], values: Sequence[Fraction], pick: Callable[..., Fraction]) -> tuple[End, ...]:
-        return tuple(None if end is None else pick(end, value) for end, value in zip(ends, values, strict=True))
-
-    rows = form.activity(at)
-    return replace(
-        form,
-        row_lower=widened(form.row_lower, rows, min),
-        row_upper=widened(form.row_upper, rows, max),
-        col_lower=widened(form.col_lower, at, min),
-        col_upper=widened(form.col_upper, at, max),
-    )
-
-
-def _bounded(form: ExactForm, answer: ExactAnswer) -> ExactAnswer:
-    """The bound that the multipliers of another program's optimum prove on this one."""
-    leaf = answer.nodes[0] if answer.status == "optimal" else None
-    bound = form.dual_bound(leaf.y) if isinstance(leaf, Leaf) else None
-    if leaf is None or bound is None:
-        msg = f"with bounds widened to the solver's solution, the program is {answer.status} in rational arithmetic"
-        raise NoSolution(msg)
-    return ExactAnswer("bounded", nodes=(leaf,), bound=form.flip * bound)

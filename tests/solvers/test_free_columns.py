@@ -231,7 +231,7 @@ def test_equations_that_contradict_each_other_by_rounding_have_a_bound():
 def test_the_exact_optimum_is_that_of_the_construction(seed):
     form, optimum = random_program(1000 + seed)
     assert solve_linear(ExactForm.of(form, Fraction)).objective == optimum
-    bound = lp_bound.exact_relaxation_here(form, None, lambda: None).bound
+    bound = lp_bound.exact_relaxation_here(form, lambda: None).bound
     assert bound is not None
     assert abs(Fraction(bound.value) - optimum) <= abs(optimum) * Fraction(1, 2**52)
 

@@ -240,7 +240,7 @@ class BranchingTree:
 
         try:
             leaf = replace(self.form, col_lower=lower, col_upper=upper)
-            relaxed = exact_relaxation_here(leaf, None, self.remaining)
+            relaxed = exact_relaxation_here(leaf, self.remaining)
         except NoSolution:
             return -np.inf
         if relaxed.answer.status == "unbounded":
