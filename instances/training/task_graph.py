@@ -27,8 +27,9 @@ from opticoll.errors import BadInput
 from opticoll.instances.training.training_jobs import (
     MEASURED_SERVERS,
     NUMBER_BYTES,
+    data_parallel_times,
     dense_size,
-    operators,
+    measured_model,
     training_job,
 )
 
@@ -262,7 +263,6 @@ _SEQUENCES = {
     ("ncf", "5.3"): _ncf,
 }
 _SEQUENCES["vgg", "5.6"] = _SEQUENCES["vgg", "5.3"]
-_TIMED = {"5.3": "{}", "5.4": "{}-128-tables", "5.6": "{}-16-servers"}
 MODELS = tuple(sorted({model for model, _ in _SEQUENCES}))
 
 
@@ -312,11 +312,10 @@ def training_iteration(
         raise BadInput(msg)
     layers, early = operator_sequence(model, section)
     job = training_job(model, section, batch)
-    timed = operators(_TIMED[section].format(model), job.batch)
+    measured = MEASURED_SERVERS[section]
+    times = data_parallel_times(measured_model(model, section), job.batch, measured)
     draft = TaskGraphDraft(servers)
-    forward = {one.name: one.forward for one in timed}
-    backward = {one.name: one.backward for one in timed}
-    _write(draft, job, layers, early, (forward, backward), servers / MEASURED_SERVERS[section], overlap == "none")
+    _write(draft, job, layers, early, times, servers / measured, overlap == "none")
     return draft.finished()
 
 

@@ -21,27 +21,20 @@ An all-reduce of S bytes among k servers takes 2 (k-1)/k S bytes over each hop o
 Measured computing times of the operators of training jobs, as published with TopoOpt and FlexFlow's fork STEAM.
 
 Source  hipersys-team/TopoOpt, commit 4a68a66 (batch sweep of DLRM with 128 tables), and usc-isi/STEAM-FlexFlow, commit
-        b310c02 (the other models), both Apache-2.0; numbers only, reduced to data parallelism over 128 servers, or
-        over 16 for section 5.6
+        b310c02 (the other models), both Apache-2.0; numbers only
 
 Columns of ``published/topoopt_compute_times.csv``
 
-    model            candle, vgg, bert, resnet50, dlrm (64 tables), ncf, dlrm-128-tables; those of section 5.6 are
-                     candle-, vgg-, bert- and dlrm-16-servers
+    model            candle, vgg, bert, resnet50, ncf, dlrm (64 tables in section 5.3, 16 in 5.6), dlrm-128-tables
+    servers          128 (sections 5.3 and 5.4) or 16 (section 5.6)
     samples_per_gpu  batch of one GPU; a server is simulated as one device with the batch of its four GPUs
     operator         type and sizes: Dense_IN_OUT, Conv2D_K_K_OUT, Embed_ROWSxCOLUMNS, ..
-    occurrences      number of occurrences in the model, from the published task graphs and settings
+    occurrences      number in the whole model (of embedding tables, their number), from the published task graphs and
+                     settings
+    parts            servers over which the whole batch is split: all for data parallelism, the only one of resnet50; 1
+                     for an embedding table, which one server looks up for the whole batch
     forward_ms, backward_ms
-                     time of one occurrence on one server [ms]; an embedding table is looked up by one server for the
-                     whole batch
-
-Columns of ``published/topoopt_split_times.csv``: the same with the batch split over fewer servers
-
-    model, samples_per_gpu, operator, forward_ms, backward_ms
-                     as above; dlrm has 64 tables in section 5.3 and 16 in 5.6
-    servers          128 (sections 5.3 and 5.4) or 16 (section 5.6)
-    occurrences      number in the whole model (of embedding tables, their number); from the published task graphs
-    parts            servers over which the whole batch is split; 1 for an embedding table
+                     time of one occurrence on one server [ms]
 
 Columns of ``published/topoopt_fig16.csv``: iterations of jobs of 16 servers on a shared cluster (figure 16)
 
@@ -367,130 +360,81 @@ TABLE = Path(__file__).parents[1] / "published" / "topoopt_compute_times.csv"
 
 @dataclass(frozen=True)
 class Operator:
-    """An operator of a model: its occurrences, and the times of one of them, forward and backward [s]."""
+    """An operator of a model: its occurrences, and the times of one on one server, each way [s], by parts."""
 
     name: str
     occurrences: int
-    forward: float
-    backward: float
-
-    @property
-    def seconds(self) -> float:
-        """Time of one occurrence, forward and backward [s]."""
-        return self.forward + self.backward
-
-
-@cache
-def operators(model: str, samples: int) -> tuple[Operator, ...]:
-    """Operators of a model at a batch of ``samples`` per GPU.
-
-    Raises
-    ------
-    BadInput
-        For a model or batch without measurements.
-    """
-    with TABLE.open(encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file))
-    known = sorted({(row["model"], int(row["samples_per_gpu"])) for row in rows})
-    if (model, samples) not in known:
-        listed = ", ".join(f"{name} {batch}" for name, batch in known)
-        msg = f"compute times: none of {model} at {samples} samples per GPU; available: {listed}"
-        raise BadInput(msg)
-    return tuple(
-        Operator(
-            row["operator"],
-            int(row["occurrences"]),
-            float(row["forward_ms"]) / 1000.0,
-            float(row["backward_ms"]) / 1000.0,
-        )
-        for row in rows
-        if (row["model"], int(row["samples_per_gpu"])) == (model, samples)
-    )
-
-
-def compute_time(model: str, samples: int) -> float:
-    """Computing time of one iteration on one server [s], without overlap of its operators."""
-    return sum(operator.occurrences * operator.seconds for operator in operators(model, samples))
-
-
-#: Weights that the name of an operator does not give: convolutions, and BERT's attention of width 1024 or 768.
-_OTHER_WEIGHTS = {
-    "vgg": 14_714_688,
-    "bert": 36 * 4 * 1024 * 1024,
-    "vgg-16-servers": 14_714_688,
-    "bert-16-servers": 18 * 4 * 768 * 768,
-    "resnet50": 23_454_976,
-}
-
-
-def dense_size(name: str) -> int:
-    """Weights of a fully connected layer ``Dense_IN_OUT``; 0 for other operators."""
-    kind, *sizes = name.split("_")
-    return (int(sizes[0]) + 1) * int(sizes[1]) if kind == "Dense" else 0
-
-
-def dense_weights(model: str, samples: int) -> int:
-    """Number of weights replicated on every server, without embedding tables."""
-    weights = _OTHER_WEIGHTS.get(model, 0)
-    for operator in operators(model, samples):
-        weights += operator.occurrences * dense_size(operator.name)
-    return weights
-
-
-# times by strategy ----------------------------------------------------------------------------------------------
-
-SPLIT_TABLE = TABLE.parent / "topoopt_split_times.csv"
-
-
-@dataclass(frozen=True)
-class SplitOperator:
-    """An operator with the times of one occurrence on one server, forward and backward [s], by ``parts``."""
-
-    name: str
-    occurrences: int
-    seconds: dict[int, float]
+    forward: dict[int, float]
+    backward: dict[int, float]
 
     @property
     def looked_up(self) -> bool:
         """Whether it is an embedding table, which one server looks up for the whole batch."""
         return self.name.startswith("Embed_")
 
+    @property
+    def most_parts(self) -> int:
+        """Parts of the batch with data parallelism: the number of servers, and 1 for an embedding table."""
+        return max(self.forward)
+
+    def seconds(self, parts: int) -> float:
+        """Time of one occurrence, forward and backward [s]."""
+        return self.forward[parts] + self.backward[parts]
+
 
 @cache
-def _split() -> dict[tuple[str, int, int], tuple[SplitOperator, ...]]:
+def _measured() -> dict[tuple[str, int, int], tuple[Operator, ...]]:
     """Operators by model, samples per GPU and servers."""
-    with SPLIT_TABLE.open(encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file))
-    result: dict[tuple[str, int, int], dict[str, list[dict[str, str]]]] = defaultdict(lambda: defaultdict(list))
-    for row in rows:
-        result[row["model"], int(row["samples_per_gpu"]), int(row["servers"])][row["operator"]].append(row)
-    return {
-        key: tuple(
-            SplitOperator(
-                name,
-                int(group[0]["occurrences"]),
-                {int(row["parts"]): (float(row["forward_ms"]) + float(row["backward_ms"])) / 1000.0 for row in group},
-            )
-            for name, group in models.items()
-        )
-        for key, models in result.items()
-    }
+    result: dict[tuple[str, int, int], dict[str, Operator]] = defaultdict(dict)
+    with TABLE.open(encoding="utf-8", newline="") as file:
+        for row in csv.DictReader(file):
+            model = result[row["model"], int(row["samples_per_gpu"]), int(row["servers"])]
+            one = model.setdefault(row["operator"], Operator(row["operator"], int(row["occurrences"]), {}, {}))
+            one.forward[int(row["parts"])] = float(row["forward_ms"]) / 1000.0
+            one.backward[int(row["parts"])] = float(row["backward_ms"]) / 1000.0
+    return {key: tuple(model.values()) for key, model in result.items()}
 
 
-def split_operators(model: str, samples: int, servers: int) -> tuple[SplitOperator, ...]:
-    """Operators of a model at a batch of ``samples`` per GPU on that many servers, by the parts of the batch.
+def operators(model: str, samples: int, servers: int = 128) -> tuple[Operator, ...]:
+    """Operators of a model at a batch of ``samples`` per GPU on that many servers.
 
     Raises
     ------
     BadInput
         For a model, batch or number of servers without measurements.
     """
-    known = _split()
-    if (model, samples, servers) not in known:
-        listed = ", ".join(f"{name} {batch} on {count}" for name, batch, count in sorted(known))
+    measured = _measured()
+    if (model, samples, servers) not in measured:
+        listed = ", ".join(f"{name} {batch} on {count}" for name, batch, count in sorted(measured))
         msg = f"compute times: none of {model} at {samples} samples per GPU on {servers} servers; available: {listed}"
         raise BadInput(msg)
-    return known[model, samples, servers]
+    return measured[model, samples, servers]
+
+
+def measured_model(model: str, section: str) -> str:
+    """Name of a model of a section in the table of times."""
+    return f"{model}-128-tables" if section == "5.4" else model
+
+
+def data_parallel_times(model: str, samples: int, servers: int = 128) -> tuple[dict[str, float], dict[str, float]]:
+    """Times of one occurrence of every operator, forward and backward [s], with the batch split over all servers."""
+    measured = operators(model, samples, servers)
+    forward = {one.name: one.forward[one.most_parts] for one in measured}
+    return forward, {one.name: one.backward[one.most_parts] for one in measured}
+
+
+def compute_time(model: str, samples: int, servers: int = 128) -> float:
+    """Computing time of one data-parallel iteration on the busiest server [s], without overlap of its operators."""
+    return sum(
+        (-(-one.occurrences // servers) if one.looked_up else one.occurrences) * one.seconds(one.most_parts)
+        for one in operators(model, samples, servers)
+    )
+
+
+def dense_size(name: str) -> int:
+    """Weights of a fully connected layer ``Dense_IN_OUT``; 0 for other operators."""
+    kind, *sizes = name.split("_")
+    return (int(sizes[0]) + 1) * int(sizes[1]) if kind == "Dense" else 0
 
 
 #: Weights of operators whose name does not give them: the average of VGG16's convolutions, whose inputs differ.
@@ -534,17 +478,20 @@ def measured_kinds(model: str, section: str, batch: int, servers: int) -> tuple[
     Raises
     ------
     BadInput
-        If there are no measurements.
+        If there are no measurements, or only those with data parallelism.
     """
     bare = replace(training_job(model, section, batch), layers=(), tables=())
-    listed = "dlrm-128-tables" if (model, section) == ("dlrm", "5.4") else model
+    measured = operators(measured_model(model, section), bare.batch, servers)
+    if all(len(one.forward) == 1 for one in measured):
+        msg = f"compute times: those of {model} are for data parallelism alone; choose another model"
+        raise BadInput(msg)
     kinds, rest = [], 0.0
-    for operator in split_operators(listed, bare.batch, servers):
+    for operator in measured:
         kind, *sizes = operator.name.split("_")
         count = operator.occurrences
         if operator.looked_up:
             rows, columns = map(int, sizes[0].split("x"))
-            held = -(-count // servers) * operator.seconds[1]
+            held = -(-count // servers) * operator.seconds(1)
             kinds.append(MeasuredKind(replace(bare, tables=(Tables(count, rows, columns),)), 1, {0: held}))
             continue
         tokens = _TOKENS[servers] if model == "bert" else 1
@@ -557,11 +504,11 @@ def measured_kinds(model: str, section: str, batch: int, servers: int) -> tuple[
         elif kind == "Conv2D":
             layer, units = Layer(_CONVOLUTIONS[operator.name]), 1
         else:
-            rest += count * operator.seconds[servers]
+            rest += count * operator.seconds(servers)
             continue
-        seconds = {0: operator.seconds[servers]} | {
-            servers // parts: time * parts / servers
-            for parts, time in operator.seconds.items()
+        seconds = {0: operator.seconds(servers)} | {
+            servers // parts: operator.seconds(parts) * parts / servers
+            for parts in operator.forward
             if parts < servers and units % (servers // parts) == 0
         }
         kinds.append(MeasuredKind(replace(bare, layers=(layer,)), count, seconds))

@@ -16,7 +16,6 @@ from opticoll.instances.training.training_jobs import (
     JOBS,
     bert_layers,
     operators,
-    split_operators,
     traffic_of,
     training_job,
 )
@@ -82,21 +81,11 @@ def test_the_stacks_of_dlrm_are_those_of_the_authors_measurements():
         model = "dlrm-128-tables" if section == "5.4" else "dlrm"
         sizes = [
             tuple(map(int, one.name.split("_")[1:]))
-            for one in split_operators(model, job.batch, servers)
+            for one in operators(model, job.batch, servers)
             for _ in range(one.occurrences)
             if one.name.startswith("Dense")
         ]
         assert sorted(layer.weights for layer in job.layers) == sorted((a + 1) * b for a, b in sizes)
-
-
-def test_both_tables_of_times_agree_where_the_batch_is_split_over_all_servers():
-    for model, samples in (("candle", 256), ("vgg", 64), ("bert", 16), ("dlrm", 128), ("dlrm-128-tables", 512)):
-        split = {one.name: one for one in split_operators(model, samples, 128)}
-        for one in operators(model, samples):
-            other = split.pop(one.name)
-            assert one.seconds == pytest.approx(other.seconds[1 if other.looked_up else 128], rel=1e-12)
-            assert one.occurrences == (1 if other.looked_up else other.occurrences)
-        assert not split
 
 
 def test_shards_by_hand():

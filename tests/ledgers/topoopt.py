@@ -327,7 +327,7 @@ def bound_on_forwarding(row):
 def dlrm_of_ten_interfaces(row):
     """2.5 times needs paths that shorten by 30 hops from 4 to 10 interfaces: (a4 - a10) A / (4 B) > 1.5 C in Eq. "
     "(1)."""
-    times = published("topoopt_compute_times.csv", model="dlrm", samples_per_gpu=128)
+    times = data_parallel_times("dlrm", samples_per_gpu=128)
     computing = sum(int(r["occurrences"]) * (float(r["forward_ms"]) + float(r["backward_ms"])) for r in times) / 1e3
     sent = 2 * 127 * 4 * 128 * 64 * 512 / (128 * 4 * LINK)
     assert 1.5 * computing / sent > 30
@@ -395,9 +395,7 @@ def price_of_a_fat_tree(row):
 @LEDGER.second("topoopt.fat-tree-at-128")
 def slower_by_equation_1(row):
     """Eq. (1) by hand from the published table, alpha from counting coins on two rings passed both ways."""
-    path = Path(opticoll.instances.__file__).parent / "published" / "topoopt_compute_times.csv"
-    with path.open() as file:
-        measured = [r for r in csv.DictReader(file) if (r["model"], r["samples_per_gpu"]) == ("dlrm-128-tables", "128")]
+    measured = data_parallel_times("dlrm-128-tables", samples_per_gpu=128)
     computing = sum(int(r["occurrences"]) * (float(r["forward_ms"]) + float(r["backward_ms"])) for r in measured) / 1e3
     weights = 7 * (2048**2 + 2048) + (18432 * 4096 + 4096) + 14 * (4096**2 + 4096) + 4097
     reduce, direct = 2 * 127 / 128 * 4 * weights, 2 * 127 * 4 * 128 * 128 * 4
@@ -430,6 +428,13 @@ FAT_TREE_PARTS = (5.7 / 1.4, 3.2)
 def published(name, **given):
     with (PUBLISHED / name).open() as file:
         return [row for row in csv.DictReader(file) if all(row[key] == str(value) for key, value in given.items())]
+
+
+def data_parallel_times(model, servers=128, **given):
+    """Rows of a model's operators with the batch split over all servers; of equal tables the one of a server."""
+    rows = published("topoopt_compute_times.csv", model=model, servers=servers, **given)
+    looked_up = [row | {"occurrences": "1"} for row in rows if row["operator"].startswith("Embed")]
+    return looked_up + [row for row in rows if row["parts"] == str(servers)]
 
 
 def layers_of(model, width=0, blocks=0):
@@ -515,7 +520,7 @@ def of_16_servers(rate):
     }
     return {
         model: by_hand(
-            published("topoopt_compute_times.csv", model=f"{model}-16-servers"),
+            data_parallel_times(model, 16),
             sequence,
             16,
             rate,
@@ -535,7 +540,7 @@ def ratios_of_the_cluster(summary):
     whole = of_16_servers(8 * LINK)
     slow = whole | {
         "dlrm": by_hand(
-            published("topoopt_compute_times.csv", model="dlrm-16-servers"),
+            data_parallel_times("dlrm", 16),
             layers_of("dlrm", 1024),
             16,
             8 * LINK,
@@ -596,7 +601,7 @@ def tail_is_candle(row):
 
 @LEDGER.second("topoopt.iteration-time")
 def candle_waits_for_its_rings(row):
-    measured, layers = published("topoopt_compute_times.csv", model="candle"), layers_of("candle", 16384, 15)
+    measured, layers = data_parallel_times("candle"), layers_of("candle", 16384, 15)
     simulated = [one for one in row.choices if "simulated" in one.tried]
     assert len(simulated) == 2
     for choice, less in zip(simulated, FAT_TREE_PARTS, strict=True):
@@ -627,7 +632,7 @@ def bert_of_128(interval=math.inf, pause=0.0):
         return paused, change + pause if paused else change + interval
 
     return by_hand(
-        published("topoopt_compute_times.csv", model="bert"),
+        data_parallel_times("bert"),
         layers_of("bert", 1024, 12),
         128,
         8 * LINK,
@@ -663,7 +668,7 @@ def without_forwarding(row):
         own = measured[f"bert; {interval} ms"]
         assert own.measured == pytest.approx(bert_of_128(interval / 1e3, 1e-6) / bert_of_128(), abs=2e-3)
         assert own.verdict is REPRODUCED
-    times = published("topoopt_compute_times.csv", model="dlrm", samples_per_gpu=128)
+    times = data_parallel_times("dlrm", samples_per_gpu=128)
     tables = next(r for r in times if r["operator"].startswith("Embed"))
     once = (
         sum(

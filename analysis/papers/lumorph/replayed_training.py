@@ -18,7 +18,7 @@ from opticoll.formulations.lumorph.iteration import StagedCalls
 from opticoll.formulations.lumorph.iteration_solution import values_of
 from opticoll.instances.training.task_graph import operator_sequence
 from opticoll.instances.training.training_iteration import AllReduceCall, Stage, TrainingIteration
-from opticoll.instances.training.training_jobs import NUMBER_BYTES, operators
+from opticoll.instances.training.training_jobs import NUMBER_BYTES, data_parallel_times
 from opticoll.solvers.methods.lumorph.boundary_batches import at_boundaries
 
 if TYPE_CHECKING:
@@ -43,13 +43,13 @@ def bert_iteration(gpus: int, *, free_us: float | None = None, split: bool = Tru
         Whether weights and biases of a layer are two calls, as in the logs.
     """
     layers, _ = operator_sequence("bert")
-    timed = {one.name: one for one in operators("bert", BATCH)}
-    whole = 1e6 * sum(timed[name].seconds for name, _ in layers)
+    forward, backward = data_parallel_times("bert", BATCH)
+    whole = 1e6 * sum(forward[name] + backward[name] for name, _ in layers)
     scale = 1e6 * (1.0 if free_us is None else free_us / whole)
-    stages = [Stage(scale * sum(timed[name].forward for name, _ in layers))]
+    stages = [Stage(scale * sum(forward[name] for name, _ in layers))]
     calls: list[AllReduceCall] = []
     for name, weights in reversed(layers):
-        stages.append(Stage(scale * timed[name].backward))
+        stages.append(Stage(scale * backward[name]))
         kind, *sizes = name.split("_")
         biases = int(sizes[1]) if kind == "Dense" and split else 0
         for numbers in (weights - biases, biases):

@@ -30,7 +30,8 @@ from opticoll.analysis.papers.topoopt.simulated_iterations import (
 )
 from opticoll.analysis.training.cluster import FAT_TREE
 from opticoll.instances import parse
-from opticoll.instances.training.training_jobs import NUMBER_BYTES, compute_time, dense_weights
+from opticoll.instances.training.task_graph import operator_sequence
+from opticoll.instances.training.training_jobs import NUMBER_BYTES, compute_time
 from opticoll.solvers.methods.topoopt.topology_finder import topology_finder
 
 if TYPE_CHECKING:
@@ -144,7 +145,8 @@ def direct_bytes(model: str, samples: int) -> float:
 
 def seconds(model: str, samples: int, wired: float, alpha: float, convention: str, overlap: str) -> float:
     """Eq. (1) [s] with measured computing time, ``wired`` bytes/s per server; the larger part if they overlap."""
-    reduce = CONVENTIONS[convention] * NUMBER_BYTES * dense_weights(model, samples)
+    layers, _ = operator_sequence("dlrm", "5.4") if model == "dlrm-128-tables" else operator_sequence(model)
+    reduce = CONVENTIONS[convention] * NUMBER_BYTES * sum(weights for _, weights in layers)
     sent = iteration_time(reduce, direct_bytes(model, samples), alpha, SERVERS, wired)
     computing = compute_time(model, samples)
     return max(sent, computing) if overlap == "full overlap" else sent + computing

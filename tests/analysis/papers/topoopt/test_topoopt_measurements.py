@@ -6,7 +6,7 @@ import pytest
 
 from opticoll.analysis.papers.topoopt import network_claims, time_claims
 from opticoll.errors import BadInput
-from opticoll.instances.training.training_jobs import compute_time, dense_weights, operators
+from opticoll.instances.training.training_jobs import compute_time, operators
 from opticoll.solvers.methods.topoopt import ring_permutations
 
 
@@ -22,11 +22,8 @@ def test_loads_of_a_circulant_add_up_to_its_hops():
 
 def test_published_computing_times():
     assert compute_time("dlrm-128-tables", 128) == pytest.approx(0.0320612, rel=1e-5)
-    assert dense_weights("dlrm-128-tables", 128) * 4 == 1_359_273_988, "as in the published table of settings"
-    assert dense_weights("vgg", 64) * 4 == 1_157_409_952, "as in the published task graphs"
-    assert dense_weights("bert", 16) == 201_376_769
     assert {operator.name for operator in operators("bert", 16)} >= {"Dense_1024_1024"}
-    with pytest.raises(BadInput, match="none of dlrm at 7 samples per GPU; available: bert 16"):
+    with pytest.raises(BadInput, match="none of dlrm at 7 samples per GPU on 128 servers; available: bert 16 on 16"):
         operators("dlrm", 7)
 
 
