@@ -40,7 +40,7 @@ from opticoll.instances.readers.read_options import ReadOptions
 from opticoll.instances.readers.reading import NUMPY, as_path, decode, numpy_matrix, parse_xml, parses_as_float, refuse
 from opticoll.instances.readers.tables import end_columns, has_labels, rows_of, split, square
 from opticoll.instances.readers.topology_json import read_json, write_json
-from opticoll.instances.readers.unsupported import refuse_text
+from opticoll.instances.readers.unsupported import advice
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -86,42 +86,17 @@ _NOT_WRITTEN = frozenset({".gml", ".yaml", ".yml"})
 OPTIONS = tuple(option.name for option in fields(ReadOptions))
 _WORDS: dict[str, dict[str, bool | int]] = {"directed": {"true": True, "false": False}, "first": {"0": 0, "1": 1}}
 _OPTION = re.compile(rf"(?P<path>.*),\s*(?P<name>{'|'.join(OPTIONS)})=(?P<value>[^,]*)", re.DOTALL)
-#: XML root elements of supported and unsupported formats; beginnings of text files (a sentence: unsupported).
-_ROOTS = {b"system": "nccl", b"network": "sndlib"}
-_SCHEDULE = "this is a schedule, not a topology; opticoll check FORMULATION INSTANCE {path} executes it"
-_OTHER_ROOTS = {
-    b"algo": _SCHEDULE,
-    b"graphs": "these are the rings and trees that NCCL chose; dump the topology with NCCL_TOPO_DUMP_FILE",
-    b"nvidia_smi_log": "nvidia-smi -q does not state the links between GPUs; save the matrix of nvidia-smi topo -m",
-    b"topology": "an hwloc topology has no bandwidths of GPU links; dump NCCL's with NCCL_TOPO_DUMP_FILE",
-    b"fnss": "FNSS topologies are not read (their capacities have a unit of the whole file); write GraphML or JSON",
-    b"net2plan": "Net2Plan designs are not read; write the links as tail,head,capacity, the demands as src,dst,amount",
-    b"gexf": "GEXF is not read; export GraphML or a table of edges from Gephi, or write GraphML",
+#: Formats by the root element of an XML file, and by the beginning of a text.
+_ROOTS = {"graphml": "graphml", "system": "nccl", "network": "sndlib"}
+_STARTS = {
+    SNDLIB.encode(): "sndlib",
+    (
+        rb"(?:[^\n]*(?:nvidia-smi|topology)[^\n]*\n)?(?:\x1b\[[0-9;]*m|\s)*"
+        rb"(?-i:GPU0\b[^\n]*(?:CPU\sAffinity|\n\s*GPU0\s+X\b))"
+    ): "nvidia-smi",
+    rb"(?:(?:#[^\n]*\n|Creator\s+\"[^\"]*\"|Version\s+\"?[^\"\s]*\"?)\s*)*graph\s*\[": "gml",
+    rb"(?:c(?:[ \t][^\n]*)?\n|\s)*p[ \t]+[a-z]+[ \t]+[0-9]+[ \t]+[0-9]+\s": "dimacs",
 }
-#: Roots that several programs write, and what tells the others from the first.
-_SHARED_ROOTS = ((b"topology", rb"<(?:link|property)\b", b"fnss"), (b"network", rb"\bnextElementId=", b"net2plan"))
-_STARTS = (
-    (SNDLIB.encode(), "sndlib"),
-    (
-        rb"(?:[^\n]*(?:nvidia-smi|topology)[^\n]*\n)?(?:\x1b\[[0-9;]*m|\s)*(?-i:GPU0\b[^\n]*(?:CPU\sAffinity|\n\s*GPU0\s+X\b))",
-        "nvidia-smi",
-    ),
-    (rb"(?:(?:#[^\n]*\n|Creator\s+\"[^\"]*\"|Version\s+\"?[^\"\s]*\"?)\s*)*graph\s*\[", "gml"),
-    (rb"(?:c(?:[ \t][^\n]*)?\n|\s)*p[ \t]+[a-z]+[ \t]+[0-9]+[ \t]+[0-9]+\s", "dimacs"),
-    (
-        rb"(?:/\*(?:[^*]|\*(?!/))*\*/|(?://|#)[^\n]*\n|\s)*(?:strict\s+)?(?:di)?graph\b[^\[{]*\{",
-        "DOT is not read, and networkx loses the capacities of its edge defaults; write GraphML, GML or an edge list",
-    ),
-    (
-        rb"(?:%[^\n]*\n|\s)*\*(?:vertices|network)\b",
-        "Pajek is not read, and networkx and igraph confuse directions where it has *Arcs and *Edges; write an edge "
-        "list, and directed=false for *Edges",
-    ),
-    (
-        rb"%%MatrixMarket",
-        "Matrix Market is not read; give oc.topology(scipy.io.mmread(path)), or write a matrix with numpy.save",
-    ),
-)
 
 
 def read_topology(path: str | Path, options: ReadOptions | None = None) -> Topology:
@@ -139,7 +114,15 @@ def read_topology(path: str | Path, options: ReadOptions | None = None) -> Topol
     """
     what, options = f"file {str(path)!r}", options or ReadOptions()
     data = _read(path)
-    topology = _READERS[options.format or _recognised(path, data, what)](data, what, options)
+    try:
+        topology = _READERS[options.format or _recognised(path, data, what)](data, what, options)
+    except BadFile as error:
+        start = data[:65536].decode("utf-8", "replace").lstrip("\ufeff \t\r\n")
+        remedy = None if options.format else advice(start, Path(path).suffix.lower())
+        if remedy is None:
+            raise
+        msg = f"{what}: {remedy}"
+        raise BadFile(msg) from error
     chosen = "".join(
         f",{name}={str(value).lower() if isinstance(value, bool) else value}"
         for name in OPTIONS
@@ -183,7 +166,7 @@ def _recognised(path: str | Path, data: bytes, what: str) -> str:
     Raises
     ------
     BadFile
-        For formats that are recognised but not supported.
+        For XML of another format.
     """
     if data.startswith(NUMPY):
         return "matrix"
@@ -192,23 +175,15 @@ def _recognised(path: str | Path, data: bytes, what: str) -> str:
     if suffix == ".graphml":
         return "graphml"
     if suffix == ".xml" or start.startswith(b"<"):
-        root = re.search(rb"<(?:\w+:)?([A-Za-z_]+)", re.sub(rb"<!--.*?-->", b"", start, flags=re.DOTALL))
-        name = root[1].lower() if root else b""
-        name = next((other for first, sign, other in _SHARED_ROOTS if name == first and re.search(sign, start)), name)
-        if name in _OTHER_ROOTS:
-            refuse(what, _OTHER_ROOTS[name].format(path=path))
-        return _ROOTS.get(root[1] if root else b"", "graphml")
-    if suffix == ".json":
-        return "json"
-    for pattern, name in _STARTS:
-        if re.match(pattern, start, re.IGNORECASE):
-            if name in FORMATS:
-                return name
-            refuse(what, name)
-    if suffix == ".gml":
-        return "gml"
-    refuse_text(start.decode("utf-8", "replace"), what, suffix)
-    return "matrix" if _is_matrix(data[:_START].decode("utf-8", "replace"), what) else "edges"
+        found = re.search(rb"<(?:\w+:)?([A-Za-z_]+)", re.sub(rb"<!--.*?-->", b"", start, flags=re.DOTALL))
+        root = found[1].decode() if found else "graphml"
+        if root not in _ROOTS:
+            refuse(what, f"<{root[:40]}> begins no topology; roots are {', '.join(_ROOTS)}")
+        return _ROOTS[root]
+    if suffix in {".json", ".gml"}:
+        return suffix[1:]
+    known = next((name for pattern, name in _STARTS.items() if re.match(pattern, start, re.IGNORECASE)), None)
+    return known or ("matrix" if _is_matrix(data[:_START].decode("utf-8", "replace"), what) else "edges")
 
 
 def _is_matrix(text: str, what: str) -> bool:

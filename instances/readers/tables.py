@@ -54,7 +54,7 @@ def cells_of(line: str, where: str) -> list[str]:
     """
     if ";" in line:
         refuse(where, "columns are separated by ';'; use commas or spaces")
-    if line.startswith(("%", "//")):
+    if line.startswith(("%", "//", "*")):
         refuse(where, f"{line[:60]!r} begins like a comment; comments begin with #")
     if "," in line and ("\t" in line or _DECIMAL_COMMA.search(line)):
         refuse(where, f"{line[:60]!r} has blanks between its columns and a comma inside one; write 2.5 for 2,5")

@@ -33,7 +33,6 @@ from opticoll.errors import BadFile
 from opticoll.instances.readers.listed_graph import ListedGraph, default_labels
 from opticoll.instances.readers.read_options import ReadOptions
 from opticoll.instances.readers.reading import as_struct, parse_json, refuse
-from opticoll.instances.readers.unsupported import refuse_keys
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -103,17 +102,9 @@ def read_json(text: str, what: str, options: ReadOptions | None = None) -> Topol
     if isinstance(data, dict) and "gpus_per_node" in data:
         options.refuse(what, "the file specifies its links", "capacity", "directed", "first")
         return _taccl(data, what, options)
-    keys = _all_keys(data)
-    refuse_keys(keys, what)
     found = f"an object with {', '.join(map(repr, list(data)[:5]))}" if isinstance(data, dict) and data else _kind(data)
     msg = f"{what}: {found} has neither {FORMAT!r} in 'format' nor 'nodes' with 'edges', and is no topology of msccl "
     raise BadFile(msg + "or TACCL; write one of these formats")
-
-
-def _all_keys(data: Any) -> set[str]:
-    """Keys of an object and of the objects directly inside it."""
-    inside = data.values() if isinstance(data, dict) else ()
-    return {str(key) for one in (data, *inside) if isinstance(one, dict) for key in one}
 
 
 def _kind(data: Any) -> str:
