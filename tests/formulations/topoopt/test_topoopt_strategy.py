@@ -261,7 +261,7 @@ def test_methods_end_to_end(method):
         ("servers:n=4,degree=2,traffic=bert", {"memory": float("nan")}, "memory"),
         ("servers:n=4,degree=2,traffic=dlrm,section=5.3", {"memory": 1.0}, "at least"),
         ("servers:n=4,degree=2,traffic=dlrm", {"operators": "measured"}, "none of dlrm at 128 .* on 4 servers"),
-        ("servers:n=128,degree=2,traffic=resnet50", {"operators": "measured"}, "those of resnet50 .* data parallelism alone"),
+        ("servers:n=128,degree=2,traffic=resnet50", {"operators": "measured"}, "data parallelism alone"),
     ],
 )
 def test_bad_input_is_refused(spec, given, message):
