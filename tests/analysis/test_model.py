@@ -215,15 +215,6 @@ def test_a_pyomo_model_from_elsewhere():
     assert oc.solve(model, method="certified-branching").proof == "optimal"
 
 
-def test_a_cvxpy_problem_from_elsewhere():
-    x = cp.Variable((2, 2), name="x")
-    target = np.array([[1.0, 2.0], [3.0, 4.0]])
-    result = oc.solve(cp.Problem(cp.Minimize(cp.sum(cp.abs(x - target))), [x[0, 0] >= 1.5]))
-    assert result.objective == pytest.approx(0.5)
-    assert x.value == pytest.approx(np.array([[1.5, 2.0], [3.0, 4.0]]))
-    assert result.values["x"] == pytest.approx(x.value)
-
-
 def test_refusals_name_what_to_do():
     model = oc.model("alltoall.master", "ring:4", form="cvxpy")
     with pytest.raises(oc.BadInput, match=r"write oc\.model"):

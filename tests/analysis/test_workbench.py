@@ -628,17 +628,6 @@ def test_large_topologies_are_drawn_in_reasonable_size():
     assert len(png(figure, dpi=50)) > 3000
 
 
-@pytest.mark.parametrize("spec", ["wdm-ring:n=7,wavelengths=3", "wdm-line:n=6,wavelengths=2"])
-def test_circuits_of_a_one_stage_all_to_all_deliver_it(spec):
-    from opticoll.formulations.rounds.collectives import collective
-    from opticoll.formulations.rounds.round_schedule import Limits, violations
-
-    result = oc.solve("optree.one-stage", spec)
-    fibres, schedule = result.instance, result.schedule().rounds
-    outcome = violations(fibres, collective("all-to-all", fibres.n), Limits(fibres.wavelengths, ports=None), schedule)
-    assert max(outcome.values()) == 0
-
-
 def test_a_loaded_integer_program_says_why_its_bound_is_not_proven(tmp_path):
     program = tmp_path / "two.lp"
     program.write_text("Maximize\n obj: 5 x + 4 y\nSubject To\n c1: 2 x + 3 y <= 7\nGeneral\n x y\nEnd\n")

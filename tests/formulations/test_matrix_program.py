@@ -13,7 +13,7 @@ from opticoll.analysis.cli.main import main
 from opticoll.errors import BadFile, NotApplicable, OpticollError
 from opticoll.formulations.matrix.program import FORMULATION, NAME
 from opticoll.formulations.model import build_model, forms_of
-from opticoll.instances import MatrixProgram, parse
+from opticoll.instances import parse
 from opticoll.solvers import solve
 from opticoll.solvers.compile.compilation import compile_model
 from opticoll.solvers.export import export
@@ -283,37 +283,6 @@ def test_duals_of_a_solution_file_give_a_bound(tmp_path, capsys):
     file.write_text(file.read_text(encoding="utf-8").replace("c1 1\n", "c1 0.5\n"), encoding="utf-8")
     assert main(["check", NAME, spec, str(file), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["bound"] == pytest.approx(2)
-
-
-def test_a_study_keeps_the_program_it_read(tmp_path, mixed):
-    from opticoll.analysis.study.study_file import load
-
-    study = tmp_path / "s.toml"
-    study.write_text(
-        f'name = "s"\nformulations = ["{NAME}"]\ninstances = ["{mixed}"]\nmethods = ["highs", "scip"]\n',
-        encoding="utf-8",
-    )
-    cells = load(study).cells
-    assert len(cells) == 2
-    assert all(isinstance(cell.task.instance, MatrixProgram) for cell in cells)
-    run = solve.solve(cells[0].task)
-    assert run.record.key == cells[0].key
-
-
-def test_export_keeps_the_names_of_the_file(tmp_path, mixed):
-    export(NAME, mixed, tmp_path / "again.mps")
-    again = parse(f"mps:{tmp_path / 'again.mps'}")
-    program = parse(mixed)
-    assert (again.column_names, again.row_names) == (("x", "y", "z", "idle", "constant"), ("c1", "c2", "c3"))
-    for name in ("col_lower", "col_upper", "integer"):
-        assert getattr(again, name)[:4].tolist() == getattr(program, name).tolist()
-    assert again.cost.tolist() == [*(-program.cost).tolist(), -program.offset]
-    assert (again.col_lower[4], again.col_upper[4], again.offset) == (1, 1, 0)
-    assert (again.row_lower.tolist(), again.row_upper.tolist()) == (
-        program.row_lower.tolist(),
-        program.row_upper.tolist(),
-    )
-    assert (program.sense, again.sense) == ("max", "min")
 
 
 def test_data_that_unpack_to_too_much_are_refused(tmp_path, monkeypatch):

@@ -461,25 +461,6 @@ def test_the_model_has_the_least_time_of_all_sequences(n, degree, settings):
         assert run.objective == pytest.approx(best, rel=1e-6)
 
 
-def test_circuits_may_stay_for_several_steps():
-    """A ring that stays for three steps takes 3 + 2 + 1, without any change."""
-    run = oc.solve(
-        NAME,
-        "servers:n=4,degree=1",
-        configurations=3,
-        directed=True,
-        charge="changed",
-        relays="step",
-        delay=100,
-        method="sequence-search",
-        starts=2,
-        exchanges=20,
-    )
-    assert run.objective == pytest.approx(6)
-    assert run.proof == "optimal"
-    assert run.metrics["configurations"] == 1
-
-
 @pytest.mark.parametrize("directed", [False, True])
 def test_one_configuration_without_parallel_circuits_is_a_design(directed):
     ours = oc.solve(NAME, "servers:n=5,degree=2", configurations=1, parallel=1, directed=directed)

@@ -618,17 +618,6 @@ def test_random_topologies_get_schedules_that_run(topology, alpha, most):
     assert naive_outcome(program, random.Random(0)) == "right"
 
 
-@relaxed
-@given(topologies(5), st.integers(1, 6))
-def test_flows_of_random_topologies_run(topology, most):
-    for name, parameters in (("alltoall.timestep-mcf", {"aggregate": "source"}), ("alltoall.master", {})):
-        data, values = solution(name, topology, parameters)
-        schedule = schedule_routes(topology, routes_of(name, data, values), chunks=most)
-        verdict = verify_program(lower(schedule), topology, "alltoall")
-        assert verdict.valid, verdict
-        assert schedule.time() >= schedule.fluid_time * (1 - 1e-6)
-
-
 @cache
 def programs() -> list[Program]:
     return [program_of("ring:4")[1], program_of("genkautz:n=6,d=2")[1], ring("allreduce", 4), all_pairs_allreduce(3)]

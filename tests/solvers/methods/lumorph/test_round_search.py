@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -251,46 +249,6 @@ def test_copies_of_any_collective_are_valid_and_not_below_the_bound(drawn, laser
     again = PhaseSearch(topology, wanted, limits, 0, None, seed=1)
     again.construct()
     assert valid(topology, wanted, limits, again.best)
-
-
-@pytest.mark.parametrize("flip", ["rows", "columns"])
-def test_a_schedule_stays_valid_on_the_reflected_mesh(flip):
-    mesh = parse("lightpath:3x4,lasers=2")
-    tiles = np.arange(12).reshape(3, 4)
-    order = (tiles[::-1] if flip == "rows" else tiles[:, ::-1]).ravel()
-    arc_of = {(u, v): a for a, (u, v) in enumerate(zip(mesh.tail.tolist(), mesh.head.tolist(), strict=True))}
-    arcs = np.array([arc_of[u, v] for u, v in zip(order[mesh.tail].tolist(), order[mesh.head].tolist(), strict=True)])
-    wanted = collective("all-gather", 12)
-    result = spread_copies(mesh, wanted, Limits(2), Policy(8, 4), 0, 99, lambda: 1.0)
-    turned = replace(
-        result,
-        circuit_source=order[result.circuit_source],
-        circuit_target=order[result.circuit_target],
-        transfer_source=order[result.transfer_source],
-        transfer_target=order[result.transfer_target],
-        circuit_arcs=arcs[result.circuit_arcs],
-    )
-    assert valid(mesh, wanted.relabelled(order), Limits(2), turned)
-    assert not valid(mesh, wanted, Limits(2), turned)
-
-
-def test_a_damaged_schedule_is_refused():
-    mesh = parse("lightpath:4x4,lasers=2")
-    wanted, limits = collective("all-gather", 16), Limits(2)
-    good = spread_copies(mesh, wanted, limits, Policy(8, 4), 0, 99, lambda: 1.0)
-    assert valid(mesh, wanted, limits, good)
-
-    def spoilt(block, **fields):
-        return violations(mesh, wanted, limits, replace(good, **fields))[block] > 0
-
-    assert spoilt("lasers", circuit_wavelength=np.zeros_like(good.circuit_wavelength))
-    assert spoilt("waveguides", circuit_wavelength=np.zeros_like(good.circuit_wavelength))
-    assert spoilt("paths", circuit_arcs=np.roll(good.circuit_arcs, 1))
-    assert spoilt("post", transfer_chunk=np.zeros_like(good.transfer_chunk))
-    assert spoilt("payload", transfer_round=good.transfer_round[::-1].copy())
-    last = good.transfer_round.max()
-    early = {name: last - getattr(good, name) for name in ("circuit_round", "transfer_round")}
-    assert spoilt("causality", **early)
 
 
 @pytest.mark.parametrize(
