@@ -400,6 +400,46 @@ def test_an_analytic_bound_closes_what_the_tree_leaves_open():
     assert worse.metrics["bound_exact"] == "3/2"
 
 
+@pytest.mark.parametrize("name", ["sipml.ocs-circuits", "sipml.ring-wavelengths"])
+def test_chords_are_exact(name):
+    _, data, form = problem(name, "servers:n=4,degree=6,traffic=dlrm")
+    moves = data.transfers
+    volume = [Q(int(v)) if v == int(v) else Q(repr(v)) for v in moves.volume.tolist()]
+    c, t = form.columns["c"].index, int(form.columns["t"].index[0])
+    assert form.cost[t] == max(volume) / Q(repr(moves.bandwidth))
+    result = set()
+    for i in range(form.shape[0]):
+        row = dict(form.row(i))
+        if t in row:
+            (column,) = set(row) - {t}
+            result.add((column, row[column] / row[t], (form.row_lower[i] or form.row_upper[i]) / row[t]))
+    expected = {
+        (int(c[p]), v / max(volume) / (h * (h + 1)), v / max(volume) * (2 * h + 1) / (h * (h + 1)))
+        for p, v in enumerate(volume)
+        for h in range(1, max(int(data.high[p]), 2))
+    }
+    assert result == expected
+
+
+def test_shares_of_the_unit_load_are_exact():
+    _, data, form = problem("topoopt.routing", "servers:n=5,degree=2,traffic=dlrm")
+    demand = [[Q(int(v)) for v in row] for row in data.design.demand.tolist()]
+    out, into = (np.bincount(ends, minlength=5).tolist() for ends in data.design.circuits.T)
+    loads = [sum(row) / k for row, k in zip(demand, out, strict=True)]
+    loads += [sum(column) / k for column, k in zip(zip(*demand, strict=True), into, strict=True)]
+    F = int(form.columns["F"].index[0])
+    starts, _, order = form.by_column
+    result = {abs(form.values[k]) for k in order[starts[F] : starts[F + 1]].tolist()}
+    assert result == {v / max(loads) for row in demand for v in row if v}
+
+
+def test_times_of_parallelization_are_exact():
+    _, data, form = problem("topoopt.strategy", "servers:n=5,degree=2,traffic=dlrm", alpha=1)
+    rate = 5 * 2 * Q(repr(data.bandwidth))
+    sent = {Q(int(r + a)) / rate for r, a in zip(data.reduced.ravel(), data.direct.ravel(), strict=True) if r + a}
+    assert set(form.cost) - {0} <= sent
+
+
 def test_computed_coefficients_without_a_fraction_are_refused():
     with pytest.raises(BadInput, match="not a decimal of at most 12 digits"):
         problem("alltoall.master", oc.topology([(0, 1, 1 / 3), (1, 0, 1.0)]))

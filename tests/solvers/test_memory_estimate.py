@@ -61,6 +61,12 @@ def test_without_a_limit_the_machine_decides(monkeypatch: pytest.MonkeyPatch) ->
     memory.refuse_plan(allowed, make_plan(allowed))
 
 
+def test_steps_that_are_too_large_are_refused() -> None:
+    task = Task("alltoall.timestep-mcf", "genkautz:n=400,d=4", "highs-ipx", memory_limit_gib=20.0)
+    with pytest.raises(TooLarge, match="timestep-mcf"):
+        memory.refuse_plan(task, make_plan(task))
+
+
 @pytest.mark.parametrize(
     ("name", "spec", "parameters"),
     [

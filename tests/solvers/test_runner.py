@@ -12,6 +12,7 @@ from reference import optimum_of
 
 from opticoll.errors import BadFile, BadInput, BadOption, MethodMismatch, NotApplicable, SolverUnavailable
 from opticoll.formulations.model import build_model
+from opticoll.formulations.modelling_layers import import_layer
 from opticoll.instances import Topology, parse
 from opticoll.solvers import model_solve, procedure, solve, verify
 from opticoll.solvers import plan as plan_module
@@ -23,6 +24,36 @@ from opticoll.solvers.run import Solved
 from opticoll.solvers.run_state import RunState
 from opticoll.solvers.solution_json import check, solution_document
 from opticoll.solvers.task import Outcome, Proof, Task, Termination, joined_messages
+
+
+@pytest.mark.parametrize(
+    ("spec", "method"),
+    [
+        ("genkautz:n=7,d=3", "master-child"),
+        ("hypercube:2+host=1.5", "flow-decomposition"),
+        ("hypercube:2+host=1.5", "time-form"),
+    ],
+)
+def test_methods_attain_the_link_mcf_and_are_proven(spec, method):
+    run = solve.solve(Task("alltoall.link-mcf", spec, method=method))
+    assert run.proof is Proof.OPTIMAL
+    assert run.verified
+    assert run.objective == pytest.approx(optimum_of("alltoall.link-mcf", spec), rel=1e-6)
+    n = parse(spec).num_ranks
+    assert run.values["f"].shape == (parse(spec).arcs, n * (n - 1))
+
+
+@pytest.mark.parametrize("method", ["highs-pdlp", "pdlp", "highs-ipx", "clarabel", "glop", "scip"])
+def test_inexact_solvers_are_repaired_and_certified(method):
+    run = solve.solve(Task("alltoall.master", "genkautz:n=9,d=3", method=method, tol=1e-4))
+    first_order = method in {"highs-pdlp", "pdlp"}  # these stop at residuals, not at a gap
+    assert run.record["gap"] <= (1e-2 if first_order else 1e-4), run.record
+    assert run.proof is (Proof.OPTIMAL if run.record["gap"] <= 1e-4 else Proof.CERTIFIED_GAP)
+    assert run.record["bound_source"] in {"any-lengths", "lp-dual"}
+    assert max(v for k, v in run.record["violations"].items()) < 1e-9
+    exact = optimum_of("alltoall.master", "genkautz:n=9,d=3")
+    assert run.objective <= exact * (1 + 1e-7)
+    assert run.bound >= exact * (1 - 1e-7)
 
 
 def test_a_proof_is_no_stronger_than_that_of_its_data(monkeypatch):
@@ -268,6 +299,14 @@ def test_closed_forms_are_bounds_where_the_others_take_too_long(monkeypatch):
     monkeypatch.setattr(solve, "solve_model", lambda state: Solved(Outcome(Termination.TIME_LIMIT)))
     run = solve.solve(Task("alltoall.link-mcf", "torus:4x4", method="highs-simplex", time_limit_s=60.0))
     assert (run.proof, run.bound) == (Proof.BOUND_ONLY, pytest.approx(1 / 8))
+
+
+def test_a_memory_limit_is_a_row():
+    import_layer("cvxpy")  # which takes as much in the process that builds the model
+    run = solve.solve(Task("alltoall.master", "genkautz:n=150,d=4", method="highs-ipx", memory_limit_gib=0.08))
+    assert run.termination is Termination.MEMORY_LIMIT
+    assert run.proof is Proof.BOUND_ONLY
+    assert run.exit_status == 3
 
 
 def test_resume_keys_differ_by_everything_that_matters():

@@ -65,6 +65,15 @@ def test_single_paths_for_demands_in_bytes(method):
     assert large.bound == pytest.approx(small.bound * 1e8, rel=1e-6)
 
 
+def test_steps_for_demands_in_bytes():
+    small, large = (
+        oc.solve("alltoall.timestep-mcf", "ring:4", demand=traffic(4, unit), method="scip", steps=3)
+        for unit in (1.0, 1e8)
+    )
+    assert large.proof == "optimal"
+    assert large.objective == pytest.approx(small.objective * 1e8, rel=1e-6)
+
+
 def badly_scaled(seed):
     """An LP with an optimum, in units from 1e-9 to 1e9: max c x + 7 s.t. A x <= b, 0 <= x <= u."""
     random = np.random.default_rng(seed)

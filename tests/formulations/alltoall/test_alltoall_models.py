@@ -9,7 +9,8 @@ import pytest
 from case_families import each
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from reference import optimum
+from reference import SMALL, optimum
+from slow_cases import marked
 from strategies import topologies
 
 import opticoll as oc
@@ -73,6 +74,14 @@ def test_no_closed_form_where_the_family_was_changed():
     model = formulation("alltoall.master")
     for spec in ("ring:8+fail=1", "hypercube:3+host=1.0", "ring:8+scale=2.0", "torus:3x5", "torus:2x4"):
         assert not any(b.exact for b in model.prepare(parse(spec)).bounds()), spec
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [marked(spec, slow=place % 3 > 0) for place, spec in enumerate(spec for spec in SMALL if parse(spec).n <= 12)],
+)
+def test_link_mcf_is_master(spec):
+    assert value("alltoall.link-mcf", spec) == pytest.approx(value("alltoall.master", spec), rel=1e-7)
 
 
 def test_a_name_alone_proves_nothing():

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from reference import optimum
 
-from opticoll.errors import BadInput
+from opticoll.errors import BadInput, NotApplicable
 from opticoll.formulations import formulation
 from opticoll.formulations.flows import path_bounds, path_flow
 from opticoll.formulations.flows.path_sets import PathRule, build_path_set, subset
@@ -216,6 +216,14 @@ def test_other_methods_split_equally(method):
     assert method == "sssp" or run.proof is Proof.OPTIMAL
 
 
+@pytest.mark.parametrize("settings", [{"paths": "all"}, {"paths": "disjoint"}])
+def test_lp_rounding_is_feasible_and_bounded(settings):
+    run = solve.solve(Task(NAME, "genkautz:n=12,d=4", method="lp-rounding", settings=settings))
+    assert run.verified
+    assert run.bound >= np.ceil(run.record["metrics"]["fluid_time"] - 1e-6) - 1e-9
+    assert run.objective >= run.bound
+
+
 @pytest.mark.parametrize(
     ("spec", "paths", "load"),
     [
@@ -316,6 +324,11 @@ def test_rerouting_finds_a_routing_where_there_is_one():
 def test_bad_tasks_are_refused(spec, settings, word):
     with pytest.raises(BadInput, match=word):
         solve.solve(Task(NAME, spec, settings=settings))
+
+
+def test_too_many_paths_for_a_solver_are_refused_with_their_count():
+    with pytest.raises(NotApplicable, match="3,636,276"):
+        solve.solve(Task(NAME, "genkautz:n=16,d=4", method="highs", settings={"paths": "all"}))
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ from opticoll.solvers.compile.compilation import compile_model
 from opticoll.solvers.methods.method import Context
 from opticoll.solvers.plan import make_plan
 from opticoll.solvers.schedules.weighted_paths import extract_paths, widest_path
+from opticoll.solvers.solution_json import check, solution_document
 from opticoll.solvers.task import Proof, Task, Termination
 
 UP_TO_16 = [spec for spec in (*SMALL, *MEDIUM) if parse(spec).n <= 16]
@@ -179,6 +180,17 @@ def test_they_agree_with_three_links_removed(spec):
     check_agreement(failed)
 
 
+@pytest.mark.parametrize("spec", ["sp-expander:n=16,d=4,seed=1"])
+def test_three_links_removed(spec):
+    failed = with_failures(spec)
+    assert failed is not None
+    best = master_value(failed)
+    run = solve.solve(Task(NAME, failed, method="column-generation", settings={"paths": "all"}))
+    assert run.proof is Proof.OPTIMAL
+    assert run.objective == pytest.approx(best, rel=1e-6)
+    assert value(failed, paths="disjoint") <= best * (1 + 1e-9)
+
+
 @pytest.mark.parametrize("settings", [{"paths": "disjoint"}, {"paths": "all", "lmax": "3"}, {"paths": "k", "k": "3"}])
 def test_column_generation_over_a_set_gives_its_optimum(settings):
     run = solve.solve(Task(NAME, "genkautz:n=16,d=4", method="column-generation", settings=settings))
@@ -288,6 +300,19 @@ def test_too_many_paths_are_refused_with_the_count_by_any_solver():
     for method in ("auto", "highs-ipx"):
         with pytest.raises(NotApplicable, match="3,636,276"):
             solve.solve(Task(NAME, "genkautz:n=16,d=4", method=method, settings={"paths": "all"}))
+
+
+def test_a_written_solution_is_accepted_and_a_changed_one_is_not(tmp_path):
+    import json
+
+    run = solve.solve(Task(NAME, "petersen", method="column-generation", settings={"paths": "all"}))
+    document = json.loads(json.dumps(solution_document(run)))
+    path = tmp_path / "paths.json"
+    path.write_text(json.dumps(document))
+    assert check(NAME, "petersen", path, {"paths": "all"})["verified"]
+    document["values"]["path_arcs"]["value"][0] = 30 if document["values"]["path_arcs"]["value"][0] != 30 else 29
+    path.write_text(json.dumps(document))
+    assert not check(NAME, "petersen", path, {"paths": "all"})["verified"]
 
 
 @pytest.mark.parametrize(("spec", "settings"), [("genkautz:n=12,d=4", {}), ("ring:5", {"demand": "random:1"})])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from case_families import each
@@ -71,6 +73,14 @@ def test_flows_are_fixed_where_causality_excludes_them(spec, aggregate, relays):
                 assert data.upper[a, k, t - 1] == (groups.demand[:, k].sum() if arrives and not back else 0)
 
 
+@pytest.mark.parametrize("spec", SPECS)
+def test_never_below_the_fluid_time_and_falling_to_it(spec):
+    fluid, diameter = fluid_time(spec), int(parse(spec).diameter)
+    curve = [solved(spec, steps=L, aggregate="source")[1] for L in range(diameter, diameter + 4)]
+    assert all(value >= fluid * (1 - 1e-9) for value in curve)
+    assert all(later <= earlier * (1 + 1e-9) for earlier, later in pairwise(curve))
+
+
 @pytest.mark.parametrize(("spec", "steps"), [("hypercube:3", 3), ("bipartite:4x4", 2)])
 def test_the_fluid_time_at_the_diameter(spec, steps):
     assert parse(spec).diameter == steps
@@ -92,6 +102,14 @@ def test_the_time_falls_with_the_steps_to_that_of_the_fluid():
         fluid = solve.solve(Task("alltoall.master", spec)).record["metrics"]["T"]
         assert runs[-1].objective == pytest.approx(fluid)
     assert runs[0].objective / fluid > 1.05
+
+
+@pytest.mark.parametrize("spec", SPECS)
+def test_by_source_is_by_commodity(spec):
+    for extra in (0, 1):
+        steps = int(parse(spec).diameter) + extra
+        values = [solved(spec, steps=steps, aggregate=a)[1] for a in ("commodity", "source")]
+        assert values[0] == pytest.approx(values[1], rel=1e-8)
 
 
 @relaxed

@@ -13,7 +13,7 @@ from case_families import each
 from click.testing import CliRunner
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from reference import optimum
+from reference import SMALL, optimum
 from strategies import topologies
 from weighted_path_checks import violations
 
@@ -105,6 +105,22 @@ def test_bounds_certificates_and_repairs_hold(case, seed):
         assert repaired is not None
         assert max(data.residuals(repaired).values()) < 1e-9
         assert float(repaired["F"]) <= F * (1 + 1e-7)
+
+
+@pytest.mark.parametrize(
+    ("spec", "demand"),
+    [
+        pytest.param(spec, demand, marks=[] if (s + d) % 4 == 0 else pytest.mark.slow)
+        for s, spec in enumerate(SMALL)
+        for d, demand in enumerate(GENERATED)
+    ],
+)
+def test_every_analytic_bound_holds_on_every_family(spec, demand):
+    data = data_of(spec, demand)
+    F = solved(data)[0]
+    result = bounds(data.flow)
+    assert {bound.name for bound in result} == {"moore", "node-cut", "distance", "any-lengths", "sweep-cut"}
+    assert all(F * (1 - 1e-7) <= bound.value < np.inf for bound in result)
 
 
 def test_bounds_of_the_uniform_matrix_are_those_of_the_uniform_demand():

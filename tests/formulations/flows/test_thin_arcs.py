@@ -50,6 +50,16 @@ def test_violations_do_not_depend_on_the_unit_of_capacity(scale):
     assert scaled.residuals(moved) == pytest.approx(data.residuals(broken))
 
 
+def test_the_printed_relaxation_keeps_thin_arcs_too():
+    data, run = data_of("alltoall.link-mcf", barbell(1e-7), printed=True)
+    assert run.verified
+    thin = int(np.argmin(data.flow.capacity))
+    for more, block in ((1e-7, "capacity"), (-1e-7, "nonnegative")):
+        broken = {**run.values, "f": np.array(run.values["f"])}
+        broken["f"][thin] += more
+        assert data.residuals(broken)[block] > 0.5
+
+
 @pytest.mark.parametrize(
     "name",
     [

@@ -31,6 +31,7 @@ from opticoll.formulations.rounds.round_schedule import RoundSchedule
 from opticoll.instances import WdmRing, parse
 from opticoll.solvers import solve
 from opticoll.solvers.compile.compilation import compile_model
+from opticoll.solvers.methods import methods
 from opticoll.solvers.task import Proof, Task
 
 ONE, TREE = "optree.one-stage", "optree.tree"
@@ -255,6 +256,16 @@ def test_the_integer_optimum_of_table_1(count, steps):
     assert metrics["depth"] == len(metrics["radices"])
     assert sum(metrics["stage_steps"]) == steps
     assert metrics["steps_by_depth"]["1"] == 2048
+
+
+def test_three_ways_one_tree():
+    spec = "wdm-ring:n=60,wavelengths=3"
+    runs = {m: solve.solve(Task(TREE, spec, method=m)) for m in ("tree-search", "highs", "uniform-tree")}
+    assert all(run.verified for run in runs.values())
+    assert runs["tree-search"].objective == runs["highs"].objective <= runs["uniform-tree"].objective
+    assert {runs[m].proof for m in ("tree-search", "highs")} == {Proof.OPTIMAL}
+    assert all(run.record["metrics"]["schedule_rounds"] <= run.objective for run in runs.values())
+    assert {"tree-search", "uniform-tree", "cycle-cover"} <= set(methods())
 
 
 def test_any_potentials_bound_the_optimum():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import replace
 
 import numpy as np
@@ -236,6 +237,13 @@ def test_bad_files_of_collectives_are_refused(message, says, tmp_path):
     path.write_text('{"chunks": [], "chunks": [{"pre": [0], "post": [1]}]}')
     with pytest.raises(BadInput, match="occurs twice"):
         read_collective(path, 4)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
+def test_a_pipe_is_not_read_as_a_collective(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(BadInput, match="not a regular file"):
+        read_collective(tmp_path / "pipe", 4)
 
 
 def test_a_collective_from_a_file_of_the_user(tmp_path):

@@ -133,6 +133,23 @@ def test_the_result_does_not_depend_on_the_run_or_the_threads(precision):
         np.testing.assert_array_equal(other.lengths, runs[0].lengths)
 
 
+def test_a_limit_leaves_the_best_so_far():
+    data = prepared("genkautz:n=60,d=3")
+    calls = 0
+
+    def alive():
+        nonlocal calls
+        calls += 1
+        if calls > 200:
+            raise TimeoutError
+
+    with Team(1) as team:
+        closing = TimeBounds(Saddle(data.flow, team), 1e-9, alive, lambda _: None, 100_000)
+        with pytest.raises(TimeoutError):
+            closing.run()
+    assert_certified(data, closing, 0.5)
+
+
 def test_it_stops_at_the_limit_of_its_precision():
     closing = closed(prepared("genkautz:n=20,d=3"), 1e-13, steps=3000)
     assert not closing.closed
