@@ -65,8 +65,7 @@ class ClosedForm:
     def text(self) -> str:
         """The form as text, such as ``n^2/8`` or ``n (n - 1)/2``."""
         c, above, d, below = self._whole
-        numerator = self._product(c, above, latex=False)
-        denominator = self._product(d, below, latex=False)
+        numerator, denominator = (_plain(self._product(k, part)) for k, part in ((c, above), (d, below)))
         if denominator == "1":
             return numerator
         alone = len(above) == 1 or c != 1 or _is_product(above, self._factors(above))
@@ -77,22 +76,22 @@ class ClosedForm:
     def latex(self) -> str:
         r"""The form in LaTeX, such as ``\frac{n^{2}}{8}``."""
         c, above, d, below = self._whole
-        numerator, denominator = self._product(abs(c), above, latex=True), self._product(d, below, latex=True)
+        numerator, denominator = self._product(abs(c), above), self._product(d, below)
         sign = "-" if c < 0 else ""
         return f"{sign}{numerator}" if denominator == "1" else rf"{sign}\frac{{{numerator}}}{{{denominator}}}"
 
-    def _product(self, content: int, part: Mapping[Term, int], *, latex: bool) -> str:
-        """Content times a primitive sum: by its factors if all are linear, else as a sum."""
+    def _product(self, content: int, part: Mapping[Term, int]) -> str:
+        """Content times a primitive sum, in LaTeX: by its factors if all are linear, else as a sum."""
         if not _terms(part):
             return str(content)
         factors = self._factors(part)
         if _is_product(part, factors):
-            words = [self._power(self._sum(one, latex=latex), one, e, latex=latex) for one, e in factors]
-            body = " ".join(words)
+            words = [self._sum(one) if len(one) == 1 else f"({self._sum(one)})" for one, _ in factors]
+            body = " ".join(text if e == 1 else f"{text}^{{{e}}}" for text, (_, e) in zip(words, factors, strict=True))
         elif len(part) == 1 or content == 1:
-            body = self._sum(part, latex=latex)
+            body = self._sum(part)
         else:
-            body = f"({self._sum(part, latex=latex)})"
+            body = f"({self._sum(part)})"
         return body if content == 1 else f"-{body}" if content == -1 else f"{content} {body}"
 
     def _factors(self, part: Mapping[Term, int]) -> list[tuple[dict[Term, int], int]]:
@@ -106,30 +105,25 @@ class ClosedForm:
         ]
         return sorted(found, key=lambda factor: (len(factor[0]), sorted(factor[0].items())))
 
-    def _power(self, text: str, part: Mapping[Term, int], exponent: int, *, latex: bool) -> str:
-        inner = text if len(part) == 1 else f"({text})"
-        if exponent == 1:
-            return inner
-        return f"{inner}^{{{exponent}}}" if latex else f"{inner}^{exponent}"
-
-    def _sum(self, part: Mapping[Term, int], *, latex: bool) -> str:
+    def _sum(self, part: Mapping[Term, int]) -> str:
         pieces = []
         for term, c in sorted(part.items(), key=lambda item: (sum(item[0]), item[0]), reverse=True):
-            name = self._term(term, latex=latex)
+            name = self._term(term)
             size = name if abs(c) == 1 and name else f"{abs(c)} {name}".strip()
             pieces.append(("- " if c < 0 else "+ ") + size)
         text = " ".join(pieces)
         return text.removeprefix("+ ") if not text.startswith("- ") else "-" + text[2:]
 
-    def _term(self, term: Term, *, latex: bool) -> str:
-        words = []
-        for name, e in zip(self.variables, term, strict=False):
-            if e:
-                words.append(name if e == 1 else f"{name}^{{{e}}}" if latex else f"{name}^{e}")
+    def _term(self, term: Term) -> str:
+        words = [name if e == 1 else f"{name}^{{{e}}}" for name, e in zip(self.variables, term, strict=False) if e]
         if self.base is not None and term[-1]:
-            power = self.variables[0] if term[-1] == 1 else f"{term[-1]}{self.variables[0]}"
-            words.append(f"{self.base}^{{{power}}}" if latex else f"{self.base}^{power}")
+            words.append(f"{self.base}^{{{'' if term[-1] == 1 else term[-1]}{self.variables[0]}}}")
         return " ".join(words)
+
+
+def _plain(latex: str) -> str:
+    """A product in LaTeX as text: exponents without braces."""
+    return latex.replace("{", "").replace("}", "")
 
 
 def _primitive(part: Mapping[Term, Fraction]) -> tuple[Fraction, dict[Term, int]]:
