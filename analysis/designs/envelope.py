@@ -54,17 +54,14 @@ MOST_CYCLIC = 50_000
 class DelayChoice:
     """The best known number of configurations at a delay: ``value`` is its time with all changes.
 
-    ``bound`` holds for every sequence of any number of configurations, ``bound_staying`` for one configuration and
-    ``bound_changing`` for two or more. ``verdict`` is ``stay`` or ``change`` if that is proven best, otherwise
-    ``open``.
+    ``bound`` holds for every sequence of any number of configurations. ``verdict`` is ``stay`` or ``change`` if that is
+    proven best, otherwise ``open``.
     """
 
     delay: float
     configurations: int
     value: float
     bound: float
-    bound_staying: float
-    bound_changing: float
     verdict: str
 
     @property
@@ -173,7 +170,7 @@ class Envelope(Printed):
         best_staying = self.times.get(1, math.inf)
         best_changing = min((T + delay * (K - 1) for K, T in self.times.items() if K > 1), default=math.inf)
         verdict = "stay" if best_staying <= changing else "change" if best_changing <= staying else "open"
-        return DelayChoice(delay, number, value, min(staying, changing), staying, changing, verdict)
+        return DelayChoice(delay, number, value, min(staying, changing), verdict)
 
     @property
     def stay_from(self) -> float:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.errors import BadInput
 from opticoll.formulations.rounds.collectives import collective
 from opticoll.formulations.rounds.round_schedule import Limits, violations
 from opticoll.instances import parse
@@ -140,16 +139,7 @@ def changes(schedule: RoundSchedule) -> NDArray[np.bool_]:
 
 
 def usable(lasers: int, peers: int) -> float:
-    """Share of a GPU's bandwidth that equal bundles to ``peers`` peers can use: ``peers floor(L/peers) / L``.
-
-    Raises
-    ------
-    BadInput
-        For more peers than lasers.
-    """
-    if not 1 <= peers <= lasers:
-        msg = f"{peers} simultaneous peers need {peers} lasers, but there are {lasers}; use a smaller radix"
-        raise BadInput(msg)
+    """Share of a GPU's bandwidth that equal bundles to ``peers`` peers can use: ``peers floor(L/peers) / L``."""
     return peers * (lasers // peers) / lasers
 
 

@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.errors import NotApplicable
-
 if TYPE_CHECKING:
     from opticoll.formulations.topoopt.circuit_design import CircuitDesign
     from opticoll.instances.topology import F64
@@ -24,44 +22,24 @@ class Slowdown:
 
 
 def slowdown(design: CircuitDesign) -> Slowdown:
-    """Alpha and mean hops of a design's point-to-point traffic, and its bandwidth tax.
-
-    Raises
-    ------
-    NotApplicable
-        Without point-to-point traffic, or if some ring hop has no direct circuit.
-    """
+    """Alpha and mean hops of a design's point-to-point traffic, and its bandwidth tax."""
     pool = design.pool
     direct = float(pool.point_to_point.sum())
-    if direct == 0:
-        msg = f"slow-down: {pool.spec} has no point-to-point traffic; set parallel=hybrid"
-        raise NotApplicable(msg)
     load = point_to_point_loads(design)
     alpha = float(load.max()) * pool.n * pool.degree / direct
     return Slowdown(alpha, float(load.sum()) / direct, design.bandwidth_tax)
 
 
 def point_to_point_loads(design: CircuitDesign) -> F64:
-    """Point-to-point bytes over every circuit, ``(m,)``: the loads minus those of ring hops, which take one circuit.
-
-    Raises
-    ------
-    NotApplicable
-        If some ring hop has no direct circuit.
-    """
+    """Point-to-point bytes over every circuit, ``(m,)``: the loads minus those of ring hops, which take one circuit."""
     pool, circuits = design.pool, design.circuits
     ringed = design.demand - pool.point_to_point
     number = np.zeros((pool.n, pool.n))
     np.add.at(number, (circuits[:, 0], circuits[:, 1]), 1.0)
-    if ((ringed > 0) & (number == 0)).any():
-        msg = f"slow-down: a ring hop of {pool.spec} has no direct circuit, so its load cannot be separated"
-        raise NotApplicable(msg)
     own = np.divide(ringed, number, out=np.zeros_like(ringed), where=number > 0)
     return np.maximum(design.loads - own[circuits[:, 0], circuits[:, 1]], 0.0)
 
 
-def iteration_time(
-    reduce: float, direct: float, alpha: float, servers: int, bandwidth: float, computing: float = 0.0
-) -> float:
-    """Eq. (1) [s]: ``reduce`` R, ``direct`` A [bytes], ``bandwidth`` B of a server [bytes/s], ``computing`` C [s]."""
-    return (reduce + alpha * direct) / (servers * bandwidth) + computing
+def iteration_time(reduce: float, direct: float, alpha: float, servers: int, bandwidth: float) -> float:
+    """Eq. (1) without computing [s]: ``reduce`` R, ``direct`` A [bytes], ``bandwidth`` B of a server [bytes/s]."""
+    return (reduce + alpha * direct) / (servers * bandwidth)
