@@ -183,6 +183,8 @@ def _recognised(path: str | Path, data: bytes, what: str) -> str:
     if suffix in {".json", ".gml"}:
         return suffix[1:]
     known = next((name for pattern, name in _STARTS.items() if re.match(pattern, start, re.IGNORECASE)), None)
+    if known is None and (remedy := advice(start.decode("utf-8", "replace"), suffix)):
+        refuse(what, remedy)
     return known or ("matrix" if _is_matrix(data[:_START].decode("utf-8", "replace"), what) else "edges")
 
 

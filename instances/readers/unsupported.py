@@ -1,11 +1,13 @@
 """Files that are no topologies with capacities but are often taken for one: what they are, and what to give instead.
 
-It is said in place of what a reader found wrong in such a file, so it refuses nothing that can be read.
+Without this list, a text would be read as an edge list, whose messages are about its first line.
 """
 
 from __future__ import annotations
 
 import re
+
+from opticoll.instances.readers.reading import parses_as_float
 
 _EDGES = "write its links to an edge list, tail,head,capacity"
 _RATED = f"{_EDGES}, such as host1,switch1,100Gb/s"
@@ -103,18 +105,34 @@ _TEXTS = {
     r"\{(?s:.)*\"num_threads_per_block\":": "this is a plan of MSCCL++, a schedule without links; give a network",
     r"\A(?:---\s|[A-Za-z_][\w-]*:(?:[ \t]*\n|[ \t]+[\[{\"']|[ \t]+[^\s,]+[ \t]*\n))": _YAML,
 }
-#: Comments of networkx above lists of neighbours (the program, the time, the graph's name), and of LGL.
-_COMMENTED = {
-    r"\A#[^\n]*\n# GMT [A-Z][a-z]{2} [A-Z][a-z]{2} [^\n]*\n#": (
-        "networkx.write_adjlist and write_multiline_adjlist list neighbours without capacities or directions; write "
-        "networkx.node_link_data as JSON, or give oc.topology the graph"
-    ),
-    r"\A#[ \t]*[^\s=]+[ \t]*\n[^\s,]+(?:[ \t]+[\d.]+)?[ \t]*\n": _LGL,
-}
+#: Comments that networkx writes above lists of neighbours: the program, the time, the graph's name.
+_ADJACENCY = re.compile(r"#[^\n]*\n# GMT [A-Z][a-z]{2} [A-Z][a-z]{2} [^\n]*\n#")
+_NEIGHBOURS = (
+    "networkx.write_adjlist and write_multiline_adjlist list neighbours without capacities or directions; write "
+    "networkx.node_link_data as JSON, or give oc.topology the graph"
+)
 
 
 def advice(text: str, suffix: str) -> str | None:
-    """What a refused file is, by how its text begins and its suffix, and what to give instead; None if unknown."""
-    patterns = [(rf"^[ \t]*(?:<\?[^>]*>\s*)?(?!#)(?:{pattern})", remedy) for pattern, remedy in _TEXTS.items()]
-    found = (remedy for pattern, remedy in [*patterns, *_COMMENTED.items()] if re.search(pattern, text, re.M | re.I))
-    return next(found, _SUFFIXES.get(suffix))
+    """What a file is that is not read, by the beginning of its text and its suffix, and what to give instead.
+
+    None if it is none of these.
+    """
+    for pattern, remedy in _TEXTS.items():
+        if re.search(rf"^[ \t]*(?:<\?[^>]*>\s*)?(?!#)(?:{pattern})", text, re.MULTILINE | re.IGNORECASE):
+            return remedy
+    if _ADJACENCY.match(text):
+        return _NEIGHBOURS
+    return _LGL if _is_lgl(text) else _SUFFIXES.get(suffix)
+
+
+def _is_lgl(text: str) -> bool:
+    """Whether every comment is one word, the first line is one, and other lines are a vertex and at most a weight."""
+    lines = [line.split() for line in text.splitlines() if line.strip()]
+    hubs = [words[1:] for words in lines if words[0] == "#"]
+    links = [words for words in lines if words[0] != "#"]
+    if len(hubs) < 2 or lines[0][0] != "#" or not links or not all(len(words) <= 2 for words in links):
+        return False
+    weighted = all(len(words) == 1 or parses_as_float(words[1]) for words in links)
+    numbered = {parses_as_float(words[0]) for words in [*hubs, *links] if words}
+    return weighted and len(numbered) == 1 and all(len(words) == 1 and "=" not in words[0] for words in hubs)
