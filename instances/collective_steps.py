@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.errors import BadInput
+from opticoll.errors import BadInput, refuse
 
 if TYPE_CHECKING:
     from opticoll.instances.topology import F64, I64
@@ -103,8 +103,7 @@ def collective_steps(algorithm: str, nodes: int, collective: str = "") -> list[C
         For an unknown algorithm, one that does not fit the nodes, or a collective that it does not perform.
     """
     if not 2 <= nodes <= MOST_NODES:
-        msg = f"{nodes} nodes: give 2 to {MOST_NODES}"
-        raise BadInput(msg)
+        refuse(f"{nodes} nodes", f"give 2 to {MOST_NODES}")
     word, _, rest = algorithm.partition(":")
     exchanging = {"shifts": _shifts, "retri": _retri, "bruck": _bruck}
     gathering = {"ring": _ring, "recursive": _recursive, "optree": _optree}
@@ -149,8 +148,7 @@ def _recursive(nodes: int, argument: str) -> list[CollectiveStep]:
     while left > 1:
         group = min(radix, left)
         if left % group:
-            msg = f"recursive:{radix}: {nodes} nodes are not a power of {radix} times a factor below it"
-            raise BadInput(msg)
+            refuse(f"recursive:{radix}", f"{nodes} nodes are not a power of {radix} times a factor below it")
         radices.append(group)
         left //= group
     return _exchanges(nodes, radices[::-1], near=True)
@@ -159,8 +157,7 @@ def _recursive(nodes: int, argument: str) -> list[CollectiveStep]:
 def _optree(nodes: int, argument: str) -> list[CollectiveStep]:
     radices = [_whole(text, "a radix of optree") for text in argument.split("x")]
     if prod(radices) != nodes:
-        msg = f"optree:{argument}: the product of the radices must be the number of nodes, {nodes}"
-        raise BadInput(msg)
+        refuse(f"optree:{argument}", f"the product of the radices must be the number of nodes, {nodes}")
     return _exchanges(nodes, radices, near=False)
 
 

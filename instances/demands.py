@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.errors import BadFile, BadInput
+from opticoll.errors import BadFile, BadInput, refuse
 from opticoll.instances.readers.demand_tables import DemandTable, rank_matrix, table_of, table_of_text
 from opticoll.instances.readers.reading import NUMPY, PIN, PREFIX, decode, numpy_matrix, pinned, read_pinned_bytes
 
@@ -161,14 +161,12 @@ def read_demand(text: object, topology: Topology, where: str) -> F64:
         return _matched(_longest_matching(topology))
     if kind in _SEEDED:
         if not (rest.isascii() and rest.isdigit() and len(rest) < 10):
-            msg = f"{where}: demand={_short(word)}: SEED must be a whole number of at most 9 digits, not {_short(rest)}"
-            raise BadInput(msg)
+            refuse(where, f"demand={_short(word)}: SEED must be a whole number of at most 9 digits, not {_short(rest)}")
         return _SEEDED[kind](ranks, np.random.default_rng(int(rest)))
     plain = bool(colon) and kind in {UNIFORM, "longest-matching"}
     reason = f"is invalid: {kind!r} takes no argument" if plain else "is unknown"
     if not colon and Path(word).is_file():
-        msg = f"{where}: demand={_short(word)} is a file; write demand=file:{word}"
-        raise BadInput(msg)
+        refuse(where, f"demand={_short(word)} is a file; write demand=file:{word}")
     if not colon and re.search(r"[./\\]", word):
         reason = "is unknown, and there is no such file"
     msg = f"{where}: demand={_short(word)} {reason}; write {FORMS}"
@@ -272,12 +270,10 @@ def checked(matrix: F64, topology: Topology, what: str) -> F64:
     own = np.flatnonzero(np.diagonal(matrix))
     if own.size:
         s = int(own[0])
-        msg = f"{what}: rank {names[s]} sends {matrix[s, s]:g} to itself; write 0 on the diagonal"
-        raise BadFile(msg)
+        refuse(what, f"rank {names[s]} sends {matrix[s, s]:g} to itself; write 0 on the diagonal", BadFile)
     positive = matrix[matrix > 0]
     if not positive.size:
-        msg = f"{what}: no rank sends anything; give at least one positive number"
-        raise BadFile(msg)
+        refuse(what, "no rank sends anything; give at least one positive number", BadFile)
     least, most = float(positive.min()), float(positive.max())
     if least < LEAST or most > MOST or most > RATIO * least:
         msg = (

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opticoll.arguments import refuse_masked
-from opticoll.errors import BadInput
+from opticoll.errors import BadInput, refuse
 from opticoll.instances.topology import Topology, parse_rate, split_rate
 from opticoll.nearest_names import nearest
 
@@ -81,16 +81,14 @@ class LinkNames:
         topology = self.topology
         if isinstance(link, int | np.integer) and not isinstance(link, bool):
             if not 0 <= int(link) < topology.arcs:
-                msg = f"link {int(link)}: {topology.spec} has links 0..{topology.arcs - 1}"
-                raise BadInput(msg)
+                refuse(f"link {int(link)}", f"{topology.spec} has links 0..{topology.arcs - 1}")
             return np.array([int(link)])
         text = "->".join(map(self._label, link)) if isinstance(link, tuple) else str(link)
         plain = text.replace(" ", "")
         if plain not in self._arcs:
             if (cable := self._cable(plain)) is not None:
                 return cable
-            msg = f"link {text!r}: {topology.spec} has no such link; {nearest(plain, list(self._copies))}"
-            raise BadInput(msg)
+            refuse(f"link {text!r}", f"{topology.spec} has no such link; {nearest(plain, list(self._copies))}")
         return np.array(self._arcs[plain])
 
 
@@ -126,20 +124,17 @@ def changed_capacities(topology: Topology, changes: Any, *, factors: bool = Fals
     new: F64 = np.array(topology.capacity if now is None else now, dtype=float)
     if isinstance(changes, Mapping) or hasattr(changes, "items"):
         if not len(changes):
-            msg = "capacity: no link is given; give numbers by link, such as {'a->b': 2}"
-            raise BadInput(msg)
+            refuse("capacity", "no link is given; give numbers by link, such as {'a->b': 2}")
         names, changed = LinkNames(topology), np.zeros(topology.arcs, dtype=bool)
         for link, value in changes.items():
             arcs = names.arcs(link)
             where = f"link {link!r}"
             if changed[arcs].any():
-                msg = f"{where}: another name given here stands for the same link, or a direction of it; name it once"
-                raise BadInput(msg)
+                refuse(where, "another name given here stands for the same link, or a direction of it; name it once")
             changed[arcs] = True
             if not factors and split_rate(value) is not None:
                 if topology.capacity_unit is None:
-                    msg = f"{where}: {value!r} is no number, and {topology.spec} has no unit of capacity; give a number"
-                    raise BadInput(msg)
+                    refuse(where, f"{value!r} is no number, and {topology.spec} has no unit of capacity; give a number")
                 value = parse_rate(str(value), where) / parse_rate(topology.capacity_unit)
             new[arcs] = _number(value, where, factors=factors) * (new[arcs] if factors else 1.0)
     else:
@@ -153,13 +148,11 @@ def changed_capacities(topology: Topology, changes: Any, *, factors: bool = Fals
             msg = f"capacity: {str(changes)[:60]!r} is no number; give numbers by link, such as {{'a->b': 2}}"
             raise BadInput(msg) from None
         if values.shape not in {(), (topology.arcs,)}:
-            msg = f"capacity: has shape {values.shape}; give a number, or one per link: ({topology.arcs},)"
-            raise BadInput(msg)
+            refuse("capacity", f"has shape {values.shape}; give a number, or one per link: ({topology.arcs},)")
         new = values * new if factors else np.broadcast_to(values, new.shape).copy()
     if not (np.isfinite(new).all() and (new >= 0).all()):
         worst = float(new[~(np.isfinite(new) & (new >= 0))][0])
-        msg = f"capacity: {worst:g} is no capacity; give finite numbers of at least 0"
-        raise BadInput(msg)
+        refuse("capacity", f"{worst:g} is no capacity; give finite numbers of at least 0")
     return new
 
 

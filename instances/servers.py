@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opticoll.arguments import whole_number
-from opticoll.errors import BadInput
+from opticoll.errors import BadInput, refuse
 from opticoll.instances.topology import Instance
 
 if TYPE_CHECKING:
@@ -64,11 +64,9 @@ class AllReduceGroup:
         object.__setattr__(self, "members", tuple(int(v) for v in self.members))
         if len(self.members) < 2 or len(set(self.members)) < len(self.members):
             shown = ", ".join(map(str, self.members[:8]))
-            msg = f"all-reduce group ({shown}): give at least two distinct servers"
-            raise BadInput(msg)
+            refuse(f"all-reduce group ({shown})", "give at least two distinct servers")
         if not 0 < self.transfer < float("inf"):
-            msg = f"all-reduce group: transfer is {self.transfer} bytes; give a positive finite number"
-            raise BadInput(msg)
+            refuse("all-reduce group", f"transfer is {self.transfer} bytes; give a positive finite number")
 
     @property
     def size(self) -> int:
@@ -89,8 +87,7 @@ class AllReduceGroup:
             If step and k are not co-prime (the step would give several rings).
         """
         if np.gcd(step, self.size) != 1:
-            msg = f"all-reduce group of {self.size}: step {step} gives several rings; choose a co-prime step"
-            raise BadInput(msg)
+            refuse(f"all-reduce group of {self.size}", f"step {step} gives several rings; choose a co-prime step")
         return np.asarray(self.members, dtype=np.int64)[np.arange(self.size) * step % self.size]
 
 
@@ -145,23 +142,19 @@ class ServerPool(Instance):
             raise BadInput(msg) from None
         if matrix.shape != (n, n):
             shape = "x".join(map(str, matrix.shape)) or "one number"
-            msg = f"{spec}: the traffic matrix is {shape}, not {n}x{n}; give one row and one column per server"
-            raise BadInput(msg)
+            refuse(spec, f"the traffic matrix is {shape}, not {n}x{n}; give one row and one column per server")
         bad = ~(np.isfinite(matrix) & (matrix >= 0))
         if bad.any():
             i, j = (int(k) for k in np.argwhere(bad)[0])
-            msg = f"{spec}: traffic from {i} to {j} is {matrix[i, j]} bytes; give a finite nonnegative number"
-            raise BadInput(msg)
+            refuse(spec, f"traffic from {i} to {j} is {matrix[i, j]} bytes; give a finite nonnegative number")
         if np.diagonal(matrix).any():
             i = int(np.flatnonzero(np.diagonal(matrix))[0])
-            msg = f"{spec}: server {i} sends {matrix[i, i]} bytes to itself; write 0 on the diagonal"
-            raise BadInput(msg)
+            refuse(spec, f"server {i} sends {matrix[i, i]} bytes to itself; write 0 on the diagonal")
         together = tuple(groups)
         for k, group in enumerate(together):
             outside = [v for v in group.members if not 0 <= v < n]
             if outside:
-                msg = f"{spec}: all-reduce group {k} names server {outside[0]}; servers are 0 to {n - 1}"
-                raise BadInput(msg)
+                refuse(spec, f"all-reduce group {k} names server {outside[0]}; servers are 0 to {n - 1}")
         matrix += 0.0  # -0.0 becomes 0.0, so that equal traffic has equal hashes
         matrix.setflags(write=False)
         put = object.__setattr__
@@ -197,8 +190,7 @@ class ServerPool(Instance):
         """
         new = np.asarray(order, dtype=np.int64)
         if not np.array_equal(np.sort(new), np.arange(self.n)):
-            msg = "relabelled: order must be a permutation of the servers"
-            raise BadInput(msg)
+            refuse("relabelled", "order must be a permutation of the servers")
         back = np.argsort(new)
         groups = [AllReduceGroup(tuple(new[list(g.members)].tolist()), g.transfer) for g in self.groups]
         return ServerPool(self.n, self.degree, self.point_to_point[np.ix_(back, back)], groups=groups)

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from opticoll import plugins
 from opticoll.arguments import read_text
-from opticoll.errors import BadInput, BadSpec
+from opticoll.errors import BadInput, BadSpec, refuse
 from opticoll.nearest_names import nearest
 from opticoll.plugin_faults import blaming, place_of
 
@@ -178,17 +178,14 @@ def _check_definition(
 ) -> None:
     """Refuse a name that is already in use, and arguments that a spec cannot express."""
     if not re.fullmatch(r"[a-z][a-z0-9-]*", name):
-        msg = f"{where}: a name consists of lower-case letters, digits and '-', and begins with a letter"
-        raise BadInput(msg)
+        refuse(where, "a name consists of lower-case letters, digits and '-', and begins with a letter")
     if name in known:
         other = known[name].function
         if other.__module__ != function.__module__ and _file(other) != _file(function):
-            msg = f"{where}: the name is already used in {_file(other)}; choose another name"
-            raise BadInput(msg)
+            refuse(where, f"the name is already used in {_file(other)}; choose another name")
     for parameter in list(inspect.signature(function).parameters.values())[skip:]:
         if _kind(parameter) not in _KINDS or parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
-            msg = f"{where}: argument {parameter.name!r} must be annotated as one of {', '.join(_KINDS)}"
-            raise BadInput(msg)
+            refuse(where, f"argument {parameter.name!r} must be annotated as one of {', '.join(_KINDS)}")
 
 
 def _check_takes(where: str, function: Callable[..., Any], names: Iterable[str]) -> None:
@@ -239,31 +236,26 @@ def _arguments(parameters: Mapping[str, inspect.Parameter], text: str, where: st
         item = raw.strip()
         key, has_value, value = item.partition("=")
         if not item:
-            msg = f"{where}: an argument is empty; separate arguments with single commas"
-            raise BadSpec(msg)
+            refuse(where, "an argument is empty; separate arguments with single commas", BadSpec)
         if has_value:
             name = key.strip()
             if name not in parameters:
                 hint = f"write +{name}={value} behind the arguments" if name in MODIFIERS else nearest(name, names)
-                msg = f"{where}: unknown argument {name!r}; {hint}"
-                raise BadSpec(msg)
+                refuse(where, f"unknown argument {name!r}; {hint}", BadSpec)
         elif item in parameters and _kind(parameters[item]) == "bool":
             name, value = item, "true"
         else:
             while position < len(names) and names[position] in values:
                 position += 1
             if position == len(names):
-                msg = f"{where}: too many arguments at {item!r}; known arguments: {', '.join(names) or 'none'}"
-                raise BadSpec(msg)
+                refuse(where, f"too many arguments at {item!r}; known arguments: {', '.join(names) or 'none'}", BadSpec)
             name, value = names[position], item
         if name in values:
-            msg = f"{where}: argument {name!r} is given twice; write it once"
-            raise BadSpec(msg)
+            refuse(where, f"argument {name!r} is given twice; write it once", BadSpec)
         values[name] = _typed(parameters[name], value.strip(), f"{where}: argument {name!r}")
     missing = [p.name for p in parameters.values() if p.default is p.empty and p.name not in values]
     if missing:
-        msg = f"{where}: argument {missing[0]!r} is missing; write {missing[0]}=VALUE"
-        raise BadSpec(msg)
+        refuse(where, f"argument {missing[0]!r} is missing; write {missing[0]}=VALUE", BadSpec)
     return values
 
 
@@ -410,8 +402,7 @@ def parse(spec: str) -> Any:
         msg = f"instance: needs a spec such as 'ring:8', not {type(spec).__name__}; read objects by oc.topology"
         raise BadSpec(msg)
     if len(spec) > 4096:
-        msg = f"instance spec: {len(spec)} characters exceed the limit of 4096; write a shorter spec"
-        raise BadSpec(msg)
+        refuse("instance spec", f"{len(spec)} characters exceed the limit of 4096; write a shorter spec", BadSpec)
     head, colon, rest = spec.strip().partition(":")
     name, plus, tail = head.partition("+")
     if plus:  # a family without arguments, followed by modifiers
@@ -430,11 +421,9 @@ def parse(spec: str) -> Any:
     for key, text in changes:
         change = _named_in(MODIFIERS, key)
         if change is None:
-            msg = f"instance {spec!r}: unknown modifier {key!r}; {nearest(key, MODIFIERS)}"
-            raise BadSpec(msg)
+            refuse(f"instance {spec!r}", f"unknown modifier {key!r}; {nearest(key, MODIFIERS)}", BadSpec)
         if not isinstance(instance, Topology):
-            msg = f"instance {spec!r}: modifier {key!r} needs arcs, and {name!r} has no arcs; omit it"
-            raise BadInput(msg)
+            refuse(f"instance {spec!r}", f"modifier {key!r} needs arcs, and {name!r} has no arcs; omit it")
         wanted = dict(list(inspect.signature(change.function).parameters.items())[1:])
         settings = _arguments(wanted, text, f"instance {spec!r}, modifier {key!r}")
         printed = _printed(wanted, settings)
@@ -474,8 +463,7 @@ def _family_of(spec: str, name: str, rest: str) -> SpecPart:
         if Path(path).is_file():
             program = re.search(r"\.(mps|lp)(\.gz)?$", path, re.IGNORECASE)
             remedy = f"{path} is a file: write {'mps' if program else 'file'}:{spec.strip()}"
-        msg = f"instance {spec!r}: unknown family {name!r}; {remedy}"
-        raise BadSpec(msg)
+        refuse(f"instance {spec!r}", f"unknown family {name!r}; {remedy}", BadSpec)
     return known
 
 
@@ -535,8 +523,7 @@ def expand(text: str) -> list[str]:
     """
     pieces = _BRACES.split(text)
     if any(brace in piece for piece in pieces[::2] for brace in "{}"):
-        msg = f"instance {text!r}: unbalanced braces; write for example ring:{{4,8,16}}"
-        raise BadSpec(msg)
+        refuse(f"instance {text!r}", "unbalanced braces; write for example ring:{4,8,16}", BadSpec)
     choices = [[piece] if i % 2 == 0 else _words(piece, text) for i, piece in enumerate(pieces)]
     count = 1
     for words in choices:
@@ -581,6 +568,5 @@ def _words(inside: str, text: str) -> list[str]:
         return [str(number) for number in range(first, last + 1, step)]
     words = [word.strip() for word in inside.split(",")]
     if not all(words):
-        msg = f"instance {text!r}: {{{inside}}} contains an empty item; write for example {{4,8,16}}"
-        raise BadSpec(msg)
+        refuse(f"instance {text!r}", f"{{{inside}}} contains an empty item; write for example {{4,8,16}}", BadSpec)
     return words

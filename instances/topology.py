@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from opticoll.arguments import array_of, number, whole_number
-from opticoll.errors import BadInput
+from opticoll.errors import BadInput, refuse
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -71,8 +71,7 @@ def _bits(match: re.Match[str] | None, text: str, where: str, examples: str) -> 
         scale = base ** _POWER[prefix[0]] if prefix else 1.0
         number = float(match["number"] or 1) * scale * (8.0 if match["unit"] == "B" else 1.0)
     if not (math.isfinite(number) and number > 0):
-        msg = f"{where}: {text[:40]!r} is not a positive {examples}"
-        raise BadInput(msg)
+        refuse(where, f"{text[:40]!r} is not a positive {examples}")
     return number
 
 
@@ -116,8 +115,7 @@ def parse_size(text: str | float, where: str = "size") -> float:
     if isinstance(text, int | float) and not isinstance(text, bool):
         if math.isfinite(text) and text > 0:
             return float(text)
-        msg = f"{where}: {text!r} is not a positive {examples}"
-        raise BadInput(msg)
+        refuse(where, f"{text!r} is not a positive {examples}")
     word = str(text).strip()
     return _bits(_SIZE.fullmatch(word), word, where, examples) / 8.0
 
@@ -228,11 +226,9 @@ def _checked_arcs(
     check_size(n, tails.size, spec)
     caps = np.ones(tails.size) if capacity is None else array_of(capacity, f"{spec}: capacity", np.float64)
     if tails.ndim != 1 or tails.shape != heads.shape or tails.shape != caps.shape:
-        msg = f"{spec}: tail, head and capacity must be one-dimensional arrays of equal length"
-        raise BadInput(msg)
+        refuse(spec, "tail, head and capacity must be one-dimensional arrays of equal length")
     if tails.size and (min(tails.min(), heads.min()) < 0 or max(tails.max(), heads.max()) >= n):
-        msg = f"{spec}: an arc ends outside the vertices 0..{n - 1}"
-        raise BadInput(msg)
+        refuse(spec, f"an arc ends outside the vertices 0..{n - 1}")
     possible = np.isfinite(caps) & (caps > 0)
     if not possible.all():
         worst = int(np.argmin(possible))
@@ -318,21 +314,17 @@ class Topology(Instance):
         if capacity_unit is not None:
             parse_rate(capacity_unit, f"{spec}: capacity_unit")
         if n < 1:
-            msg = f"{spec}: a topology needs at least one vertex, not {n}"
-            raise BadInput(msg)
+            refuse(spec, f"a topology needs at least one vertex, not {n}")
         tails, heads, caps = _checked_arcs(n, tail, head, capacity, spec)
         order = np.lexsort((caps, heads, tails))
         ends = np.arange(n) if terminals is None else np.unique(np.asarray(terminals, dtype=np.int64))
         if ends.size and (ends[0] < 0 or ends[-1] >= n):
-            msg = f"{spec}: a terminal lies outside the vertices 0..{n - 1}"
-            raise BadInput(msg)
+            refuse(spec, f"a terminal lies outside the vertices 0..{n - 1}")
         names = tuple(str(v) for v in range(n)) if labels is None else tuple(labels)
         if len(names) != n:
-            msg = f"{spec}: {len(names)} labels for {n} vertices"
-            raise BadInput(msg)
+            refuse(spec, f"{len(names)} labels for {n} vertices")
         if places is not None and np.shape(places) != (n, 2):
-            msg = f"{spec}: places of shape {np.shape(places)} for {n} vertices; give x and y of each"
-            raise BadInput(msg)
+            refuse(spec, f"places of shape {np.shape(places)} for {n} vertices; give x and y of each")
         settings = tuple(parameters.items()) if isinstance(parameters, dict) else tuple(parameters)
         put = object.__setattr__
         put(self, "n", n)
@@ -459,8 +451,7 @@ class Topology(Instance):
 
         lengths = array_of(lengths, "the lengths", np.float64)
         if lengths.shape != (self.arcs,):
-            msg = f"the lengths: must be {self.arcs}, one per arc of {self.spec}, not of shape {lengths.shape}"
-            raise BadInput(msg)
+            refuse("the lengths", f"must be {self.arcs}, one per arc of {self.spec}, not of shape {lengths.shape}")
         order = np.lexsort((lengths, self.head, self.tail))
         tail, head = self.tail[order], self.head[order]
         first = np.ones(tail.size, dtype=bool)
@@ -502,8 +493,7 @@ class Topology(Instance):
         """
         new = array_of(order, "relabelled: order", np.int64)
         if new.ndim != 1 or not np.array_equal(np.sort(new), np.arange(self.n)):
-            msg = "relabelled: order must be a permutation of the vertices"
-            raise BadInput(msg)
+            refuse("relabelled", "order must be a permutation of the vertices")
         back = np.argsort(new)
         return self.with_changes(
             tail=new[self.tail],

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.arguments import whole_number
-from opticoll.errors import BadInput
+from opticoll.errors import refuse
 from opticoll.instances.spec import Dimensions, family
 from opticoll.instances.topology import MAX_VERTICES, Topology, both_ways, check_size
 
@@ -26,8 +26,7 @@ def _power(d: int, exponent: int, name: str) -> int:
     for _ in range(exponent if d > 1 else 0):
         value *= d
         if value > MAX_VERTICES:
-            msg = f"{name}: {d}**{exponent} vertices exceed the limit of {MAX_VERTICES}; choose a smaller instance"
-            raise BadInput(msg)
+            refuse(name, f"{d}**{exponent} vertices exceed the limit of {MAX_VERTICES}; choose a smaller instance")
     return value
 
 
@@ -41,8 +40,7 @@ def _digraph(head: I64, loops: str, name: str, labels: tuple[str, ...] | None = 
 
 def _check_loops(loops: str, name: str) -> None:
     if loops not in {"drop", "keep"}:
-        msg = f"{name}: loops={loops!r} is unknown; write loops=drop or loops=keep"
-        raise BadInput(msg)
+        refuse(name, f"loops={loops!r} is unknown; write loops=drop or loops=keep")
 
 
 def _spelled(words: I64) -> tuple[str, ...]:
@@ -291,8 +289,7 @@ def slimfly(q: int) -> Topology:
     check_size(2 * q * q, 3 * q * q * q, "slimfly")
     factors = _prime_power(q)
     if factors is None or q % 4 == 2:
-        msg = f"slimfly: q={q} must be a prime power 4w-1, 4w or 4w+1, such as 3, 4, 5, 7, 8, 9, 11"
-        raise BadInput(msg)
+        refuse("slimfly", f"q={q} must be a prime power 4w-1, 4w or 4w+1, such as 3, 4, 5, 7, 8, 9, 11")
     p, k = factors
     digits = np.arange(q)[:, None] // p ** np.arange(k) % p
     weights = p ** np.arange(k)
@@ -357,8 +354,7 @@ def dragonfly(a: int, h: int, g: int | None = None) -> Topology:
     whole_number(h, "dragonfly: h", 1)
     groups = a * h + 1 if g is None else g
     if not 2 <= groups <= a * h + 1:
-        msg = f"dragonfly: g={groups} groups must lie in 2..{a * h + 1} (at most a*h+1)"
-        raise BadInput(msg)
+        refuse("dragonfly", f"g={groups} groups must lie in 2..{a * h + 1} (at most a*h+1)")
     rounds = a * h // (groups - 1)
     check_size(groups * a, groups * (a * (a - 1) + rounds * (groups - 1)), "dragonfly")
     group = np.arange(groups)[:, None]
@@ -435,17 +431,14 @@ def cayley(m: int, k: int, r: int, generators: Dimensions, directed: bool = Fals
     whole_number(n, "cayley: m k", 2)
     check_size(n, n * len(generators) * (1 if directed else 2), "cayley")
     if not 0 <= r < max(m, 2) or pow(r, k, m) != 1 % m:
-        msg = f"cayley: r={r} must lie in 0..{m - 1} with r^{k} = 1 modulo {m}; r=1 always does"
-        raise BadInput(msg)
+        refuse("cayley", f"r={r} must lie in 0..{m - 1} with r^{k} = 1 modulo {m}; r=1 always does")
     seen: dict[int, int] = {}
     for g in generators:
         if not 1 <= g < n:
-            msg = f"cayley: generator {g} must lie in 1..{n - 1}"
-            raise BadInput(msg)
+            refuse("cayley", f"generator {g} must lie in 1..{n - 1}")
         for element in {g} if directed else {g, int(inverse(m, k, r, g))}:
             if element in seen:
-                msg = f"cayley: generators {seen[element]} and {g} give the same links; omit one of them"
-                raise BadInput(msg)
+                refuse("cayley", f"generators {seen[element]} and {g} give the same links; omit one of them")
             seen[element] = g
     nodes = np.arange(n)
     head = product(m, k, r, nodes[:, None], np.array(sorted(seen), dtype=np.int64)[None, :])

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opticoll.arguments import whole_number
-from opticoll.errors import BadFile, BadInput, BadSpec
+from opticoll.errors import BadFile, BadInput, BadSpec, refuse
 from opticoll.instances.matrix_program import MatrixProgram
 from opticoll.instances.photonics import WdmLine, WdmRing
 from opticoll.instances.published.lumorph_numbers import GPUS, MODELS, iteration
@@ -173,8 +173,7 @@ def from_matrix_file(path: str) -> MatrixProgram:
     if not found:
         return read_program(path)
     if sense not in {"min", "max"}:
-        msg = f"mps:{file}: sense={sense[:40]} is unknown; write sense=min or sense=max"
-        raise BadFile(msg)
+        refuse(f"mps:{file}", f"sense={sense[:40]} is unknown; write sense=min or sense=max", BadFile)
     return read_program(file, "max" if sense == "max" else "min")
 
 
@@ -233,8 +232,7 @@ def _job(n: int, traffic: str, parallel: str, section: str, batch: int, shards: 
         reads = {*reads, "shards"}
     unread = [name for name, is_given in options.items() if is_given and name not in reads]
     if unread:
-        msg = f"servers: traffic={traffic} does not use {' or '.join(unread)}; omit it, or name a section"
-        raise BadSpec(msg)
+        refuse("servers", f"traffic={traffic} does not use {' or '.join(unread)}; omit it, or name a section", BadSpec)
     check_placement(parallel)
     if traffic == "dlrm-replicated" or (example and parallel == "data"):
         # The same DLRM under pure data parallelism (figure 1a): 44 GB over each hop of a ring.
@@ -303,8 +301,7 @@ def servers(
     whole_number(degree, "servers: degree", 1)
     whole_number(seed, "servers: seed", 0)
     if not volume > 0:
-        msg = f"servers: volume must be a positive number of bytes, not {volume}"
-        raise BadSpec(msg)
+        refuse("servers", f"volume must be a positive number of bytes, not {volume}", BadSpec)
     job = _job(n, traffic, parallel, section, batch, shards)
     matrix, groups = (_plain(n, traffic, seed, volume), ()) if job is None else job
     return ServerPool(n, degree, matrix, groups=groups, spec="servers")
@@ -341,13 +338,11 @@ def training(model: str, gpus: int, calls: int = 0, seed: int = 0, stages: int =
     """
     known = (*MODELS, "random")
     if model not in known:
-        msg = f"training: unknown model {model!r}; {nearest(model, list(known))}"
-        raise BadSpec(msg)
+        refuse("training", f"unknown model {model!r}; {nearest(model, list(known))}", BadSpec)
     check_servers(gpus)
     if model != "random":
         if gpus not in GPUS:
-            msg = f"training: {model} has no log on {gpus} GPUs; use one of {', '.join(map(str, GPUS))}"
-            raise BadSpec(msg)
+            refuse("training", f"{model} has no log on {gpus} GPUs; use one of {', '.join(map(str, GPUS))}", BadSpec)
         if calls or seed or stages:
             msg = f"training: {model} is a log, which does not use calls, seed or stages; omit them, or use random"
             raise BadSpec(msg)
@@ -358,8 +353,7 @@ def training(model: str, gpus: int, calls: int = 0, seed: int = 0, stages: int =
     whole_number(stages, "training: stages", 0)
     for name, number in (("calls", calls), ("stages", stages)):
         if number > _MOST_CALLS:
-            msg = f"training: {name}={number} exceeds the limit of {_MOST_CALLS}; choose fewer"
-            raise BadSpec(msg)
+            refuse("training", f"{name}={number} exceeds the limit of {_MOST_CALLS}; choose fewer", BadSpec)
     random = np.random.default_rng(seed)
     made = []
     for _ in range(calls or gpus):
@@ -383,8 +377,7 @@ _FAT_TREE = "Al-Fares, Loukissas & Vahdat, SIGCOMM 2008; oversubscribed: TopoOpt
 
 def _check_capacity(capacity: float, what: str) -> None:
     if not 0 < capacity < np.inf:
-        msg = f"{what}: capacity={capacity} link bandwidths; give a positive finite number"
-        raise BadInput(msg)
+        refuse(what, f"capacity={capacity} link bandwidths; give a positive finite number")
 
 
 @family("fat-tree", example="fat-tree:k=4", source=_FAT_TREE)
@@ -514,19 +507,16 @@ class CircuitNetwork(Instance):
         check_servers(self.n)
         whole_number(self.degree, "circuits: degree", 1)
         if self.rule not in RULES:
-            msg = f"circuits: unknown rule {self.rule!r}; {nearest(self.rule, list(RULES))}"
-            raise BadSpec(msg)
+            refuse("circuits", f"unknown rule {self.rule!r}; {nearest(self.rule, list(RULES))}", BadSpec)
         if not (self.interval > self.pause >= 0 and math.isfinite(self.pause)):
             msg = (
                 f"circuits: interval {self.interval} s, pause {self.pause} s; the pause must be at least 0 and shorter"
             )
             raise BadInput(msg)
         if not 0 < self.discount <= 1:
-            msg = f"circuits: discount={self.discount}; use a factor above 0 and at most 1"
-            raise BadInput(msg)
+            refuse("circuits", f"discount={self.discount}; use a factor above 0 and at most 1")
         if math.isinf(self.interval) and not self.forwarding:
-            msg = "circuits: pairs without a circuit would wait forever; set an interval, or forwarding=true"
-            raise BadInput(msg)
+            refuse("circuits", "pairs without a circuit would wait forever; set an interval, or forwarding=true")
 
     @property
     def most_circuits(self) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from opticoll.arguments import whole_number
-from opticoll.errors import BadInput
+from opticoll.errors import BadInput, refuse
 from opticoll.instances.spec import modifier
 from opticoll.instances.topology import Topology, check_size, decimal_products, link_groups, parse_rate
 
@@ -76,11 +76,9 @@ def host(topology: Topology, bandwidth: float, relay: str = "host") -> Topology:
         unknown.
     """
     if not (np.isfinite(bandwidth) and bandwidth > 0):
-        msg = f"modifier 'host': the bandwidth must be positive and finite, not {bandwidth}; write +host=2.0"
-        raise BadInput(msg)
+        refuse("modifier 'host'", f"the bandwidth must be positive and finite, not {bandwidth}; write +host=2.0")
     if relay not in {"host", "nic"}:
-        msg = f"modifier 'host': relay must be host or nic, not {relay!r}"
-        raise BadInput(msg)
+        refuse("modifier 'host'", f"relay must be host or nic, not {relay!r}")
     n = topology.n
     if topology.num_ranks != n:
         msg = (
@@ -125,8 +123,7 @@ def line(topology: Topology, times: int) -> Topology:
     """
     whole_number(times, "modifier 'line': times", 1)
     if topology.num_ranks != topology.n or np.unique(topology.capacity).size > 1:
-        msg = f"modifier 'line': {topology.spec} has relay vertices or unequal capacities; write +line before them"
-        raise BadInput(msg)
+        refuse("modifier 'line'", f"{topology.spec} has relay vertices or unequal capacities; write +line before them")
     n, tail, head = topology.n, topology.tail, topology.head
     for _ in range(times):
         out = np.bincount(tail, minlength=n)
@@ -164,8 +161,7 @@ def scale(topology: Topology, factor: float) -> Topology:
         If the factor is not positive, or makes a capacity infinite or zero.
     """
     if not (np.isfinite(factor) and factor > 0):
-        msg = f"modifier 'scale': the factor must be positive and finite, not {factor}; write +scale=2.0"
-        raise BadInput(msg)
+        refuse("modifier 'scale'", f"the factor must be positive and finite, not {factor}; write +scale=2.0")
     return topology.with_arcs(topology.tail, topology.head, decimal_products(topology.capacity, factor))
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opticoll.arguments import whole_number
-from opticoll.errors import BadInput, BadSpec
+from opticoll.errors import BadInput, BadSpec, refuse
 from opticoll.instances.spec import Dimensions, family
 from opticoll.instances.topology import Instance
 from opticoll.nearest_names import nearest
@@ -139,8 +139,7 @@ class OpGraph(Instance):
 
 def _refuse(wrong: bool, spec: str, reason: str) -> None:
     if wrong:
-        msg = f"{spec}: {reason}"
-        raise BadInput(msg)
+        refuse(spec, f"{reason}")
 
 
 #: Sustained rate of one GPU [flop/us], and bytes per number.
@@ -283,8 +282,7 @@ def partition(net: _Net, parts: list[int], spec: str) -> OpGraph:
     """
     links = sum(parts[u] * parts[v] if every else parts[u] + parts[v] for (u, v), (_, every) in net.edges.items())
     if sum(parts) > MAX_SUB_OPS or links > MAX_DEPENDENCIES:
-        msg = f"{spec}: {sum(parts)} sub-operations with up to {links} dependencies exceed the limits; use fewer parts"
-        raise BadInput(msg)
+        refuse(spec, f"{sum(parts)} sub-operations with up to {links} dependencies exceed the limits; use fewer parts")
     first = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(parts)])
     tail, head, volume = [], [], []
     for (u, v), (size, every) in sorted(net.edges.items()):
@@ -369,11 +367,9 @@ def op_graph(
         For sizes out of range.
     """
     if model not in MODELS:
-        msg = f"op-graph: unknown model {model!r}; {nearest(model, list(MODELS))}"
-        raise BadSpec(msg)
+        refuse("op-graph", f"unknown model {model!r}; {nearest(model, list(MODELS))}", BadSpec)
     if (model == "chain") != (splits is not None):
-        msg = "op-graph: model=chain needs splits=, such as splits=4x1x4, and no other model accepts it"
-        raise BadSpec(msg)
+        refuse("op-graph", "model=chain needs splits=, such as splits=4x1x4, and no other model accepts it", BadSpec)
     if choose and (broadcast or model in {"random", "chain"}):
         msg = "op-graph: choose=true does not apply to broadcast=true, model=random or model=chain; omit choose"
         raise BadSpec(msg)
@@ -381,12 +377,10 @@ def op_graph(
         whole_number(value, f"op-graph: {name}", 1)
     whole_number(seed, "op-graph: seed", 0)
     if max(layers, parts, hidden, batch) > 10**6 or quantum < 0:
-        msg = "op-graph: layers, parts, hidden and batch must be at most 1000000, and quantum at least 0"
-        raise BadInput(msg)
+        refuse("op-graph", "layers, parts, hidden and batch must be at most 1000000, and quantum at least 0")
     if splits is not None:
         if min(splits) < 1:
-            msg = "op-graph: every operation of a chain needs at least 1 part"
-            raise BadInput(msg)
+            refuse("op-graph", "every operation of a chain needs at least 1 part")
         net = _Net()
         for number, count in enumerate(splits):
             net.op(FLOPS * count, 0.0, [(number - 1, float(splits[number - 1]))] if number else [], every=True)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.arguments import whole_number
-from opticoll.errors import BadInput
+from opticoll.errors import BadInput, refuse
 from opticoll.instances.spec import family, population
 from opticoll.instances.topology import Topology, both_ways, check_size
 
@@ -33,11 +33,9 @@ def _check(n: int, d: int, seed: int, name: str) -> None:
     whole_number(seed, f"{name}: seed", 0)
     check_size(n, n * d, name)
     if n * d > 2 * MAX_DRAWN_LINKS:
-        msg = f"{name}: n*d/2 = {n * d // 2} links exceed the limit of {MAX_DRAWN_LINKS}; choose a smaller n or d"
-        raise BadInput(msg)
+        refuse(name, f"n*d/2 = {n * d // 2} links exceed the limit of {MAX_DRAWN_LINKS}; choose a smaller n or d")
     if d >= n:
-        msg = f"{name}: degree d={d} must be below n={n} in a graph without parallel links"
-        raise BadInput(msg)
+        refuse(name, f"degree d={d} must be below n={n} in a graph without parallel links")
 
 
 @family(
@@ -72,11 +70,9 @@ def random_regular(n: int, d: int, seed: int = 0) -> Topology:
     name = "random-regular"
     _check(n, d, seed, name)
     if n * d % 2:
-        msg = f"{name}: n={n} times d={d} is odd, but every link has two ends; make one of them even"
-        raise BadInput(msg)
+        refuse(name, f"n={n} times d={d} is odd, but every link has two ends; make one of them even")
     if d == 1 and n > 2:
-        msg = f"{name}: d=1 on n={n} nodes cannot be connected; choose d of at least 2"
-        raise BadInput(msg)
+        refuse(name, f"d=1 on n={n} nodes cannot be connected; choose d of at least 2")
     source = random.Random(seed)
     if d == 2:
         order = np.array(source.sample(range(n), n))
@@ -131,8 +127,7 @@ def xpander(n: int, d: int, seed: int = 0) -> Topology:
         )
         raise BadInput(msg)
     if d == 1 and n > 2:
-        msg = f"{name}: d=1 on n={n} nodes cannot be connected; choose d of at least 2"
-        raise BadInput(msg)
+        refuse(name, f"d=1 on n={n} nodes cannot be connected; choose d of at least 2")
     rng = np.random.default_rng(seed)
     a, b = np.triu_indices(d + 1, k=1)
     for _ in range(_TRIES):
@@ -217,11 +212,9 @@ def sp_expander(n: int, d: int, seed: int = 0, two_way: bool = False) -> Topolog
     name = "sp-expander"
     _check(n, d, seed, name)
     if two_way and n * d % 2:
-        msg = f"{name}: n={n}, d={d} with two_way needs an even n*d; change n or d"
-        raise BadInput(msg)
+        refuse(name, f"n={n}, d={d} with two_way needs an even n*d; change n or d")
     if n > MAX_NODES or n * d > MAX_ARCS_FORMED:
-        msg = f"{name}: n={n}, d={d} exceeds n={MAX_NODES} or n*d={MAX_ARCS_FORMED}; choose a smaller n or d"
-        raise BadInput(msg)
+        refuse(name, f"n={n}, d={d} exceeds n={MAX_NODES} or n*d={MAX_ARCS_FORMED}; choose a smaller n or d")
     rng = np.random.default_rng(seed)
     for _ in range(_PAIRING_TRIES):
         formation = _TwoWayFormation(n, d) if two_way else _Formation(n, d)
@@ -421,8 +414,7 @@ def digraph(rows: str) -> Topology:
     for node, row in enumerate(heads):
         wrong = [letter for letter in row if letter not in DIGITS[:n]]
         if wrong:
-            msg = f"digraph: row {node} names the node {wrong[0]!r}; the {n} rows define the nodes {DIGITS[:n]}"
-            raise BadInput(msg)
+            refuse("digraph", f"row {node} names the node {wrong[0]!r}; the {n} rows define the nodes {DIGITS[:n]}")
     tail = np.repeat(np.arange(n), [len(row) for row in heads])
     return Topology(n, tail, [DIGITS.index(letter) for row in heads for letter in row], spec="digraph")
 
@@ -510,12 +502,10 @@ def _check_sizes(name: str, n: int, d: int, largest: dict[int, int]) -> None:
     whole_number(n, f"{name}: n", 2)
     whole_number(d, f"{name}: d", 1)
     if d >= n:
-        msg = f"{name}: d must be below n={n}, not {d}; there are no parallel arcs"
-        raise BadInput(msg)
+        refuse(name, f"d must be below n={n}, not {d}; there are no parallel arcs")
     if n > largest.get(d, 0):
         limits = ", ".join(f"n={size} for d={degree}" for degree, size in largest.items())
-        msg = f"{name}: n={n},d={d} has too many members to enumerate; the limits are {limits}"
-        raise BadInput(msg)
+        refuse(name, f"n={n},d={d} has too many members to enumerate; the limits are {limits}")
 
 
 def _printed(rows: tuple[int, ...]) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.arguments import whole_number
-from opticoll.errors import BadInput
+from opticoll.errors import refuse
 from opticoll.instances.photonics import LightpathMesh
 from opticoll.instances.spec import Dimensions, family
 from opticoll.instances.topology import MAX_VERTICES, Topology, both_ways, check_size
@@ -181,8 +181,7 @@ def bipartite(shape: Dimensions) -> Topology:
         If there are not exactly two sides, or one is out of range.
     """
     if len(shape) != 2:
-        msg = f"bipartite: {shape} has {len(shape)} sides; write two, such as 4x4"
-        raise BadInput(msg)
+        refuse("bipartite", f"{shape} has {len(shape)} sides; write two, such as 4x4")
     a, b = shape
     whole_number(min(a, b), "bipartite: each side", 1)
     check_size(a + b, 2 * a * b, "bipartite")
@@ -231,12 +230,10 @@ def circulant(n: int, offsets: Dimensions, directed: bool = False) -> Topology:
     seen: dict[int, int] = {}
     for offset in offsets:
         if not 1 <= offset < n:
-            msg = f"circulant: offset {offset} must lie in 1..{n - 1}"
-            raise BadInput(msg)
+            refuse("circulant", f"offset {offset} must lie in 1..{n - 1}")
         jump = offset if directed else min(offset, n - offset)
         if jump in seen:
-            msg = f"circulant: offsets {seen[jump]} and {offset} give the same links; omit one of them"
-            raise BadInput(msg)
+            refuse("circulant", f"offsets {seen[jump]} and {offset} give the same links; omit one of them")
         seen[jump] = offset
     nodes = np.arange(n)
     tails, heads = [], []
@@ -256,8 +253,7 @@ def _grid(shape: Dimensions, name: str, *, periodic: bool) -> Topology:
     links = sum(n if periodic and size > 2 else n // size * (size - 1) for size in shape)
     check_size(n, 2 * links, name)
     if len(shape) > 32:
-        msg = f"{name}: {len(shape)} dimensions exceed the limit of 32; omit sizes of 1"
-        raise BadInput(msg)
+        refuse(name, f"{len(shape)} dimensions exceed the limit of 32; omit sizes of 1")
     nodes = np.arange(n).reshape(shape)
     ends = []
     for axis, size in enumerate(shape):
@@ -392,17 +388,14 @@ def lightpath(
         If the shape does not have two sizes, a number is out of range, or ``fibres`` are given for one wafer.
     """
     if len(shape) != 2:
-        msg = f"lightpath: {shape} has {len(shape)} sizes; write rows and columns, such as 2x4"
-        raise BadInput(msg)
+        refuse("lightpath", f"{shape} has {len(shape)} sizes; write rows and columns, such as 2x4")
     whole_number(wafers, "lightpath: wafers", 1)
     if wafers == 1:
         if fibres:
-            msg = f"lightpath: fibres={fibres} join wafers, but there is only one; write wafers=2 or remove fibres"
-            raise BadInput(msg)
+            refuse("lightpath", f"fibres={fibres} join wafers, but there is only one; write wafers=2 or remove fibres")
         return LightpathMesh(_grid(shape, "lightpath", periodic=False), shape, lasers, waveguides)
     if fibres < 0:
-        msg = f"lightpath: fibres={fibres} is negative; write 1 or more, or 0 for as many as waveguides"
-        raise BadInput(msg)
+        refuse("lightpath", f"fibres={fibres} is negative; write 1 or more, or 0 for as many as waveguides")
     whole_number(waveguides, "lightpath: waveguides", 1)
     whole = Dimensions((shape[0], shape[1] * wafers))
     mesh = _grid(whole, "lightpath", periodic=False)
@@ -423,8 +416,7 @@ def lightpath(
 
 def _links(dimension: int, name: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     if dimension >= MAX_VERTICES.bit_length():  # before 2**dimension is computed
-        msg = f"{name}: 2**{dimension} vertices exceed the limit of {MAX_VERTICES}; choose a smaller dimension"
-        raise BadInput(msg)
+        refuse(name, f"2**{dimension} vertices exceed the limit of {MAX_VERTICES}; choose a smaller dimension")
     n = 2**dimension
     check_size(n, n * dimension, name)
     nodes = np.arange(n)

@@ -260,8 +260,7 @@ def _labels(text: str, where: str) -> list[str]:
     except (ValueError, RecursionError):
         labels = None
     if not isinstance(labels, list) or not all(isinstance(label, str) for label in labels):
-        msg = f'{where}: labels must be a JSON list of strings, such as ["a", "b"]'
-        raise BadFile(msg)
+        refuse(where, 'labels must be a JSON list of strings, such as ["a", "b"]')
     return labels
 
 

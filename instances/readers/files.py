@@ -271,8 +271,7 @@ def read_matrix(path: str | Path, n: int) -> NDArray[np.float64]:
 def _read(path: str | Path) -> bytes:
     where = f"file {str(path)!r}"
     if not str(path).strip():
-        msg = "file: the path is missing; write file:PATH"
-        raise BadFile(msg)
+        refuse("file", "the path is missing; write file:PATH")
     data = read_bytes(Path(path), MAX_FILE_BYTES, "name a file with a topology or a matrix", where)
     if not data.strip():
         msg = f"{where} is empty; write one arc (tail head capacity) or one row of a matrix per line"

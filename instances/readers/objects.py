@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opticoll.arguments import refuse_masked
-from opticoll.errors import BadInput
+from opticoll.errors import BadInput, refuse
 from opticoll.instances.readers.listed_graph import ListedGraph
 from opticoll.instances.readers.ranks import Vertices, chosen
 from opticoll.instances.readers.read_options import ReadOptions
@@ -67,8 +67,7 @@ def as_instance(
         from opticoll.instances.demands import read_demand
 
         if not isinstance(result, Topology):
-            msg = f"demand: {result.spec} is not a topology; omit the demand"
-            raise BadInput(msg)
+            refuse("demand", f"{result.spec} is not a topology; omit the demand")
         read_demand(demand, result, result.spec)
     return result
 
@@ -89,8 +88,7 @@ def _changed(
     if ranks is None and switches is None and unit is None:
         return instance
     if type(instance) is not Topology:
-        msg = f"{instance.spec}: ranks=, switches= and unit= are for plain topologies; omit them"
-        raise BadInput(msg)
+        refuse(instance.spec, "ranks=, switches= and unit= are for plain topologies; omit them")
     same_ranks = ranks is None and switches is None
     texts = [(label, label) for label in instance.labels]
     named = {"spec": instance.spec, "parameters": instance.parameters} if same_ranks else {}
@@ -154,8 +152,7 @@ def topology(
     if name is None:
         return made
     if not isinstance(name, str) or not re.fullmatch(r"[\w. -]{1,60}", name):
-        msg = f"{WHAT}: name={name!r} must consist of letters, digits, spaces, '.', '_' and '-'"
-        raise BadInput(msg)
+        refuse(WHAT, f"name={name!r} must consist of letters, digits, spaces, '.', '_' and '-'")
     return made.renamed(f"custom:{name}")
 
 
@@ -169,18 +166,15 @@ def _topology(
     loops: str,
 ) -> Topology:
     if loops not in ("refuse", "drop", "keep"):  # a list cannot be hashed
-        msg = f"{WHAT}: loops={loops!r} is unknown; write refuse, drop or keep"
-        raise BadInput(msg)
+        refuse(WHAT, f"loops={loops!r} is unknown; write refuse, drop or keep")
     if unit is not None and not isinstance(unit, str):
-        msg = f"{WHAT}: unit={unit!r} must be a rate, such as 'Gb/s' or '100Gb/s'"
-        raise BadInput(msg)
+        refuse(WHAT, f"unit={unit!r} must be a rate, such as 'Gb/s' or '100Gb/s'")
     if isinstance(obj, str):
         from opticoll.instances.spec import parse
 
         spec, obj = obj, parse(obj)
         if not isinstance(obj, Topology):
-            msg = f"{WHAT}: {spec} has no links; it is an instance of its own, which oc.solve takes as it is"
-            raise BadInput(msg)
+            refuse(WHAT, f"{spec} has no links; it is an instance of its own, which oc.solve takes as it is")
     if isinstance(obj, Path):
         from opticoll.instances.readers.files import read_topology
 
@@ -189,8 +183,7 @@ def _topology(
         capacity = directed = None
     if isinstance(obj, Topology):
         if directed is not None:
-            msg = f"{WHAT}: directed= is for files, tables and lists of edges; omit it for {obj.spec}"
-            raise BadInput(msg)
+            refuse(WHAT, f"directed= is for files, tables and lists of edges; omit it for {obj.spec}")
         changed = _changed(obj, capacity, ranks, unit, switches)
         assert isinstance(changed, Topology)
         return changed
@@ -231,8 +224,7 @@ def _edges(
         edges, own = _table(obj), None
     if directed is not None and own not in (None, directed):
         kind = "directed" if own else "undirected"
-        msg = f"{WHAT}: the graph or matrix is {kind}; omit directed=, or convert it"
-        raise BadInput(msg)
+        refuse(WHAT, f"the graph or matrix is {kind}; omit directed=, or convert it")
     return edges, (own if directed is None else directed) in (None, True)
 
 
@@ -285,11 +277,9 @@ def _matrix(obj: object, builder: ListedGraph, capacity: str | float | None) -> 
         msg = f"{WHAT}: the entries of a matrix of capacities must be numbers"
         raise BadInput(msg) from None
     if len(coo.shape) != 2 or coo.shape[0] != coo.shape[1]:
-        msg = f"{WHAT}: a matrix of shape {coo.shape} is not square; give n×n capacities, or edges as a list of tuples"
-        raise BadInput(msg)
+        refuse(WHAT, f"a matrix of shape {coo.shape} is not square; give n×n capacities, or edges as a list of tuples")
     if capacity is not None:
-        msg = f"{WHAT}: the entries of a matrix are its capacities; omit capacity="
-        raise BadInput(msg)
+        refuse(WHAT, "the entries of a matrix are its capacities; omit capacity=")
     coo.sum_duplicates()
     vertices: Sequence[Hashable] = names or range(coo.shape[0])
     for name in vertices:
@@ -360,11 +350,9 @@ def _table(obj: object) -> list[Edge]:
     edges: list[Edge] = []
     for k, item in enumerate(obj):
         if not isinstance(item, tuple) or len(item) not in (2, 3):
-            msg = f"{WHAT}, edge {k}: {str(item)[:60]!r} must be a tuple (u, v) or (u, v, capacity)"
-            raise BadInput(msg)
+            refuse(f"{WHAT}, edge {k}", f"{str(item)[:60]!r} must be a tuple (u, v) or (u, v, capacity)")
         if any(end is None or (isinstance(end, float) and end != end) for end in item[:2]):
-            msg = f"{WHAT}, edge {k}: {str(item)[:60]!r} lacks an end; name both ends of every edge"
-            raise BadInput(msg)
+            refuse(f"{WHAT}, edge {k}", f"{str(item)[:60]!r} lacks an end; name both ends of every edge")
         attributes = {} if len(item) == 2 else item[2] if isinstance(item[2], Mapping) else {"capacity": item[2]}
         edges.append((item[0], item[1], attributes))
     return edges

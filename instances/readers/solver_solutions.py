@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 
 from opticoll.errors import BadFile
 from opticoll.file_contents import read_bytes
-from opticoll.instances.readers.reading import decode, unpack
+from opticoll.instances.readers.reading import decode, refuse, unpack
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -80,8 +80,7 @@ class SolFile:
             return replace(self, numbered=False)
         for what, given, names in (("columns", self.values, columns), ("rows", self.duals, rows)):
             if given is not None and set(given) != {str(k) for k in range(1, len(names) + 1)}:
-                msg = f"{where}: has {len(given)} {what}, the program has {len(names)}, from 1; {_REMEDY}"
-                raise BadFile(msg)
+                refuse(where, f"has {len(given)} {what}, the program has {len(names)}, from 1; {_REMEDY}")
         duals = None if self.duals is None else {rows[int(k) - 1]: value for k, value in self.duals.items()}
         values = {columns[int(k) - 1]: value for k, value in self.values.items()}
         return replace(self, values=values, duals=duals, numbered=False)
@@ -121,8 +120,7 @@ def parse_sol(text: str, where: str) -> SolFile:
     if lines[0].startswith("c Problem:"):
         return _glpk(lines, where)
     if lines[0].startswith("Problem:") and any(line.startswith("Status:") for line in lines[:8]):
-        msg = f"{where}: the report of `glpsol -o` has six digits; write the solution with `glpsol -w FILE`"
-        raise BadFile(msg)
+        refuse(where, "the report of `glpsol -o` has six digits; write the solution with `glpsol -w FILE`")
     if "Actual values of the variables:" in lines or "This problem is infeasible" in lines:
         return _lp_solve(lines, where)
     solution = SolFile()
@@ -258,11 +256,9 @@ def _store(target: dict[str, float], words: list[str], where: str, number: int) 
         msg = f"{where}, line {number}: {' '.join(words)[:60]!r} is not a name and a number; {_REMEDY}"
         raise BadFile(msg) from None
     if not math.isfinite(value):
-        msg = f"{where}, line {number}: the value of {name[:60]!r} is not finite; {_REMEDY}"
-        raise BadFile(msg)
+        refuse(f"{where}, line {number}", f"the value of {name[:60]!r} is not finite; {_REMEDY}")
     if name in target:
-        msg = f"{where}, line {number}: {name[:60]!r} occurs twice; give every column one value"
-        raise BadFile(msg)
+        refuse(f"{where}, line {number}", f"{name[:60]!r} occurs twice; give every column one value")
     target[name] = value
 
 
@@ -284,7 +280,6 @@ def positions(
     results = []
     for name in given:
         if name not in place:
-            msg = f"{where}: the program has no {what} {name[:60]!r}; {remedy}"
-            raise BadFile(msg)
+            refuse(where, f"the program has no {what} {name[:60]!r}; {remedy}")
         results.append(place[name])
     return results

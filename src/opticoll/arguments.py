@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 
-from opticoll.errors import BadInput
+from opticoll.errors import BadInput, refuse
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -112,8 +112,7 @@ def refuse_masked(value: object, what: str) -> None:
         For such an array; the message begins with ``what``.
     """
     if np.ma.is_masked(value):
-        msg = f"{what}: the array has masked entries; replace them, for example by array.filled(0)"
-        raise BadInput(msg)
+        refuse(what, "the array has masked entries; replace them, for example by array.filled(0)")
 
 
 def check_mapping(value: object, what: str) -> None:

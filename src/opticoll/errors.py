@@ -5,7 +5,7 @@ A message states what is wrong, where, and how to fix it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -65,6 +65,18 @@ class OpticollError(Exception):
 
 class BadInput(OpticollError, ValueError):
     """Invalid input; nothing has been run or stored."""
+
+
+def refuse(where: object, reason: str, kind: type[OpticollError] = BadInput) -> NoReturn:
+    """Refuse input because of what stands at a place of it, or is given for an argument.
+
+    Raises
+    ------
+    OpticollError
+        Of the given kind, with the place, the reason, and the remedy that it states.
+    """
+    msg = f"{where}: {reason}"
+    raise kind(msg)
 
 
 class BadSpec(BadInput):

@@ -36,7 +36,7 @@ from typing import Any
 
 from opticoll import plugin_faults
 from opticoll.contributions import BOUNDS, KINDS, check, functions, items
-from opticoll.errors import BadInput, OpticollError, import_remedy
+from opticoll.errors import BadInput, OpticollError, import_remedy, refuse
 from opticoll.extensions import part
 from opticoll.file_contents import read_bytes
 from opticoll.outside_modules import imported_in, modules_of
@@ -120,8 +120,7 @@ def _read(place: str) -> Plugin:
     if place.endswith(".py") or os.sep in place:
         path = _path(place)
         if path.suffix != ".py":
-            msg = f"plug-in {place}: must be a Python file that ends in .py, or the name of an installed module"
-            raise BadInput(msg)
+            refuse(f"plug-in {place}", "must be a Python file that ends in .py, or the name of an installed module")
         data = read_bytes(path, MAX_BYTES, "name a Python file", f"plug-in {place}")
         try:
             source = decode_source(data)
@@ -137,8 +136,7 @@ def _read(place: str) -> Plugin:
         spec = None
     if spec is None:
         what = "is a folder" if Path(place).is_dir() else "no module of this name is installed"
-        msg = f"plug-in {place!r}: {what}; name a file that ends in .py, or install the module"
-        raise BadInput(msg)
+        refuse(f"plug-in {place!r}", f"{what}; name a file that ends in .py, or install the module")
     data = Path(spec.origin).read_bytes() if spec.origin and spec.has_location else place.encode()
     return Plugin(place, place, sha256(data).hexdigest(), None)
 
@@ -196,8 +194,7 @@ def _refuse_others(plugin: Plugin, modules: Mapping[str, str]) -> None:
     name = next((name for name, digest in modules.items() if plugin.modules.get(name, digest) != digest), None)
     if name is not None:
         what = f"the module {name!r} differs on {node()} or has changed since it was loaded"
-        msg = f"plug-in {plugin.place}: {what}; start a new process"
-        raise BadInput(msg)
+        refuse(f"plug-in {plugin.place}", f"{what}; start a new process")
 
 
 def _enter(plugin: Plugin) -> None:
