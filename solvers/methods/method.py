@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from opticoll.errors import BadInput
 from opticoll.formulations.parameters import check_listed
-from opticoll.solvers.task import Outcome, SolveRequest, Termination
+from opticoll.solvers.task import Outcome, SolveRequest, Task, Termination
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from opticoll.formulations.model import Formulation
     from opticoll.formulations.parameters import Parameter
     from opticoll.formulations.standard_form import StandardForm
-    from opticoll.solvers.task import Task
     from opticoll.types import Json, Setting, Settings
 
 
@@ -58,6 +57,14 @@ class Answer:
     solver: Mapping[str, Json] = field(default_factory=dict)
     metrics: Mapping[str, Json] = field(default_factory=dict)
     message: str = ""
+
+    @classmethod
+    def heuristic(
+        cls, values: dict[str, NDArray[np.float64]], algorithm: str, metrics: Mapping[str, Json] | None = None
+    ) -> Answer:
+        """Values of a method that proves nothing."""
+        solver, message = {"algorithm": algorithm}, "a heuristic: it proves no bound"
+        return cls(Termination.TOLERANCE, values=values, solver=solver, metrics=metrics or {}, message=message)
 
 
 @dataclass
@@ -98,6 +105,31 @@ class Context:
         if left <= 0:
             raise TimeoutError
         return left
+
+    @property
+    def expired(self) -> bool:
+        """Whether no time is left."""
+        return self.deadline is not None and time.monotonic() >= self.deadline
+
+    def part(self, formulation: str, most_s: float | None = None, **fields: Any) -> Task:
+        """Another formulation, by default on the same instance, with this task's limits and at most ``most_s`` seconds.
+
+        Raises
+        ------
+        TimeoutError
+            When no time is left.
+        """
+        task, limits = self.task, [limit for limit in (most_s, self.remaining()) if limit is not None]
+        return Task(
+            formulation,
+            fields.pop("instance", task.instance),
+            time_limit_s=min(limits, default=None),
+            memory_limit_gib=task.memory_limit_gib,
+            tol=task.tol,
+            seed=task.seed,
+            threads=task.threads,
+            **fields,
+        )
 
     def request(self) -> SolveRequest:
         """What a solver of a part is asked: the time left, and the task's threads, tolerance and seed.

@@ -209,13 +209,9 @@ def run(context: Context) -> Answer:
         if found is not None and (by_load or found[0] <= enough * (1 + TOLERANCE)):
             break
         found = None
-    solver = {"name": "channel-search", "version": None, "algorithm": "local search", "options": {"moves": moves}}
     if found is None:
-        return Answer(Termination.TOLERANCE, solver=solver, message="no routes were found within the layers and load")
-    values = filled(data, found[1], found[2])
-    return Answer(
-        Termination.TOLERANCE, values=values, solver=solver, message="a heuristic: it stops without a proof of its own"
-    )
+        return Answer(Termination.TOLERANCE, message="no routes were found within the layers and load")
+    return Answer.heuristic(filled(data, found[1], found[2]), "local search")
 
 
 METHOD = Method(

@@ -18,7 +18,7 @@ from opticoll.formulations.parameters import Parameter
 from opticoll.solvers.methods.method import Answer, Beyond, Method
 from opticoll.solvers.process.memory import MOST_ENTRIES
 from opticoll.solvers.schedules.weighted_paths import from_flow
-from opticoll.solvers.task import Task, Termination
+from opticoll.solvers.task import Termination
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from opticoll.instances.topology import F64, Topology
     from opticoll.solvers.methods.method import Context
     from opticoll.solvers.run import Run
-    from opticoll.solvers.task import SolveRequest
+    from opticoll.solvers.task import SolveRequest, Task
     from opticoll.types import Json
 
 
@@ -38,19 +38,8 @@ def solve_master(context: Context) -> Run:
     """Solve ``alltoall.master`` on the context's instance and demand, by the method that its ``master`` names."""
     from opticoll.solvers.plan import make_plan
 
-    task = context.task
-    master = Task(
-        "alltoall.master",
-        task.instance,
-        method=str(context.parameters["master"]),
-        form=task.form,
-        settings=demand_of(task),
-        time_limit_s=context.remaining(),
-        memory_limit_gib=task.memory_limit_gib,
-        tol=task.tol,
-        seed=task.seed,
-        threads=task.threads,
-    )
+    task, method = context.task, str(context.parameters["master"])
+    master = context.part("alltoall.master", method=method, form=task.form, settings=demand_of(task))
     if task.form is None and make_plan(master).adapter is not None:  # for a stated model, the fastest form to build
         master = msgspec.structs.replace(master, form="matrix")
     return context.solve(master)
@@ -232,10 +221,6 @@ def refuse_restricted(context: Context, method: str) -> None:
     if not context.data.routing.rule.unrestricted:
         msg = f"{method} may extract any path, not only {context.data.routing.rule}; use paths=all without lmax"
         raise MethodMismatch(msg)
-
-
-#: Most seconds for certified branch and bound on the flows by source.
-BRANCHING_S = 60.0
 
 
 def run_master_child(context: Context) -> Answer:

@@ -11,7 +11,6 @@ from opticoll.formulations.parameters import Parameter
 from opticoll.solvers.methods.alltoall.decomposition import demand_of, refuse_restricted, unsolved
 from opticoll.solvers.methods.method import Answer, Method
 from opticoll.solvers.schedules.weighted_paths import extract_paths
-from opticoll.solvers.task import Task
 
 if TYPE_CHECKING:
     from opticoll.solvers.methods.method import Context
@@ -29,20 +28,8 @@ def run_mcf_extp(context: Context) -> Answer:
         If the path set is not that of all simple paths.
     """
     refuse_restricted(context, "mcf-extp")
-    topology, task = context.instance, context.task
-    flow = context.solve(
-        Task(
-            "alltoall.link-mcf",
-            task.instance,
-            method=str(context.parameters["link"]),
-            settings=demand_of(task),
-            time_limit_s=context.remaining(),
-            memory_limit_gib=task.memory_limit_gib,
-            tol=task.tol,
-            seed=task.seed,
-            threads=task.threads,
-        )
-    )
+    topology, link = context.instance, str(context.parameters["link"])
+    flow = context.solve(context.part("alltoall.link-mcf", method=link, settings=demand_of(context.task)))
     failed = unsolved(flow)
     if failed is not None:
         return failed

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from opticoll.formulations import rounding
 from opticoll.formulations.parameters import Parameter
-from opticoll.solvers.methods.alltoall.decomposition import BRANCHING_S
 from opticoll.solvers.methods.method import Answer, Beyond, Method
-from opticoll.solvers.task import Task
 
 if TYPE_CHECKING:
     from opticoll.formulations.alltoall.sccl import ChunkSteps
     from opticoll.solvers.methods.method import Context
+
+
+#: Most seconds for certified branch and bound on the flows by source.
+BRANCHING_S = 60.0
 
 
 def run_source_flows(context: Context) -> Answer:
@@ -28,49 +30,17 @@ def run_source_flows(context: Context) -> Answer:
     from opticoll.solvers.auto import is_small
 
     data: ChunkSteps = context.data
-    task, flow = context.task, data.flow
-    common: dict[str, Any] = {
-        "memory_limit_gib": task.memory_limit_gib,
-        "tol": task.tol,
-        "seed": task.seed,
-        "threads": task.threads,
-    }
+    name, flow = context.formulation.name, data.flow
     settings: dict[str, int | str] = {"steps": flow.steps, "chunks": data.chunks, "model": "sources"}
-    relaxed = context.solve(
-        Task(
-            "alltoall.timestep-mcf",
-            task.instance,
-            settings={"steps": flow.steps, "aggregate": "source"},
-            time_limit_s=context.remaining(),
-            **common,
-        )
-    )
+    by_source = {"steps": flow.steps, "aggregate": "source"}
+    relaxed = context.solve(context.part("alltoall.timestep-mcf", settings=by_source))
     bound = None if relaxed.bound is None else float(np.ceil(rounding.down(data.chunks * relaxed.bound, 2)))
-    result = context.solve(
-        Task(
-            context.formulation.name,
-            task.instance,
-            method=str(context.parameters["solver"]),
-            settings=settings,
-            time_limit_s=context.remaining(),
-            **common,
-        )
-    )
+    result = context.solve(context.part(name, method=str(context.parameters["solver"]), settings=settings))
     source = "step prices of the time-stepped LP, whole rounds"
     size, found = result.record.size, result.objective
-    unproven = result.verified and None not in (bound, found) and found > bound * (1 + task.tol)  # type: ignore[operator]
+    unproven = result.verified and None not in (bound, found) and found > bound * (1 + context.task.tol)  # type: ignore[operator]
     if unproven and is_small(size.variables, size.nonzeros):
-        left = context.remaining()
-        branched = context.solve(
-            Task(
-                context.formulation.name,
-                task.instance,
-                method="certified-branching",
-                settings=settings,
-                time_limit_s=BRANCHING_S if left is None else min(left, BRANCHING_S),
-                **common,
-            )
-        )
+        branched = context.solve(context.part(name, BRANCHING_S, method="certified-branching", settings=settings))
         if branched.verified and branched.objective is not None and found is not None and branched.objective <= found:
             result = branched
         if branched.bound is not None and bound is not None and branched.bound > bound:

@@ -16,7 +16,6 @@ from opticoll.solvers.methods.flows.exact_routing import (
     worst_load,
 )
 from opticoll.solvers.methods.method import Answer, Method
-from opticoll.solvers.task import Termination
 
 if TYPE_CHECKING:
     from opticoll.formulations.flows.path_flow import PathFlow
@@ -45,13 +44,8 @@ def run_sssp(context: Context) -> Answer:
         if context.deadline is not None and number + 1 < orders:
             context.remaining()
     assert best is not None
-    return Answer(
-        Termination.TOLERANCE,
-        values=values_of(data, best),
-        solver={"algorithm": "load-aware shortest paths"},
-        metrics={**route_metrics(data, best), "orders": orders, "seed": context.task.seed},
-        message="a heuristic: it stops without trying to prove anything",
-    )
+    metrics = {**route_metrics(data, best), "orders": orders, "seed": context.task.seed}
+    return Answer.heuristic(values_of(data, best), "load-aware shortest paths", metrics)
 
 
 def load_aware_routes(data: PathFlow, seed: int) -> PathSet:

@@ -18,7 +18,6 @@ from opticoll.formulations.flows.single_source import strip_paths
 from opticoll.formulations.parameters import Parameter
 from opticoll.solvers.methods.alltoall.decomposition import solve_children, unsolved
 from opticoll.solvers.methods.method import Answer, Beyond, Method
-from opticoll.solvers.task import Task
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -78,20 +77,8 @@ def _by_source(context: Context) -> Run:
     """Solve the model with ``aggregate=source`` on the context's instance, demand, steps and relays."""
     task, data = context.task, context.data
     settings = {name: value for name, value in task.settings.items() if name in ("steps", "relays", "demand")}
-    return context.solve(
-        Task(
-            data.name,
-            task.instance,
-            method=str(context.parameters["master"]),
-            form=task.form,
-            settings={**settings, "aggregate": "source"},
-            time_limit_s=context.remaining(),
-            memory_limit_gib=task.memory_limit_gib,
-            tol=task.tol,
-            seed=task.seed,
-            threads=task.threads,
-        )
-    )
+    settings["aggregate"], master = "source", str(context.parameters["master"])
+    return context.solve(context.part(data.name, method=master, form=task.form, settings=settings))
 
 
 def child_flows(context: Context, by_source: StepFlow, values: Mapping[str, F64]) -> tuple[F64, str]:

@@ -361,10 +361,7 @@ class _State:
         self.bound = max([self.bound, *(bound.value for bound in model.bounds())])
 
     def _time_is_up(self) -> bool:
-        try:
-            self.context.remaining()
-        except TimeoutError:
-            self.out_of_time = True
+        self.out_of_time |= self.context.expired
         return self.out_of_time
 
     def search(self, random: np.random.Generator, roundings: Iterator[PathSet]) -> None:

@@ -10,7 +10,6 @@ from opticoll.formulations.lumorph.iteration_solution import values_of
 from opticoll.formulations.parameters import Parameter
 from opticoll.solvers.methods.lumorph.collective_algorithms import independent_sets
 from opticoll.solvers.methods.method import Answer, Beyond, Method
-from opticoll.solvers.task import Termination
 
 if TYPE_CHECKING:
     from opticoll.formulations.lumorph.iteration import StagedCalls
@@ -67,13 +66,7 @@ def _run_batches(context: Context) -> Answer:
     found = {how: (values_of(data, batches), len(batches)) for how, batches in tries.items()}
     how = min(found, key=lambda name: float(found[name][0]["z"]))
     values, count = found[how]
-    return Answer(
-        Termination.TOLERANCE,
-        values=values,
-        solver={"algorithm": how},
-        metrics={"batches": count},
-        message="a heuristic without an optimality proof",
-    )
+    return Answer.heuristic(values, how, {"batches": count})
 
 
 METHOD = Method(

@@ -9,7 +9,6 @@ import numpy as np
 from opticoll.formulations.lumorph.co_scheduling_solution import values_of
 from opticoll.solvers.methods.lumorph.collective_algorithms import independent_sets
 from opticoll.solvers.methods.method import Answer, Beyond, Method
-from opticoll.solvers.task import Termination
 
 if TYPE_CHECKING:
     from opticoll.formulations.lumorph.co_scheduling import CallBatches
@@ -20,13 +19,7 @@ def _run_sets(context: Context) -> Answer:
     """Greedy maximal independent sets of the conflict graph, each a batch (appendix C)."""
     data: CallBatches = context.data
     batches = independent_sets([np.flatnonzero(row) for row in data.member], data.member.shape[1])
-    return Answer(
-        Termination.TOLERANCE,
-        values=values_of(data, batches),
-        solver={"algorithm": "fewest conflicts first"},
-        metrics={"batches": len(batches)},
-        message="a heuristic without an optimality proof",
-    )
+    return Answer.heuristic(values_of(data, batches), "fewest conflicts first", {"batches": len(batches)})
 
 
 METHOD = Method(

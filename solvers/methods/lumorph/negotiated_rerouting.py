@@ -37,14 +37,14 @@ def run_negotiated_rerouting(context: Context) -> Answer:
         return exact_routing.run(context)
     topology, (sources, targets) = data.topology, data.commodities
     begun = time.monotonic()
-    routes = min_overlap_routes(topology, sources, targets, seed=context.task.seed, go_on=lambda: _in_time(context))
+    routes = min_overlap_routes(topology, sources, targets, seed=context.task.seed, go_on=lambda: not context.expired)
     load, bound = routes.load, routes.bound
     steps: dict[str, Any] = {"cut_bound": _plain(bound), "cut": routes.cut, "rerouting_load": _plain(load)}
     if load <= bound * (1 + EQUAL):
         return _answer(data, routes, steps, "cuts and rerouting", begun, Termination.OPTIMAL)
     first = _answer(data, routes, steps, "rerouting", begun, Termination.TIME_LIMIT)
     context.save(first, float(load))
-    if not _in_time(context):
+    if context.expired:
         return first
     answer = exact_routing.bound_and_search(context, routes.routes)
     answer.metrics = {**steps, **answer.metrics}
@@ -54,14 +54,6 @@ def run_negotiated_rerouting(context: Context) -> Answer:
 def _plain(value: float) -> float:
     """An integer where the value is one."""
     return int(value) if value.is_integer() else value
-
-
-def _in_time(context: Context) -> bool:
-    try:
-        context.remaining()
-    except TimeoutError:
-        return False
-    return True
 
 
 def _answer(

@@ -7,6 +7,7 @@ the chunk, which (3) forbids.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 from opticoll.errors import NotApplicable
@@ -17,7 +18,6 @@ from opticoll.formulations.rounds.round_schedule import from_values
 from opticoll.solvers.methods.lumorph.collective_algorithms import ALGORITHMS, layer_to_layer, pattern_of
 from opticoll.solvers.methods.lumorph.realisation import compacted, realised
 from opticoll.solvers.methods.method import Answer, Method
-from opticoll.solvers.task import Task, Termination
 
 if TYPE_CHECKING:
     from opticoll.formulations.lumorph.rounds import RoundModel
@@ -76,13 +76,8 @@ def answer(context: Context, name: str, pattern: Pattern, batches: int, message:
         "circuits": schedule.circuits,
         "batches": batches,
     }
-    return Answer(
-        Termination.TOLERANCE,
-        values=schedule.values(),
-        solver={"algorithm": f"{routing} routes, first fit"},
-        metrics=metrics,
-        message=message or "a construction without an optimality proof",
-    )
+    result = Answer.heuristic(schedule.values(), f"{routing} routes, first fit", metrics)
+    return replace(result, message=message or result.message)
 
 
 def free_wavelengths(context: Context, name: str) -> RoundModel | SumModel:
@@ -136,18 +131,7 @@ def sub_schedule(context: Context, most_s: float | None = None, **changed: Any) 
 
     It has at most ``most_s`` of the remaining seconds.
     """
-    task = context.task
-    limits = [limit for limit in (most_s, context.remaining()) if limit is not None]
-    fields = {
-        "formulation": SUMS,
-        "instance": task.instance,
-        "memory_limit_gib": task.memory_limit_gib,
-        "tol": task.tol,
-        "seed": task.seed,
-        "threads": task.threads,
-        "time_limit_s": min(limits, default=None),
-    }
-    run = context.solve(Task(**{**fields, **changed}))
+    run = context.solve(context.part(changed.pop("formulation", SUMS), most_s, **changed))
     return from_values(run.values) if run.verified and run.values is not None else None
 
 

@@ -12,7 +12,6 @@ from opticoll.formulations.parameters import Parameter
 from opticoll.solvers.methods.flows.exact_routing import route_metrics, values_of
 from opticoll.solvers.methods.lumorph.overlap_search import arc_form, shortest_routes, straight_or_shortest
 from opticoll.solvers.methods.method import Answer, Method
-from opticoll.solvers.task import Termination
 
 if TYPE_CHECKING:
     from opticoll.solvers.methods.method import Context
@@ -22,13 +21,8 @@ def run_xy_routes(context: Context) -> Answer:
     """Row-first (XY) routes on a mesh; a shortest path where these are broken or there is no mesh."""
     data = arc_form(context, "xy-routes")
     routes = straight_or_shortest(data.topology, *data.commodities)
-    return Answer(
-        Termination.TOLERANCE,
-        values=values_of(data.routing, routes),
-        solver={"algorithm": "row first, then column"},
-        metrics=route_metrics(data.routing, routes),
-        message="a heuristic without an optimality proof",
-    )
+    values, metrics = values_of(data.routing, routes), route_metrics(data.routing, routes)
+    return Answer.heuristic(values, "row first, then column", metrics)
 
 
 XY_ROUTES = Method(
@@ -56,17 +50,9 @@ def run_random_shortest(context: Context) -> Answer:
             best = routes
         context.remaining()
     assert best is not None
-    return Answer(
-        Termination.TOLERANCE,
-        values=values_of(data.routing, best),
-        solver={"algorithm": "uniform over shortest paths"},
-        metrics={
-            **route_metrics(data.routing, best),
-            "seed": context.task.seed,
-            "mean_draw_load": float(np.mean(loads)),
-        },
-        message="a heuristic without an optimality proof",
-    )
+    drawn = {"seed": context.task.seed, "mean_draw_load": float(np.mean(loads))}
+    metrics = {**route_metrics(data.routing, best), **drawn}
+    return Answer.heuristic(values_of(data.routing, best), "uniform over shortest paths", metrics)
 
 
 RANDOM_SHORTEST = Method(

@@ -19,7 +19,6 @@ from opticoll.solvers.methods.lumorph.patterns import whole_exchange
 from opticoll.solvers.methods.lumorph.realisation import realised
 from opticoll.solvers.methods.lumorph.round_algorithms import PROGRAM_S, sub_schedule
 from opticoll.solvers.methods.method import Answer, Method
-from opticoll.solvers.task import Termination
 
 if TYPE_CHECKING:
     from opticoll.formulations.lumorph.sum_rounds import SumModel
@@ -70,17 +69,12 @@ def _run_squares(context: Context) -> Answer:
     if exchange.transfers:
         between = realised(mesh, limits, exchange, seed=context.task.seed, tick=context.remaining)
         schedule = chained([schedule, between])
-    return Answer(
-        Termination.TOLERANCE,
-        values=schedule.values(),
-        solver={"algorithm": context.parameters["square"]},
-        metrics={
-            "square_rounds": inside,
-            "exchange_rounds": schedule.rounds - inside,
-            "fixed_square_rounds": None if fixed is None else fixed.rounds,
-        },
-        message="a construction without an optimality proof",
-    )
+    metrics = {
+        "square_rounds": inside,
+        "exchange_rounds": schedule.rounds - inside,
+        "fixed_square_rounds": None if fixed is None else fixed.rounds,
+    }
+    return Answer.heuristic(schedule.values(), str(context.parameters["square"]), metrics)
 
 
 def _fixed_square(spec: str, limits: Limits, chunks: int) -> RoundSchedule | None:

@@ -51,12 +51,7 @@ def run_uniform_tree(context: Context) -> Answer:
     """
     data: TreeChoice = context.data
     tree = uniform_tree(data.fabric, data.depth or theorem_2(data.fabric.n))
-    return Answer(
-        Termination.TOLERANCE,
-        values={"radices": np.asarray(tree.radices, dtype=float)},
-        solver={"algorithm": "Theorem 2"},
-        message="a closed form for real radices: it proves no bound",
-    )
+    return Answer.heuristic({"radices": np.asarray(tree.radices, dtype=float)}, "Theorem 2")
 
 
 UNIFORM_TREE = Method(
@@ -125,13 +120,8 @@ def run_radix_tree(context: Context) -> Answer:
     else:
         trees = best_by_depth(fabric, walks(fabric))
         tree = trees[depth] if depth else min(trees.values(), key=lambda one: (one.steps, one.depth))
-    return Answer(
-        Termination.TOLERANCE,
-        values=tree_schedule(fibres, tree.radices).values(),
-        solver={"algorithm": "tree of radices"},
-        metrics={"radices": [int(m) for m in tree.radices], "depth": tree.depth, "steps": tree.steps},
-        message="the best tree is not always the best schedule: it proves no bound",
-    )
+    metrics = {"radices": [int(m) for m in tree.radices], "depth": tree.depth, "steps": tree.steps}
+    return Answer.heuristic(tree_schedule(fibres, tree.radices).values(), "tree of radices", metrics)
 
 
 RADIX_TREE = Method(

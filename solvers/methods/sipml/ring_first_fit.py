@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from heapq import heapify, heappop, heapreplace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -124,12 +124,9 @@ def run_ring_first_fit(context: Context) -> Answer:
     wavelength.
     """
     result = search(context.data, context)
-    algorithm = "longest first, first fit"
-    solver: dict[str, Any] = {"name": "ring-first-fit", "version": None, "algorithm": algorithm, "options": {}}
     if result is None:
-        message = "first fit does not place one circuit per pair"
-        return Answer(Termination.ITERATION_LIMIT, solver=solver, message=message)
-    return Answer(Termination.TOLERANCE, values={"circuits": result[0].astype(float)}, solver=solver)
+        return Answer(Termination.ITERATION_LIMIT, message="first fit does not place one circuit per pair")
+    return Answer.heuristic({"circuits": result[0].astype(float)}, "longest first, first fit")
 
 
 METHOD = Method(

@@ -18,7 +18,6 @@ from opticoll.solvers.methods.topology.matching_schedules import (
     values_of,
     wanted,
 )
-from opticoll.solvers.task import Termination
 
 if TYPE_CHECKING:
     from opticoll.formulations.topology.matchings import TopologyMatchings
@@ -87,11 +86,7 @@ def run_birkhoff(context: Context) -> Answer:
     data: TopologyMatchings = context.data
     heads, lengths = permutations_of(data)
     schedule = assigned(data, heads, lengths)
-    return Answer(
-        Termination.TOLERANCE,
-        values=values_of(data, schedule),
-        solver={"algorithm": "perfect matchings"},
-    )
+    return Answer.heuristic(values_of(data, schedule), "perfect matchings")
 
 
 def refuse(data: TopologyMatchings) -> str | None:
@@ -135,11 +130,7 @@ def run_spectra(context: Context) -> Answer:
     data: TopologyMatchings = context.data
     heads, lengths = fewest_permutations(data)
     schedule = equalized(data, assigned(data, heads, lengths))
-    return Answer(
-        Termination.TOLERANCE,
-        values=values_of(data, schedule),
-        solver={"algorithm": "decompose, schedule, equalize"},
-    )
+    return Answer.heuristic(values_of(data, schedule), "decompose, schedule, equalize")
 
 
 SPECTRA = Method(

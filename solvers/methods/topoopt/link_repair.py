@@ -16,7 +16,6 @@ from opticoll.formulations.topoopt.circuit_design_solution import residuals
 from opticoll.formulations.topoopt.forwarding import routed_design
 from opticoll.solvers.methods.method import Answer, Method
 from opticoll.solvers.methods.topoopt.topology_finder import topology_finder
-from opticoll.solvers.task import Termination
 
 if TYPE_CHECKING:
     from opticoll.formulations.topoopt.circuit_design import CircuitDesign, Ring
@@ -177,18 +176,13 @@ def run_link_repair(context: Context) -> Answer:
         msg = f"link-repair: repair={settings['repair']} cannot replace the circuit {name}; try best, or raise degree"
         raise NotApplicable(msg)
     way = min(possible, key=lambda name: context.data.value_of(possible[name]))
-    return Answer(
-        Termination.TOLERANCE,
-        values=possible[way].values(),
-        solver={"algorithm": way},
-        metrics={
-            "failed": f"{pair[0]}-{pair[1]}",
-            "repair": way,
-            "load_before": design.max_load,
-            "port_violation": violation(design, pair, possible[way]),
-        },
-        message="a heuristic: it proves no bound",
-    )
+    metrics = {
+        "failed": f"{pair[0]}-{pair[1]}",
+        "repair": way,
+        "load_before": design.max_load,
+        "port_violation": violation(design, pair, possible[way]),
+    }
+    return Answer.heuristic(possible[way].values(), way, metrics)
 
 
 METHOD = Method(

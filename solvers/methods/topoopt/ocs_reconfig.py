@@ -13,7 +13,6 @@ from opticoll.formulations.topoopt.forwarding import routed_design
 from opticoll.solvers.methods.method import Answer, Method
 from opticoll.solvers.methods.topoopt.topology_finder import HALF, connected, topology_finder
 from opticoll.solvers.methods.topoopt.utility_circuits import geometric, greedy_circuits
-from opticoll.solvers.task import Termination
 
 if TYPE_CHECKING:
     from opticoll.formulations.topoopt.circuit_design import CircuitDesign
@@ -75,12 +74,7 @@ def run_ocs_reconfig(context: Context) -> Answer:
         paths=int(settings["split"]),
         trees=context.data.trees,
     )
-    return Answer(
-        Termination.TOLERANCE,
-        values=design.values(),
-        solver={"algorithm": "highest demand first"},
-        message="a heuristic: it proves no bound",
-    )
+    return Answer.heuristic(design.values(), "highest demand first")
 
 
 METHOD = Method(

@@ -15,7 +15,6 @@ from opticoll.formulations.topoopt.forwarding import routed_design
 from opticoll.solvers.methods.method import Answer, Method
 from opticoll.solvers.methods.topoopt.coin_routing import coin_routes
 from opticoll.solvers.methods.topoopt.ring_permutations import selected
-from opticoll.solvers.task import Termination
 
 if TYPE_CHECKING:
     from opticoll.formulations.topoopt.circuit_design import CircuitDesign
@@ -344,12 +343,7 @@ def run_topology_finder(context: Context) -> Answer:
         forwarding=cast("Forwarding", settings["forwarding"]),
         trees=context.data.trees,
     )
-    return Answer(
-        Termination.TOLERANCE,
-        values=design.values(),
-        solver={"algorithm": f"{settings['matching']} matchings"},
-        message="a heuristic: it proves no bound",
-    )
+    return Answer.heuristic(design.values(), f"{settings['matching']} matchings")
 
 
 METHOD = Method(

@@ -126,12 +126,7 @@ def run_greedy(context: Context) -> Answer:
     circuits = greedy_circuits(data.demand, data.degree, data.gains)
     if context.parameters["connected"]:
         circuits = connected(data.n, circuits, data.degree, data.demand)
-    return Answer(
-        Termination.TOLERANCE,
-        values=data.filled(counted(data, circuits)),
-        solver={"algorithm": "highest demand first"},
-        message="a heuristic: it proves no bound",
-    )
+    return Answer.heuristic(data.filled(counted(data, circuits)), "highest demand first")
 
 
 GREEDY_CIRCUITS = Method(
@@ -156,12 +151,7 @@ def run_matchings(context: Context) -> Answer:
     ports = np.full(data.n, data.degree)
     kind = cast("Matching", context.parameters["matching"])
     circuits = matched_circuits(data.demand, ports, ports, kind, gains=data.gains)
-    return Answer(
-        Termination.TOLERANCE,
-        values=data.filled(counted(data, circuits)),
-        solver={"algorithm": f"{kind} matchings"},
-        message="a heuristic: it proves no bound",
-    )
+    return Answer.heuristic(data.filled(counted(data, circuits)), f"{kind} matchings")
 
 
 SUCCESSIVE_MATCHINGS = Method(
