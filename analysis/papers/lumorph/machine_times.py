@@ -94,7 +94,7 @@ def optical(name: str, grid: str, *, check: bool = False) -> Line:
     mesh = parse(f"lightpath:{grid},lasers={LIGHTPATH.lasers},waveguides=64")
     limits, wanted = Limits(LIGHTPATH.lasers, 64, load=None), collective("all-reduce", mesh.n)
     pattern, _ = pattern_of(algorithm, wanted, mesh, limits, **parameters)
-    schedule = realised(mesh, limits, pattern, routing="min-overlap", per_wavelength=True)
+    schedule = realised(mesh, limits, pattern)
     faults = sum(violations(mesh, wanted, limits, schedule).values()) if check else None
     return Line(schedule.rounds, weight(schedule, mesh.n), int(changes(schedule).sum()), faults)
 

@@ -21,6 +21,7 @@ from opticoll.errors import NotApplicable
 from opticoll.formulations.lumorph.route_sets import RouteSet, straight_routes
 from opticoll.formulations.rounds.segments import offsets, select
 from opticoll.instances.photonics import LightpathMesh
+from opticoll.solvers.methods.flows.column_generation import EveryPath
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,8 +30,8 @@ if TYPE_CHECKING:
     from opticoll.instances.topology import F64, I64, Topology
 
 
-#: Weight of the load of an arc, in units of the mean load, beside its length 1.
-AVERSION = 0.5
+#: Weight of the load of an arc, in units of the mean load, beside its length 1; random part of a length.
+AVERSION, NOISE = 0.5, 0.01
 #: Most entries in the tables of one search.
 MOST_ENTRIES = 400_000_000
 #: Search steps times bins between two checks of the clock.
@@ -82,23 +83,19 @@ def intact(mesh: LightpathMesh) -> bool:
 
 def light_routes(topology: Topology, sources: I64, targets: I64, load: F64, seed: int) -> tuple[I64, I64]:
     """One route per pair, sources in random order, over arcs with little load so far; empty where unreachable."""
-    from opticoll.solvers.methods.lumorph.search_kernels import routes_by_trees
-
-    order = np.argsort(sources, kind="stable")
-    first_out = np.searchsorted(topology.tail, np.arange(topology.n + 1))
-    mean = float(load.mean()) if load.any() else 1.0
-    start, arcs = routes_by_trees(
-        first_out,
-        topology.head,
-        topology.tail,
-        sources[order],
-        targets[order],
-        load / max(mean, 1e-300),
-        AVERSION,
-        sources.size / max(topology.arcs, 1) * max(topology.n, 4) ** 0.5 / 2,
-        seed,
-    )
-    return select(start, arcs, np.argsort(order, kind="stable"))
+    random, m = np.random.default_rng(seed), topology.arcs
+    passes: F64 = np.zeros(m)
+    routes: list[tuple[int, ...]] = [()] * sources.size
+    before = load / load.mean() if load.any() else load
+    share = sources.size / max(m, 1) * max(topology.n, 4) ** 0.5 / 2
+    for source in random.permutation(np.unique(sources)).tolist():
+        mine = np.flatnonzero(sources == source)
+        lengths = 1.0 + AVERSION * (before + passes / share) + NOISE * random.random(m)
+        priced = EveryPath(topology, (sources[mine], targets[mine])).price(lengths)
+        for k, arcs in priced.paths(np.isfinite(priced.shortest)):
+            routes[mine[k]] = arcs
+            passes[list(arcs)] += 1.0
+    return offsets([len(arcs) for arcs in routes]), np.array([a for arcs in routes for a in arcs], dtype=np.int64)
 
 
 def _distinct(sources: I64, targets: I64, parts: list[tuple[I64, I64, I64]]) -> RouteSet:
@@ -230,13 +227,14 @@ def squeeze(items: Packing, rounds: int, random: np.random.Generator, left: Call
         return False
     bin_of, choice = items.bin_of.copy(), items.choice.copy()
     bin_of[bin_of >= bins] = -1
-    until = np.zeros((bin_of.size, bins), dtype=np.int64)
+    until, nothing = np.zeros((bin_of.size, bins), dtype=np.int64), np.full(items.tie.size, -1)
     stride = max(STRIDE // bins, 50)
     while left() > 0:
         unplaced = eject(
             items.first,
             items.start,
             items.needs,
+            nothing,
             items.tie,
             items.wavelengths,
             items.room,

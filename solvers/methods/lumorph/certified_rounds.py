@@ -15,7 +15,7 @@ from opticoll.formulations.parameters import Parameter
 from opticoll.solvers.methods.lumorph.collective_algorithms import calls
 from opticoll.solvers.methods.lumorph.patterns import whole_exchange
 from opticoll.solvers.methods.lumorph.realisation import realised
-from opticoll.solvers.methods.lumorph.round_search import PhaseSearch, TiedRoutes, compile_search
+from opticoll.solvers.methods.lumorph.round_search import PhaseSearch, TiedRoutes
 from opticoll.solvers.methods.method import Answer, Beyond, Method
 from opticoll.solvers.task import Termination
 
@@ -104,21 +104,14 @@ class _State:
         self.context.save(self.answer(), float(self.rounds))
 
     def _left(self, until: float) -> float:
-        try:
-            left = self.context.remaining()
-        except TimeoutError:
-            self.out_of_time = True
-            return 0.0
-        mine = until - time.monotonic()
-        return mine if left is None else min(mine, left)
+        self.out_of_time |= self.context.expired
+        return min(until, self.context.deadline or np.inf) - time.monotonic()
 
     def search(self) -> None:
         """Divide the search time among the phases that have not met their bounds."""
         if self.done:
             return
         open_ones = [k for k, phase in enumerate(self.phases) if not phase.done and self.twin[k] == k]
-        for copies in {self.phases[k].copies for k in open_ones}:
-            compile_search(copies=copies)
         deliveries = sum(len(self.phases[k].collective.deliveries) for k in open_ones)
         end = time.monotonic() + float(self.context.parameters["search_s"]) * max(deliveries / DELIVERIES, 1.0)
         for number, k in enumerate(open_ones):

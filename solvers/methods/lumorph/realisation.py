@@ -10,8 +10,7 @@ Steps of a pattern follow each other. Within a step every pair of GPUs gets circ
 
 Routes come from Algorithm 2 (:func:`opticoll.solvers.methods.lumorph.overlap_search.min_overlap_routes`) or are random
 shortest ones; rounds and wavelengths from :func:`opticoll.solvers.methods.lumorph.assignment.assign_rounds`, or from an
-edge colouring where only the GPUs are limiting. With ``per_wavelength=False`` a waveguide holds one bundle whatever its
-wavelengths, which is how the paper counts overlaps; wavelengths are then an edge colouring.
+edge colouring where only the GPUs are limiting.
 
 Compaction (:func:`compacted`) starts every transfer as early as possible. In a schedule whose circuits carry one chunk
 each, transfers are processed in the order of their rounds. Each moves to the first round after its sender has its
@@ -55,7 +54,6 @@ def realised(
     pattern: Pattern,
     *,
     routing: Routing = "min-overlap",
-    per_wavelength: bool = True,
     seed: int = 0,
     search_s: float = 0.0,
     tick: Callable[[], object] = lambda: None,
@@ -70,7 +68,7 @@ def realised(
     NotApplicable
         If a pair has no route, or sums that must be exchanged in one round do not fit into it.
     """
-    machine = StepCircuits(topology, limits, routing, per_wavelength, seed, search_s)
+    machine = StepCircuits(topology, limits, routing, seed, search_s)
     parts: list[RoundSchedule] = []
     cut = np.searchsorted(pattern.step, np.arange(pattern.steps + 1))
     for a, b in zip(cut[:-1].tolist(), cut[1:].tolist(), strict=True):
@@ -88,11 +86,9 @@ def realised(
 class StepCircuits:
     """Routes and assignments of the steps, computed once per set of circuits."""
 
-    def __init__(
-        self, topology: Topology, limits: Limits, routing: Routing, per_wavelength: bool, seed: int, search_s: float
-    ) -> None:
+    def __init__(self, topology: Topology, limits: Limits, routing: Routing, seed: int, search_s: float) -> None:
         self.topology, self.limits, self.routing, self.seed = topology, limits, routing, seed
-        self.per_wavelength, self.search_s = per_wavelength, search_s
+        self.search_s = search_s
         self.known: dict[bytes, Assigned] = {}
         self.routes: dict[bytes, tuple[I64, I64]] = {}
 
@@ -190,22 +186,9 @@ class StepCircuits:
         """Round, bundle of wavelengths and route of every request."""
         key = source.tobytes() + b"|" + target.tobytes() + bytes(str(bundle), "ascii")
         if key not in self.known:
-            self.known[key] = self._assign(source, target, bundle)
+            limits = replace(self.limits, wavelengths=self.limits.wavelengths // bundle, load=1)
+            self.known[key] = self._first_fit(source, target, limits)
         return self.known[key]
-
-    def _assign(self, source: I64, target: I64, bundle: int) -> Assigned:
-        limits = replace(self.limits, wavelengths=self.limits.wavelengths // bundle, load=1)
-        if self.per_wavelength:
-            return self._first_fit(source, target, limits)
-        # As in the paper, an arc holds W bundles of any wavelength; wavelengths are coloured afterwards.
-        colours = limits.wavelengths * (limits.ports or 1)
-        overlap = replace(limits, wavelengths=1, ports=colours)
-        when, _, start, arcs = self._first_fit(source, target, overlap)
-        wave = np.zeros_like(when)
-        for r in range(int(when.max()) + 1):
-            members = np.flatnonzero(when == r)
-            wave[members] = edge_colours(source[members], target[members], self.topology.n) // (limits.ports or 1)
-        return when, wave, start, arcs
 
     def _first_fit(self, source: I64, target: I64, limits: Limits) -> Assigned:
         """Assign rounds and wavelengths on one route each; the lower bound is from the busiest GPU and arc."""

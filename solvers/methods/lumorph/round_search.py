@@ -43,7 +43,6 @@ from opticoll.solvers.methods.lumorph.assignment import (
     orders,
     pack_first,
     packing,
-    squeeze,
     within,
 )
 from opticoll.solvers.methods.lumorph.constructions import halving_broadcast, mesh_exchange, ring_all_gather
@@ -181,22 +180,6 @@ class TiedRoutes:
 
     routes: RouteSet
     wave: I64
-
-
-def compile_search(*, copies: bool) -> None:
-    """Compile the searches, so compilation does not count towards time limits."""
-    from opticoll.formulations.rounds.collectives import collective
-    from opticoll.formulations.rounds.round_schedule import Limits
-    from opticoll.instances import Topology
-
-    pair = Topology(2, [0, 1], [1, 0])
-    tiny = collective("all-gather", 2)
-    source, target = np.array([0]), np.array([1])
-    items = packing(pair, Limits(1), candidates(pair, source, target))
-    squeeze(items, 1, np.random.default_rng(0), lambda: 1.0)
-    if copies:
-        spread_copies(pair, tiny, Limits(1), Policy(1, 1), 0, 4, lambda: 1.0)
-        symmetric_copies(pair, tiny, Limits(1), 1, 0, lambda: 1.0)
 
 
 class PhaseSearch:
@@ -456,7 +439,7 @@ def _chunk_images(collective: Collective, turn: I64) -> I64 | None:
 
 
 class Quotient:
-    """Items and candidates, one per orbit, for :func:`opticoll.solvers.methods.lumorph.search_kernels.eject_ordered`.
+    """Items and candidates, one per orbit, for :func:`opticoll.solvers.methods.lumorph.search_kernels.eject`.
 
     ``items`` are (chunk, vertex) of one delivery of every orbit, ``(K, 2)``; candidate p is route ``route[p]`` of
     ``routes``.
@@ -578,27 +561,28 @@ def symmetric_copies(
 
     If routes with their wavelengths are ``tied``, only these are used.
     """
-    from opticoll.solvers.methods.lumorph.search_kernels import eject_ordered
+    from opticoll.solvers.methods.lumorph.search_kernels import eject
 
     quotient = Quotient(topology, collective, limits, tied)
     random = np.random.default_rng(seed)
     count = quotient.items.shape[0]
-    bin_of, choice = np.empty(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
+    bins, choice = rounds * limits.wavelengths, np.zeros(count, dtype=np.int64)
     while left() > 0:
-        missing = eject_ordered(
+        bin_of, until = np.full(count, -1), np.zeros((count, bins), dtype=np.int64)
+        missing = eject(
             quotient.first,
             quotient.start,
             quotient.needs,
             quotient.after,
             quotient.tie,
-            quotient.room,
             limits.wavelengths,
-            rounds,
+            quotient.room,
+            bins,
             bin_of,
             choice,
+            until,
             int(random.integers(2**31)),
             STEPS,
-            0.1,
         )
         if missing == 0:
             return quotient.schedule(bin_of, choice)

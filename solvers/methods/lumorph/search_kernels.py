@@ -9,8 +9,8 @@ colour: a wavelength of a round) has ``room[a]`` units of resource a. A candidat
 ``tie`` modulo ``period`` (a fixed wavelength). In the search an unplaced item enters the bin and candidate where it
 ejects the fewest others, and an ejected item may not return there for a while.
 
-With precedence (:func:`eject_ordered`) a candidate may be a copy from another receiver of the chunk, whose own item
-must then be in an earlier round. Ejecting an item ejects its copies.
+A candidate may be a copy from another receiver of the chunk, whose own item must then be in an earlier round. Ejecting
+an item ejects its copies.
 
 Negotiated congestion. Circuits are ripped up and rerouted one at a time. An arc that may carry ``limit`` circuits and
 carries ``load`` costs ``price (1 + FULLNESS load / max(limit, 1) + pressure max(0, load + 1 - limit))``. A sweep
@@ -106,6 +106,10 @@ def first_fit(
                 full[a, best // 64] |= np.uint64(1) << np.uint64(best % 64)
 
 
+#: Additional cost of ejecting an item, per copy made from it.
+CARE = 0.1
+
+
 @compiled(nogil=True)
 def _put(k: int, p: int, b: int, start: I64, needs: I64, slot: I64, users: I32, used: I32) -> None:
     for i in range(start[p], start[p + 1]):
@@ -131,6 +135,7 @@ def eject(  # noqa: C901 - compiled
     first: I64,
     start: I64,
     needs: I64,
+    after: I64,
     tie: I64,
     period: int,
     room: I64,
@@ -143,8 +148,14 @@ def eject(  # noqa: C901 - compiled
 ) -> int:
     """Place the items whose ``bin_of`` is -1, ejecting others, in place; return the number of unplaced items.
 
-    Arguments as in :func:`first_fit`; ``until``, ``(items, bins)``, is the step until which an item may not return to a
-    bin; on return it is relative to the next call. Stops when all items are placed or after ``steps``.
+    Arguments as in :func:`first_fit`. Stops when all items are placed or after ``steps``.
+
+    Parameters
+    ----------
+    after
+        The item that must be in an earlier round, of ``period`` bins, than candidate p; -1 for none.
+    until
+        The step until which an item may not return to a bin, ``(items, bins)``; on return relative to the next call.
     """
     np.random.seed(seed)  # noqa: NPY002 - the compiled generator is a process-wide one
     items = bin_of.size
@@ -153,7 +164,8 @@ def eject(  # noqa: C901 - compiled
         slot[a + 1] = slot[a] + room[a]
     users = np.full((bins, slot[-1]), -1, dtype=np.int32)
     used = np.zeros((bins, room.size), dtype=np.int32)
-    unplaced = np.empty(items, dtype=np.int64)
+    copied = np.zeros(items, dtype=np.int64)
+    unplaced, stack = np.empty(items + 1, dtype=np.int64), np.empty(items + 1, dtype=np.int64)
     count = 0
     for k in range(items):
         if bin_of[k] < 0:
@@ -161,6 +173,8 @@ def eject(  # noqa: C901 - compiled
             count += 1
         else:
             _put(k, choice[k], bin_of[k], start, needs, slot, users, used)
+            if after[choice[k]] >= 0:
+                copied[after[choice[k]]] += 1
     best = count
     best_bin, best_choice = bin_of.copy(), choice.copy()
     step = 0
@@ -168,32 +182,35 @@ def eject(  # noqa: C901 - compiled
         step += 1
         at = np.random.randint(count)  # noqa: NPY002
         k = unplaced[at]
-        least, into, by, ties = 1 << 30, -1, -1, 0
+        least, into, by, ties = 1e18, -1, -1, 0
         shift = np.random.randint(bins)  # noqa: NPY002
         for index in range(bins):
             b = index + shift
             if b >= bins:
                 b -= bins
-            banned = until[k, b] > step
+            banned, opening = until[k, b] > step, b - b % period
             for p in range(first[k], first[k + 1]):
-                if tie[p] >= 0 and b % period != tie[p]:
+                if tie[p] >= 0 and b - opening != tie[p]:
                     continue
-                cost = 0
+                if after[p] >= 0 and not 0 <= bin_of[after[p]] < opening:
+                    continue
+                cost = 0.0
                 for i in range(start[p], start[p + 1]):
-                    if used[b, needs[i]] >= room[needs[i]]:
-                        cost += 1
+                    a = needs[i]
+                    if used[b, a] >= room[a]:
+                        cost += 1.0 + CARE * copied[users[b, slot[a]]]
                         if cost > least:
                             break
                 # A banned bin is allowed only without ejections.
-                if cost > least or (banned and cost > 0):
+                if cost > least or (banned and cost > 0.0):
                     continue
-                if cost < least:
+                if cost < least - 1e-9:
                     least, into, by, ties = cost, b, p, 1
                 else:
                     ties += 1
                     if np.random.randint(ties) == 0:  # noqa: NPY002
                         into, by = b, p
-            if least == 0:
+            if least == 0.0:
                 break
         if into < 0:
             continue
@@ -203,13 +220,31 @@ def eject(  # noqa: C901 - compiled
             a = needs[i]
             if used[into, a] < room[a]:
                 continue
-            out = users[into, slot[a] + np.random.randint(used[into, a])]  # noqa: NPY002
-            _take(out, choice[out], into, start, needs, slot, users, used)
-            bin_of[out] = -1
-            unplaced[count] = out
+            stack[0], top = users[into, slot[a] + np.random.randint(used[into, a])], 1  # noqa: NPY002
+            while top > 0:  # an ejected item ejects its copies
+                top -= 1
+                out = stack[top]
+                b, p = bin_of[out], choice[out]
+                _take(out, p, b, start, needs, slot, users, used)
+                bin_of[out] = -1
+                unplaced[count] = out
+                count += 1
+                until[out, b] = step + 8 + count // 2 + np.random.randint(10)  # noqa: NPY002
+                if after[p] >= 0:
+                    copied[after[p]] -= 1
+                if copied[out] > 0:
+                    for x in range(items):
+                        if bin_of[x] >= 0 and after[choice[x]] == out:
+                            stack[top] = x
+                            top += 1
+        if after[by] >= 0 and bin_of[after[by]] < 0:
+            # The source of the copy was ejected.
+            unplaced[count] = k
             count += 1
-            until[out, into] = step + 8 + count // 2 + np.random.randint(10)  # noqa: NPY002
+            continue
         bin_of[k], choice[k] = into, by
+        if after[by] >= 0:
+            copied[after[by]] += 1
         _put(k, by, into, start, needs, slot, users, used)
         if count < best:
             best = count
@@ -222,124 +257,10 @@ def eject(  # noqa: C901 - compiled
 
 
 @compiled(nogil=True)
-def eject_ordered(  # noqa: C901 - compiled
-    first: I64,
-    start: I64,
-    needs: I64,
-    after: I64,
-    tie: I64,
-    room: I64,
-    waves: int,
-    rounds: int,
-    bin_of: I64,
-    choice: I64,
-    seed: int,
-    steps: int,
-    care: float,
-) -> int:
-    """Place all items in ``rounds`` rounds of ``waves`` wavelengths, starting empty; return how many are left.
-
-    Parameters
-    ----------
-    first, start, needs
-        Candidates of item k are ``first[k] .. first[k + 1] - 1``; candidate p needs ``needs[start[p]:start[p + 1]]``,
-        of which every bin (round r, wavelength w: bin ``r waves + w``) has ``room`` units.
-    after
-        The item that must be in an earlier round than candidate p; -1 for none.
-    tie
-        The wavelength of candidate p; -1 for any.
-    bin_of, choice
-        Output: bin and candidate of every item; complete if the result is 0.
-    care
-        Additional cost of ejecting an item, per copy made from it.
-    """
-    np.random.seed(seed)  # noqa: NPY002 - the compiled generator is a process-wide one
-    items, bins = bin_of.size, rounds * waves
-    slot = np.zeros(room.size + 1, dtype=np.int64)
-    for a in range(room.size):
-        slot[a + 1] = slot[a] + room[a]
-    users = np.full((bins, slot[-1]), -1, dtype=np.int32)
-    used = np.zeros((bins, room.size), dtype=np.int32)
-    until = np.zeros((items, bins), dtype=np.int64)
-    copied = np.zeros(items, dtype=np.int64)
-    unplaced, stack = np.arange(items), np.empty(2 * items + 64, dtype=np.int64)
-    bin_of[:] = -1
-    count, step = items, 0
-    while count > 0 and step < steps:
-        step += 1
-        at = np.random.randint(count)  # noqa: NPY002
-        k = unplaced[at]
-        least, into, by, ties = 1e18, -1, -1, 0
-        for p in range(first[k], first[k + 1]):
-            earliest = 0
-            if after[p] >= 0:
-                if bin_of[after[p]] < 0:
-                    continue
-                earliest = (bin_of[after[p]] // waves + 1) * waves
-            for b in range(earliest, bins):
-                if tie[p] >= 0 and b % waves != tie[p]:
-                    continue
-                cost = 0.0
-                for i in range(start[p], start[p + 1]):
-                    a = needs[i]
-                    if used[b, a] >= room[a]:
-                        cost += 1.0 + care * copied[users[b, slot[a]]]
-                        if cost > least:
-                            break
-                if cost > least or (cost > 0.0 and until[k, b] > step):
-                    continue
-                if cost < least - 1e-9:
-                    least, into, by, ties = cost, b, p, 1
-                else:
-                    ties += 1
-                    if np.random.randint(ties) == 0:  # noqa: NPY002
-                        into, by = b, p
-        if into < 0:
-            continue
-        count -= 1
-        unplaced[at] = unplaced[count]
-        top = 0
-        for i in range(start[by], start[by + 1]):
-            a = needs[i]
-            if used[into, a] >= room[a]:
-                stack[top] = users[into, slot[a] + np.random.randint(room[a])]  # noqa: NPY002
-                top += 1
-        while top > 0:
-            top -= 1
-            out = stack[top]
-            b = bin_of[out]
-            if b < 0:
-                continue
-            p = choice[out]
-            _take(out, p, b, start, needs, slot, users, used)
-            bin_of[out] = -1
-            if after[p] >= 0:
-                copied[after[p]] -= 1
-            until[out, b] = step + 5 + np.random.randint(10) + count // 2  # noqa: NPY002
-            unplaced[count] = out
-            count += 1
-            if copied[out] > 0:
-                for x in range(items):
-                    if bin_of[x] >= 0 and after[choice[x]] == out:
-                        stack[top] = x
-                        top += 1
-        if after[by] >= 0 and bin_of[after[by]] < 0:
-            # The source of the copy was ejected.
-            unplaced[count] = k
-            count += 1
-            continue
-        bin_of[k], choice[k] = into, by
-        if after[by] >= 0:
-            copied[after[by]] += 1
-        _put(k, by, into, start, needs, slot, users, used)
-    return count
-
-
-@compiled(nogil=True)
 def lightest_paths(
     first_out: I64, head: I64, weight: F64, source: int, target: int, distance: F64, parent: I64, heap: F64, node: I64
 ) -> None:
-    """Dijkstra from ``source`` with a binary heap, until ``target`` is settled (all vertices if it is -1).
+    """Dijkstra from ``source`` with a binary heap, until ``target`` is settled.
 
     ``distance`` ``(n,)`` is filled, ``parent`` ``(n,)`` gets the arc into every vertex reached and keeps the others;
     ``heap`` and ``node`` are work arrays with room for every arc and one more entry.
@@ -493,44 +414,3 @@ def negotiate(
         for i in range(length[k]):
             route[k, i] = best_route[k, i]
     return best, steps
-
-
-@compiled(nogil=True)
-def routes_by_trees(
-    first_out: I64, head: I64, tail: I64, sources: I64, targets: I64, load: F64, aversion: float, mean: float, seed: int
-) -> tuple[I64, I64]:
-    """One route per pair (pairs sorted by source), as paths of shortest-path trees in random order of the sources.
-
-    An arc weighs ``1 + aversion (load + routes so far / mean)`` plus a little noise.
-    """
-    np.random.seed(seed)  # noqa: NPY002 - the compiled generator is a process-wide one
-    n, m, pairs = first_out.size - 1, head.size, sources.size
-    weight, new = np.empty(m), np.zeros(m)
-    distance, parent = np.empty(n), np.empty(n, dtype=np.int64)
-    heap, key = np.empty(m + n + 1, dtype=np.int64), np.empty(m + n + 1)
-    begin = np.searchsorted(sources, np.arange(n + 1))
-    route_start, length = np.zeros(pairs + 1, dtype=np.int64), np.zeros(pairs, dtype=np.int64)
-    parents = np.full((n, n), -1, dtype=np.int64)
-    for s in np.random.permutation(n):  # noqa: NPY002
-        if begin[s] == begin[s + 1]:
-            continue
-        for a in range(m):
-            weight[a] = 1.0 + aversion * (load[a] + new[a] / mean) + 0.01 * np.random.random()  # noqa: NPY002
-        parent[:] = -1
-        lightest_paths(first_out, head, weight, s, -1, distance, parent, key, heap)
-        parents[s] = parent
-        for k in range(begin[s], begin[s + 1]):
-            v, hops = targets[k], 0
-            while v != s and parent[v] >= 0:
-                new[parent[v]] += 1.0
-                v = tail[parent[v]]
-                hops += 1
-            length[k] = hops if v == s else 0
-    route_start[1:] = np.cumsum(length)
-    arcs = np.empty(route_start[-1], dtype=np.int64)
-    for k in range(pairs):
-        s, v = sources[k], targets[k]
-        for i in range(route_start[k + 1] - 1, route_start[k] - 1, -1):
-            arcs[i] = parents[s, v]
-            v = tail[arcs[i]]
-    return route_start, arcs
