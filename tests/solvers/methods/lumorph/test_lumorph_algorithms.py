@@ -38,7 +38,6 @@ from opticoll.solvers.methods.lumorph.index_algorithm import index_pattern
 from opticoll.solvers.methods.lumorph.overlap_search import min_overlap_routes
 from opticoll.solvers.methods.lumorph.patterns import (
     binomial_tree,
-    circulant,
     depths,
     exchange,
     factors,
@@ -170,10 +169,6 @@ def test_factors_are_fewest_and_fit():
     ("make", "word"),
     [
         (lambda: recursive(10, 4, "exchange"), "prime factor"),
-        (lambda: recursive(8, 1), "at least 2"),
-        (lambda: circulant(1, 2), "at least 2"),
-        (lambda: exchange([]), "at least 2"),
-        (lambda: two_trees(1), "at least 2"),
         (lambda: ring(10_000), "too large"),
     ],
 )

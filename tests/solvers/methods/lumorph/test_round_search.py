@@ -279,7 +279,7 @@ def test_symmetric_schedules_are_valid_on_the_whole_mesh(spec, name, order):
 def test_all_gather_of_16_lasers_on_4x8_takes_two_rounds():
     """31 receptions in 32 colours of one waveguide: what the bound allows, found by symmetric schedules."""
     mesh, wanted, limits = parse("lightpath:4x8,lasers=16"), collective("all-gather", 32), Limits(16)
-    result = symmetric_copies(mesh, wanted, limits, 2, 0, iter([1.0] * 60 + [0.0]).__next__)
+    result = symmetric_copies(mesh, wanted, limits, 2, 4, iter([1.0] * 60 + [0.0]).__next__)
     assert valid(mesh, wanted, limits, result)
     assert result.rounds == least(mesh, wanted, limits) == 2
 
