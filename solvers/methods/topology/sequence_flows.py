@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from opticoll.compiled import compiled
+from opticoll.formulations.standard_form import StandardForm
+from opticoll.solvers.process.isolation import solve_here
+from opticoll.solvers.task import SolveRequest
 
 if TYPE_CHECKING:
     from opticoll.formulations.topology.sequence import TopologySequence
     from opticoll.instances.topology import F64, I64
+    from opticoll.solvers.task import Outcome
 
 
 #: Hops to a node that is not reached.
@@ -127,26 +131,32 @@ def orbit_lines(data: TopologySequence, table: I64, generators: I64) -> CircuitL
     return CircuitLines(phase[group], tail, head, group, phase, number, np.zeros(1, dtype=np.int64), data.demand[:1])
 
 
-def _leave_out(highs: Any, lengths: I64, startup: float) -> None:
+def _solved(form: StandardForm) -> Outcome:
+    """The outcome of HiGHS for a program of this file."""
+    if form.cost.size <= SIMPLEX_COLUMNS:
+        return solve_here(form, "highs-simplex", SolveRequest(threads=1))
+    return solve_here(form, "highs-ipx", SolveRequest(threads=1, options={"run_crossover": "on"}))
+
+
+def _leave_out(form: StandardForm, best: Outcome, lengths: I64, startup: float) -> Outcome:
     """Leave out configurations, the shortest first, while the others take less than their start-up longer.
 
     The program does not count start-ups, and of several optima may return one that uses more configurations.
     """
-    import highspy
 
-    def result() -> tuple[float, F64]:
-        t = np.maximum(np.array(highs.getSolution().col_value)[lengths], 0.0)
-        return float(t.sum()) + startup * np.count_nonzero(t > NO_TIME * max(t.sum(), startup)), t
+    def times(outcome: Outcome) -> F64:
+        return np.maximum(np.asarray(outcome.x)[lengths], 0.0)
 
-    best, times = result()
-    for column in lengths[np.argsort(times, kind="stable")].tolist():
-        highs.changeColBounds(column, 0.0, 0.0)
-        highs.run()
-        if highs.getModelStatus() == highspy.HighsModelStatus.kOptimal and (value := result()[0]) < best:
-            best = value
-        else:
-            highs.changeColBounds(column, 0.0, highspy.kHighsInf)
-            highs.run()
+    def value(outcome: Outcome) -> float:
+        t = times(outcome)
+        return float(t.sum()) + startup * np.count_nonzero(t > NO_TIME * max(t.sum(), startup))
+
+    for column in lengths[np.argsort(times(best), kind="stable")].tolist():
+        without = replace(form, col_upper=np.where(np.arange(form.cost.size) == column, 0.0, form.col_upper))
+        tried = _solved(without)
+        if tried.x is not None and value(tried) < value(best):
+            form, best = without, tried
+    return best
 
 
 def route(data: TopologySequence, lines: CircuitLines, configurations: int) -> RoutedSequence | None:
@@ -154,7 +164,6 @@ def route(data: TopologySequence, lines: CircuitLines, configurations: int) -> R
 
     Columns: flows (source, circuit), none into the source; stocks (phase, source, node); lengths.
     """
-    import highspy
     import scipy.sparse as sp
 
     n, S, A = data.n, lines.sources.size, lines.phase.size
@@ -196,26 +205,15 @@ def route(data: TopologySequence, lines: CircuitLines, configurations: int) -> R
     most = np.full(columns, np.inf)
     own = F + states[:, np.arange(S), lines.sources].ravel()  # what a source keeps of its own is not counted
     most[own] = 0.0
-    lp = highspy.HighsLp()
-    lp.num_col_, lp.num_row_ = columns, upper.size
-    lp.col_cost_ = (np.arange(columns) >= lengths).astype(float)
-    lp.col_lower_, lp.col_upper_, lp.row_lower_, lp.row_upper_ = least, most, lower, upper
-    lp.a_matrix_.format_ = highspy.MatrixFormat.kColwise
-    lp.a_matrix_.start_, lp.a_matrix_.index_, lp.a_matrix_.value_ = matrix.indptr, matrix.indices, matrix.data
-    highs = highspy.Highs()
-    highs.resetGlobalScheduler(True)  # an earlier run with other threads in this process would make this one fail
-    solver = "simplex" if columns <= SIMPLEX_COLUMNS else "ipm"
-    for name, setting in (("output_flag", False), ("solver", solver), ("threads", 1)):
-        highs.setOptionValue(name, setting)
-    highs.passModel(lp)
-    highs.run()
-    if highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
+    cost = (np.arange(columns) >= lengths).astype(float)
+    form = StandardForm(matrix, lower, upper, least, most, cost, "min")
+    outcome = _solved(form)
+    if outcome.x is None or outcome.row_duals is None:
         return None
     if data.startup > 0:
-        _leave_out(highs, np.arange(lengths, columns), data.startup)
-    solution = highs.getSolution()
-    x = np.maximum(np.array(solution.col_value), 0.0)
-    prices = np.maximum(-np.array(solution.row_dual)[stock : stock + G], 0.0)
+        outcome = _leave_out(form, outcome, np.arange(lengths, columns), data.startup)
+    x = np.maximum(np.asarray(outcome.x), 0.0)
+    prices = np.maximum(-np.asarray(outcome.row_duals)[stock : stock + G], 0.0)
     flows = np.zeros((S, A))
     flows[source, line] = x[:F]
     return RoutedSequence(float(x[lengths:].sum()), x[lengths:], flows, prices)

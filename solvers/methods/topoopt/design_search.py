@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opticoll.formulations.parameters import Parameter
+from opticoll.formulations.standard_form import StandardForm
 from opticoll.formulations.topoopt.circuit_design import default_rings, sorted_circuits
 from opticoll.formulations.topoopt.forwarding import routed_design
 from opticoll.formulations.topoopt.wiring_demand import MOST_MEMBERS
@@ -18,7 +19,8 @@ from opticoll.solvers.methods.topology.link_exchanges import annealed
 from opticoll.solvers.methods.topology.load_annealing import anneal_loads
 from opticoll.solvers.methods.topoopt.ocs_reconfig import starting_design
 from opticoll.solvers.methods.topoopt.wiring_kernels import DONE, Options, enumerate_wirings, exchange, renamings
-from opticoll.solvers.task import Termination
+from opticoll.solvers.process.isolation import solve_here
+from opticoll.solvers.task import SolveRequest, Termination
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -123,7 +125,6 @@ class Oracle:
 
     def _least_load(self, count: I64, target: float) -> Routed:
         """The LP: min t, sum_s f_sa <= count_a t, flows balanced, rings shared; in the model's unit."""
-        import highspy
         import scipy.sparse as sp
 
         data, n, sources = self.data, self.data.n, self.sources
@@ -163,23 +164,12 @@ class Oracle:
         right = np.concatenate([self.fixed[sources].T.ravel()[balance_rows] / unit, np.zeros(m), np.ones(splits)])
         low = right.copy()
         low[balance_rows.size : balance_rows.size + m] = -np.inf
-        lp = highspy.HighsLp()
-        lp.num_col_, lp.num_row_ = flows + 1 + rings, total
-        lp.col_cost_ = np.bincount([flows], minlength=flows + 1 + rings).astype(float)
-        lp.col_lower_, lp.col_upper_ = np.zeros(lp.num_col_), np.full(lp.num_col_, np.inf)
-        lp.row_lower_, lp.row_upper_ = low, right
-        lp.a_matrix_.format_ = highspy.MatrixFormat.kColwise
-        lp.a_matrix_.start_, lp.a_matrix_.index_, lp.a_matrix_.value_ = matrix.indptr, matrix.indices, matrix.data
-        highs = highspy.Highs()
-        highs.resetGlobalScheduler(True)  # an earlier run with other threads in this process would make this one fail
-        for name, setting in (("output_flag", False), ("solver", "simplex"), ("threads", 1)):
-            highs.setOptionValue(name, setting)
-        highs.passModel(lp)
-        highs.run()
-        if highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
+        cost = np.bincount([flows], minlength=flows + 1 + rings).astype(float)
+        form = StandardForm(matrix, low, right, np.zeros(cost.size), np.full(cost.size, np.inf), cost, "min")
+        outcome = solve_here(form, "highs-simplex", SolveRequest(threads=1))
+        if outcome.x is None or outcome.row_duals is None:
             return Routed(self.proven(count, np.ones((n, n))), None, np.inf)  # infinite if some demand has no path
-        solution = highs.getSolution()
-        x, dual = np.array(solution.col_value), np.array(solution.row_dual)
+        x, dual = np.asarray(outcome.x), np.asarray(outcome.row_duals)
         lengths = np.zeros((n, n))
         lengths[tail, head] = np.maximum(-dual[balance_rows.size : balance_rows.size + m], 0.0)
         bound, value = self.proven(count, lengths), float(x[flows]) * unit
