@@ -10,6 +10,7 @@ import numpy as np
 
 from opticoll.formulations.alltoall.virtual_channels_solution import values_of as layer_values
 from opticoll.formulations.parameters import Parameter
+from opticoll.solvers.methods.alltoall.channel_search import ChannelLayer
 from opticoll.solvers.methods.method import Answer, Beyond, Method
 from opticoll.solvers.task import Termination
 
@@ -78,39 +79,26 @@ def random_assignment(data: LayeredRoutes, seed: int, tick: Callable[[], object]
     Around an arc are the arcs that enter its tail and leave its head. Layers in which the route would close a cycle are
     skipped; if all are, a new layer is opened.
     """
-    import networkx as nx
-
     topology, dependencies = data.topology, route_dependencies(data)
     routes, random = data.known_routes, np.random.default_rng(seed)
     around = (topology.head[:, None] == topology.tail[None, :]).astype(float)
     around = np.eye(topology.arcs) + around + around.T
     layer = np.zeros(len(dependencies), dtype=np.int64)
     usage: list[F64] = []
-    graphs: list[Any] = []
+    layers: list[ChannelLayer] = []
     for r in random.permutation(len(dependencies)).tolist():
         tick()
         arcs = routes.path(r)
         near = around[arcs].sum(axis=0)
-        order = sorted(range(len(graphs)), key=lambda i: float(usage[i] @ near))
-        chosen = next((i for i in order if _fits(graphs[i], dependencies[r])), len(graphs))
-        if chosen == len(graphs):
+        order = sorted(range(len(layers)), key=lambda i: float(usage[i] @ near))
+        chosen = next((i for i in order if layers[i].add(dependencies[r])), len(layers))
+        if chosen == len(layers):
             usage.append(np.zeros(topology.arcs))
-            graphs.append(nx.DiGraph(dependencies[r]))
+            layers.append(ChannelLayer())
+            layers[-1].add(dependencies[r])
         usage[chosen][arcs] += 1.0
         layer[r] = chosen
     return layer
-
-
-def _fits(graph: Any, new: list[Dependency]) -> bool:
-    """Add dependencies to an acyclic graph; undo them and return False if they close a cycle."""
-    import networkx as nx
-
-    added = [e for e in new if not graph.has_edge(*e)]
-    graph.add_edges_from(added)
-    if not added or nx.is_directed_acyclic_graph(graph):
-        return True
-    graph.remove_edges_from(added)
-    return False
 
 
 def conflict_colouring(data: LayeredRoutes, tick: Callable[[], object] = lambda: None) -> I64:
@@ -177,8 +165,7 @@ def run(context: Context) -> Answer:
     (:mod:`opticoll.solvers.methods.alltoall.layer_orders`), which tries the least number that the bounds allow first.
     Conflicts of more than :data:`MOST_COLOURED` routes are coloured only if that heuristic is asked for.
 
-    Cycles are searched with networkx here; the checker uses
-    :func:`~opticoll.formulations.alltoall.dependencies.acyclic` of the formulation.
+    The checker uses :func:`~opticoll.formulations.alltoall.dependencies.acyclic` of the formulation instead.
     """
     from opticoll.solvers.methods.alltoall.layer_orders import ordered_layers
 
