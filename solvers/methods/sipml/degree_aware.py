@@ -17,6 +17,8 @@ from opticoll.solvers.methods.method import Answer, Beyond, Method
 from opticoll.solvers.task import Termination
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from opticoll.formulations.sipml.placement import Placement
     from opticoll.instances.topology import F64, I64
     from opticoll.solvers.methods.method import Context
@@ -152,29 +154,20 @@ class Repair:
         self.held = [0.0] * self.k
         for v in range(placed):
             self.held[self.device[v] % self.k] += self.occupied[v]
-        return self.enough(placed - 1)
-
-    def enough(self, v: int) -> bool:
-        """Whether no GPU exceeds its memory; records the sub-operation otherwise."""
         if max(self.held) > self.room:
-            self.unplaced = v
+            self.unplaced = placed - 1
         return self.unplaced is None
 
-    def _earliest(self, v: int, bits: int, free: list[float], end: list[float]) -> tuple[float, int]:
-        """Start and GPU where a sub-operation can begin first among the GPUs in ``bits``; -1 if no memory suffices."""
-        ready = [0.0] * self.k if self.data.bandwidth else None
-        latest = 0.0
-        for e in range(self.first[v], self.first[v + 1]):
-            u = self.tail[e]
-            latest = max(latest, end[u])
-            if ready is not None:
-                for h in range(self.k):
-                    if h != self.device[u]:
-                        ready[h] = max(ready[h], end[u] + self.delay[e])
+    def _earliest(self, v: int, gpus: Iterable[int], free: list[float], end: list[float]) -> tuple[float, int]:
+        """Start and GPU where a sub-operation can begin first, the first of several; -1 if no memory suffices."""
+        k, inputs = self.k, [(self.tail[e], self.delay[e]) for e in range(self.first[v], self.first[v + 1])]
+        latest = max((end[u] for u, _ in inputs), default=0.0)
         best, g = np.inf, -1
-        for h in range(self.k):
-            if bits >> h & 1 and self.held[h] + self.occupied[v] <= self.room:
-                start = max(free[h], latest, ready[h] if ready is not None else 0.0)
+        for h in gpus:
+            if self.held[h] + self.occupied[v] <= self.room:
+                start = max(free[h], latest)
+                if self.data.bandwidth:
+                    start = max([start, *(end[u] + delay for u, delay in inputs if self.device[u] % k != h)])
                 if start < best:
                     best, g = start, h
         return best, g
@@ -189,7 +182,7 @@ class Repair:
             bits = self.candidates(v)
             repaired = not bits
             if bits:
-                best, g = self._earliest(v, bits, free, end)
+                best, g = self._earliest(v, [h for h in range(self.k) if bits >> h & 1], free, end)
                 if g < 0:
                     self.unplaced = v
                     return False
@@ -234,22 +227,13 @@ class Unrolled(Repair):
                     return False
                 best = max(free[low % k], *(end[u] for u in inputs))
             else:
-                best, at[v] = np.inf, low
-                latest = max((end[u] for u in inputs), default=0.0)
-                for position in range(low, min(high, low + k - 1) + 1):
-                    if self.held[position % k] + self.occupied[v] > self.room:
-                        continue
-                    start = max(free[position % k], latest)
-                    if data.bandwidth:
-                        for e in range(self.first[v], self.first[v + 1]):
-                            u = self.tail[e]
-                            if (at[u] - position) % k:
-                                start = max(start, end[u] + self.delay[e])
-                    if start < best:
-                        best, at[v] = start, position
-                self.held[at[v] % k] += self.occupied[v]
-                if not self.enough(v):
+                gpus = [position % k for position in range(low, min(high, low + k - 1) + 1)]
+                best, g = self._earliest(v, gpus, free, end)
+                if g < 0:
+                    self.unplaced = v
                     return False
+                at[v] = low + (g - low) % k
+                self.held[g] += self.occupied[v]
             free[at[v] % k] = end[v] = best + self.duration[v]
         self.device = [position % k for position in at]
         return True
