@@ -42,7 +42,7 @@ import numpy as np
 
 from opticoll.errors import BadInput, NotApplicable
 from opticoll.formulations.lumorph.mesh_cuts import grid_shape
-from opticoll.formulations.parameters import Parameter
+from opticoll.formulations.parameters import Parameter, read_parameters
 from opticoll.formulations.rounds.collectives import Collective, phases
 from opticoll.solvers.methods.lumorph.patterns import (
     Pattern,
@@ -198,15 +198,8 @@ def pattern_of(
         If the algorithm does not apply: personal data (all-to-all, scatter, gather), an unsuitable size or grid, or
         more simultaneous peers than lasers.
     BadInput
-        For an unknown algorithm or parameter.
+        For an unknown parameter.
     """
-    from opticoll.errors import BadInput
-    from opticoll.formulations.parameters import read_parameters
-    from opticoll.nearest_names import nearest
-
-    if algorithm not in ALGORITHMS:
-        msg = f"no algorithm {algorithm!r}; {nearest(algorithm, ALGORITHMS)}"
-        raise BadInput(msg)
     method = ALGORITHMS[algorithm]
     parameters = read_parameters(method.parameters, settings, algorithm)
     needed = calls(collective)

@@ -194,16 +194,7 @@ def factors(p: int, radix: int) -> tuple[int, ...] | None:
 
 
 def least_steps(p: int, radix: int) -> int:
-    """ceil(log_radix p) in exact arithmetic: steps in which one shard can reach p ranks.
-
-    Raises
-    ------
-    BadInput
-        For a radix below 2.
-    """
-    if radix < 2:
-        msg = f"radix {radix}: a shard spreads only if ranks have a peer; use at least 2"
-        raise BadInput(msg)
+    """ceil(log_radix p) in exact arithmetic: steps in which one shard can reach p ranks."""
     steps, reached = 0, 1
     while reached < p:
         reached *= radix
@@ -211,26 +202,13 @@ def least_steps(p: int, radix: int) -> int:
     return steps
 
 
-def _check(p: int, radix: int) -> None:
-    if p < 2 or radix < 2:
-        msg = f"a pattern on {p} ranks with radix {radix}: both must be at least 2"
-        raise BadInput(msg)
-    _refuse_large(p * (p - 1))
-
-
 # Spreadings ---------------------------------------------------------------------------------------------------
 
 
 def exchange(radices: Sequence[int], *, near: bool = True) -> Pattern:
-    """Recursive exchange on ``prod(radices)`` ranks; ``radices[0]`` belongs to the least significant digit.
-
-    Raises
-    ------
-    BadInput
-        For radices below 2 or too many ranks.
-    """
+    """Recursive exchange on ``prod(radices)`` ranks; ``radices[0]`` belongs to the least significant digit."""
     p = prod(radices)
-    _check(p, min(radices, default=0))
+    _refuse_large(p * (p - 1))
     stride = np.cumprod([1, *radices[:-1]])
     rank = np.arange(p)[:, None, None]
     held, offset = np.zeros(1, dtype=np.int64), np.zeros(p, dtype=np.int64)
@@ -249,14 +227,7 @@ def exchange(radices: Sequence[int], *, near: bool = True) -> Pattern:
 
 
 def circulant(p: int, radix: int) -> Pattern:
-    """Bruck's all-gather on any number of ranks.
-
-    Raises
-    ------
-    BadInput
-        For fewer than 2 ranks, a radix below 2, or too many ranks.
-    """
-    _check(p, radix)
+    """Bruck's all-gather on any number of ranks."""
     parts, held, steps = [], 1, 0
     rank = np.arange(p)[:, None]
     while held < p:
@@ -282,7 +253,7 @@ def recursive(
     BadInput
         For an exchange on a p with a prime factor above the radix.
     """
-    _check(p, radix)
+    _refuse_large(p * (p - 1))
     radices = factors(p, radix)
     if scheme == "exchange" and radices is None:
         msg = (
@@ -296,34 +267,20 @@ def recursive(
 
 
 def ring(p: int) -> Pattern:
-    """Ring all-gather: rank i sends to i + 1 in every step.
-
-    Raises
-    ------
-    BadInput
-        For fewer than 2 ranks or too many.
-    """
-    _check(p, 2)
+    """Ring all-gather: rank i sends to i + 1 in every step."""
+    _refuse_large(p * (p - 1))
     step, rank = np.arange(p - 1)[:, None], np.arange(p)[None, :]
     return _copies(p - 1, step, rank, (rank + 1) % p, (rank - step) % p)
 
 
 def neighbour_exchange(p: int) -> Pattern:
-    """Neighbour exchange: ranks swap what they received last with alternating neighbours; p / 2 steps.
+    """Neighbour exchange of an even number of ranks, which swap what they received last; p / 2 steps.
 
     Step 0 swaps one shard inside the pairs (2i, 2i + 1), every later step two shards with the other neighbour.
 
     Source  Chen et al., HPC Asia 2005
-
-    Raises
-    ------
-    BadInput
-        For fewer than 2 ranks, too many, or an odd number.
     """
-    _check(p, 2)
-    if p % 2:
-        msg = f"neighbour exchange: ranks swap in pairs, so their number must be even, not {p}"
-        raise BadInput(msg)
+    _refuse_large(p * (p - 1))
     rank = np.arange(p)
     last, parts = rank[:, None], []
     for step in range(p // 2):
@@ -357,15 +314,7 @@ def two_trees(p: int) -> tuple[I64, I64]:
 
     The first has ranks 1 .. p - 1 in order (odd ones are leaves) below rank 0 as root; the second is its mirror image
     (even p) or the same moved on by one rank (odd p, where rank 0 is an inner vertex of both).
-
-    Raises
-    ------
-    BadInput
-        For fewer than 2 ranks.
     """
-    if p < 2:
-        msg = f"two trees on {p} ranks: use at least 2"
-        raise BadInput(msg)
     place = np.arange(1, p)
     low = place & -place
     parent = np.full(p, -1, dtype=np.int64)
@@ -450,7 +399,6 @@ def whole_exchange(radices: Sequence[int], chunks: int) -> Pattern:
     Sends m - 1 buffers in a step of radix m, but needs half the steps of recursive halving and doubling.
     """
     p = prod(radices)
-    _check(p, min(radices, default=0))
     _refuse_large(p * sum(m - 1 for m in radices) * chunks)
     stride = np.cumprod([1, *radices[:-1]])
     rank, chunk = np.arange(p)[:, None, None], np.arange(chunks)[None, None, :]
