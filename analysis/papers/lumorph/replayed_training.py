@@ -19,7 +19,7 @@ from opticoll.formulations.lumorph.iteration_solution import values_of
 from opticoll.instances.training.task_graph import operator_sequence
 from opticoll.instances.training.training_iteration import AllReduceCall, Stage, TrainingIteration
 from opticoll.instances.training.training_jobs import NUMBER_BYTES, data_parallel_times
-from opticoll.solvers.methods.lumorph.boundary_batches import at_boundaries
+from opticoll.solvers.methods.lumorph.call_batches import at_boundaries
 
 if TYPE_CHECKING:
     from opticoll.types import Setting

@@ -21,7 +21,7 @@ Permutation Group Algorithms, 2003, lemma 4.2.1). The order of G is not needed.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -32,6 +32,7 @@ from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow
 from opticoll.formulations.flows.symmetric_flow import SymmetricFlow, Trees, group_images, keeps, trees
 from opticoll.formulations.standard_form import StandardForm, blocks
 from opticoll.instances.symmetry import arc_image, automorphisms, orbits_of
+from opticoll.solvers.task import Termination
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -389,3 +390,45 @@ def model(orbits: Orbits, keep: Mask | None = None) -> StandardForm:
 def lengths(orbits: Orbits, duals: F64) -> F64:
     """Arc lengths of the whole problem from the duals of the reduced ``capacity``, ``(m,)``."""
     return np.asarray((np.abs(duals) / orbits.arcs_in_orbit)[orbits.arc_orbit])
+
+
+@dataclass
+class ReducedSolution:
+    """Unit flows of the representatives, arc lengths, and the bounds on T* that they prove.
+
+    ``flows``, ``(m, |R|)``, are settled; without them ``upper`` is infinite, and without ``lengths``, ``(m,)``,
+    ``lower`` is 0.
+    """
+
+    termination: Termination
+    flows: F64 | None = None
+    lengths: F64 | None = None
+    upper: float = np.inf
+    lower: float = 0.0
+    algorithm: str = ""
+    version: str | None = None
+    columns: int = 0
+    message: str = ""
+
+    @property
+    def gap(self) -> float:
+        """Relative gap between the bounds."""
+        return self.upper / self.lower - 1.0 if self.lower > 0 else np.inf
+
+    def with_flows(self, orbits: Orbits, flows: F64) -> ReducedSolution:
+        """With exact flows in the proportions of approximate ones, ``(m, |R|)``, if their loads are smaller."""
+        from opticoll.formulations.flows.single_source import unit_flow
+
+        reduced = orbits.reduced
+        exact = unit_flow(reduced.topology, reduced.sources, reduced.demand / orbits.weight, np.maximum(flows, 0.0))
+        if exact is None:
+            return self
+        exact = orbits.settle(exact)
+        upper = float((orbits.fold(exact @ orbits.weight) / reduced.capacity).max())
+        return replace(self, flows=exact, upper=upper) if upper < self.upper else self
+
+    def with_lengths(self, orbits: Orbits, lengths: F64) -> ReducedSolution:
+        """With other lengths, ``(m,)``, if they prove more."""
+        bound = orbits.reduced.length_bound(lengths)
+        better = np.isfinite(bound) and bound > 0 and 1.0 / bound > self.lower
+        return replace(self, lengths=lengths, lower=1.0 / bound) if better else self

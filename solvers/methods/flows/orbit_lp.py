@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from opticoll.formulations.parameters import Parameter
-from opticoll.solvers.methods.flows.reduced_solution import ReducedSolution
+from opticoll.solvers.methods.flows.flow_orbits import ReducedSolution
 from opticoll.solvers.methods.method import Answer, Beyond, Method
 from opticoll.solvers.task import Termination
 

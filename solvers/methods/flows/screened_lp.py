@@ -8,8 +8,8 @@ import numpy as np
 
 from opticoll.formulations.parameters import Parameter
 from opticoll.solvers.methods.flows.certified_pdhg import BEYOND_VARIABLES, SMALLEST_TOL, iterate, refuse
+from opticoll.solvers.methods.flows.flow_orbits import ReducedSolution
 from opticoll.solvers.methods.flows.orbit_lp import answer_of, solve_reduced
-from opticoll.solvers.methods.flows.reduced_solution import ReducedSolution
 from opticoll.solvers.methods.flows.sharpening import sharpened
 from opticoll.solvers.methods.method import Answer, Beyond, Method
 from opticoll.solvers.task import Termination

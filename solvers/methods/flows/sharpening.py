@@ -30,8 +30,7 @@ if TYPE_CHECKING:
     import scipy.sparse as sp
 
     from opticoll.instances.topology import F64, I64, Mask
-    from opticoll.solvers.methods.flows.flow_orbits import Orbits
-    from opticoll.solvers.methods.flows.reduced_solution import ReducedSolution
+    from opticoll.solvers.methods.flows.flow_orbits import Orbits, ReducedSolution
 
 #: Orbits of arcs, at most: the systems are dense.
 MOST_ORBITS = 4_000

@@ -7,21 +7,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.errors import NotApplicable
 from opticoll.formulations.lumorph import rounds
-from opticoll.formulations.lumorph.collective_bounds import sum_bounds
 from opticoll.formulations.lumorph.rounds_solution import program_only
 from opticoll.formulations.parameters import Parameter
-from opticoll.solvers.methods.lumorph.collective_algorithms import calls
-from opticoll.solvers.methods.lumorph.patterns import whole_exchange
-from opticoll.solvers.methods.lumorph.realisation import realised
 from opticoll.solvers.methods.lumorph.round_search import PhaseSearch, TiedRoutes
 from opticoll.solvers.methods.method import Answer, Beyond, Method
 from opticoll.solvers.task import Termination
 
 if TYPE_CHECKING:
     from opticoll.formulations.lumorph.rounds import RoundModel
-    from opticoll.formulations.rounds.round_schedule import RoundSchedule
     from opticoll.solvers.methods.method import Context
 
 
@@ -139,24 +133,6 @@ class _State:
                 "attempts": sum(phase.attempts for phase in self.phases),
             },
         )
-
-
-def direct_exchange(data: RoundModel) -> RoundSchedule | None:
-    """An all-reduce in one round, in which every vertex sends its contributions to all others; None if that fails."""
-    wanted = data.collective
-    if not wanted.summing or data.fixed or not np.array_equal(wanted.pre, wanted.post):
-        return None
-    needed = calls(wanted)
-    least = max(bound.value for bound in sum_bounds(data.topology, wanted, data.limits))
-    if len(needed) != 1 or least > 1:
-        return None
-    (call,) = needed
-    pattern = whole_exchange((call.ranks.size,), call.chunks.size).renamed(call.ranks, call.chunks)
-    try:
-        schedule = realised(data.topology, data.limits, pattern)
-    except NotApplicable:
-        return None
-    return schedule if schedule.rounds == 1 else None
 
 
 def tied_routes(data: RoundModel, k: int) -> TiedRoutes | None:

@@ -20,9 +20,8 @@ from opticoll.instances import parse
 from opticoll.instances.servers import AllReduceGroup, ServerPool
 from opticoll.solvers.compile.compilation import compile_model
 from opticoll.solvers.methods.topology import minimum_load
-from opticoll.solvers.methods.topology.length_ascent import raised_bound
 from opticoll.solvers.methods.topology.link_exchanges import annealed, split_norm
-from opticoll.solvers.methods.topology.load_annealing import anneal_loads
+from opticoll.solvers.methods.topology.load_annealing import anneal_loads, raised_bound
 from opticoll.solvers.methods.topoopt import design_search
 from opticoll.solvers.methods.topoopt.design_search import Oracle, WiringSearch, restart_length
 from opticoll.solvers.methods.topoopt.ocs_reconfig import ocs_reconfig

@@ -13,8 +13,8 @@ from opticoll.analysis.result.result import solve
 from opticoll.formulations import formulation
 from opticoll.instances import parse
 from opticoll.solvers.methods.flows import flow_orbits
+from opticoll.solvers.methods.flows.flow_orbits import ReducedSolution
 from opticoll.solvers.methods.flows.orbit_lp import solve_reduced
-from opticoll.solvers.methods.flows.reduced_solution import ReducedSolution
 from opticoll.solvers.methods.flows.sharpening import sharpened
 from opticoll.solvers.task import SolveRequest, Termination
 

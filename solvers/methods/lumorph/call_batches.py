@@ -1,4 +1,4 @@
-"""Method ``boundary-batches``: all-reduces in greedy independent sets at the boundaries of layers (appendix C)."""
+"""Methods ``independent-sets`` and ``boundary-batches``: all-reduces in greedy independent sets (appendix C)."""
 
 from __future__ import annotations
 
@@ -6,14 +6,35 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.formulations.lumorph.iteration_solution import values_of
+from opticoll.formulations.lumorph.co_scheduling_solution import values_of as batch_values
+from opticoll.formulations.lumorph.iteration_solution import values_of as stage_values
 from opticoll.formulations.parameters import Parameter
 from opticoll.solvers.methods.lumorph.collective_algorithms import independent_sets
 from opticoll.solvers.methods.method import Answer, Beyond, Method
 
 if TYPE_CHECKING:
+    from opticoll.formulations.lumorph.co_scheduling import CallBatches
     from opticoll.formulations.lumorph.iteration import StagedCalls
     from opticoll.solvers.methods.method import Context
+
+
+def _run_sets(context: Context) -> Answer:
+    """Greedy maximal independent sets of the conflict graph, each a batch (appendix C)."""
+    data: CallBatches = context.data
+    batches = independent_sets([np.flatnonzero(row) for row in data.member], data.member.shape[1])
+    return Answer.heuristic(batch_values(data, batches), "fewest conflicts first", {"batches": len(batches)})
+
+
+INDEPENDENT_SETS = Method(
+    name="independent-sets",
+    title="Greedy maximal independent sets",
+    summary="greedy maximal independent sets of the conflict graph, calls of fewest conflicts first (appendix C)",
+    serves=("lumorph.co-scheduling",),
+    # 32 GPUs, 128 random calls: 1,305 variables in 0.3 s.
+    takes_over=(Beyond("lumorph.co-scheduling", 1_400, 9_000, proves=False),),
+    run=_run_sets,
+)
+
 
 Batches = list[tuple[int, list[int]]]
 
@@ -63,13 +84,13 @@ def _run_batches(context: Context) -> Answer:
     tries = {"all at their boundary": at_boundaries(data, fitting=False)}
     if context.parameters["hold"]:
         tries["held back where they would delay transfers"] = at_boundaries(data, fitting=True)
-    found = {how: (values_of(data, batches), len(batches)) for how, batches in tries.items()}
+    found = {how: (stage_values(data, batches), len(batches)) for how, batches in tries.items()}
     how = min(found, key=lambda name: float(found[name][0]["z"]))
     values, count = found[how]
     return Answer.heuristic(values, how, {"batches": count})
 
 
-METHOD = Method(
+BOUNDARY_BATCHES = Method(
     name="boundary-batches",
     title="Greedy independent sets at boundaries of layers",
     summary="greedy maximal independent sets of the calls that are ready at every boundary of layers (appendix C)",
@@ -78,4 +99,10 @@ METHOD = Method(
     takes_over=(Beyond("lumorph.iteration", 4_500, 30_000, proves=False),),
     parameters=(Parameter("hold", bool, True, "also hold batches back that would delay the next transfers"),),
     run=_run_batches,
+)
+
+
+METHODS = (
+    INDEPENDENT_SETS,
+    BOUNDARY_BATCHES,
 )

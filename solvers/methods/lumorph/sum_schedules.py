@@ -1,4 +1,4 @@
-"""Method ``squares``: divide and conquer over 2x2 squares of a mesh (section 3.2)."""
+"""Methods ``combined-rounds`` and ``squares``: sums by phases and the program, and by 2x2 squares (section 3.2)."""
 
 from __future__ import annotations
 
@@ -8,23 +8,108 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.errors import NotApplicable
+from opticoll.formulations.lumorph.collective_bounds import sum_bounds
 from opticoll.formulations.lumorph.rounds_solution import program_only
 from opticoll.formulations.lumorph.sum_rounds import NAME as SUMS
 from opticoll.formulations.parameters import Parameter
 from opticoll.formulations.rounds.round_schedule import chained, together
 from opticoll.instances import parse
 from opticoll.instances.photonics import LightpathMesh
-from opticoll.solvers.methods.lumorph.collective_algorithms import square_order, square_radices
+from opticoll.solvers.methods.lumorph.collective_algorithms import calls, square_order, square_radices
 from opticoll.solvers.methods.lumorph.patterns import whole_exchange
 from opticoll.solvers.methods.lumorph.realisation import realised
-from opticoll.solvers.methods.lumorph.round_algorithms import PROGRAM_S, sub_schedule
-from opticoll.solvers.methods.method import Answer, Method
+from opticoll.solvers.methods.lumorph.round_algorithms import PROGRAM_S, own_settings, sub_schedule
+from opticoll.solvers.methods.method import Answer, Beyond, Method
+from opticoll.solvers.task import Termination
 
 if TYPE_CHECKING:
+    from opticoll.formulations.lumorph.rounds import RoundModel
     from opticoll.formulations.lumorph.sum_rounds import SumModel
     from opticoll.formulations.rounds.round_schedule import Limits, RoundSchedule
     from opticoll.instances.topology import I64, Topology
     from opticoll.solvers.methods.method import Context
+
+
+#: Most variables of a small program.
+MOST_VARIABLES = 60_000
+#: Time limit of ``auto`` on a small program of the phases [s].
+PHASES_S = 20.0
+
+
+def direct_exchange(data: RoundModel) -> RoundSchedule | None:
+    """An all-reduce in one round, in which every vertex sends its contributions to all others; None if that fails."""
+    wanted = data.collective
+    if not wanted.summing or data.fixed or not np.array_equal(wanted.pre, wanted.post):
+        return None
+    needed = calls(wanted)
+    least = max(bound.value for bound in sum_bounds(data.topology, wanted, data.limits))
+    if len(needed) != 1 or least > 1:
+        return None
+    (call,) = needed
+    pattern = whole_exchange((call.ranks.size,), call.chunks.size).renamed(call.ranks, call.chunks)
+    try:
+        schedule = realised(data.topology, data.limits, pattern)
+    except NotApplicable:
+        return None
+    return schedule if schedule.rounds == 1 else None
+
+
+def _run_combined(context: Context) -> Answer:
+    """Sums by a reduce-scatter and an all-gather, or by one round of direct sends.
+
+    The phases are those of ``certified-rounds``, or of ``auto`` if their program is small.
+    Where that misses the bound, HiGHS solves the program with one round fewer, if it is small.
+    """
+    data: SumModel = context.data
+    best, found_by, program = direct_exchange(data.plain), "direct exchange", "not tried"
+    if best is None:
+        found_by = "reduce-scatter, then all-gather"
+        settings = {"collective": "all-reduce", **own_settings(context, "rmax")}
+        small = data.plain.estimate()["variables"] <= MOST_VARIABLES
+        best = sub_schedule(
+            context,
+            PHASES_S if small else None,
+            formulation="lumorph.rounds",
+            method="auto" if small else "certified-rounds",
+            settings=settings,
+        )
+    if best is None:
+        return Answer(Termination.TIME_LIMIT, message="no schedule in phases was found in the remaining time")
+
+    phased = best.rounds
+    context.save(Answer(Termination.TOLERANCE, values=best.values()), float(phased))
+    seconds = float(context.parameters["program_s"])
+    if best.rounds > data.fewest and seconds > 0:
+        program = "too large"
+        if replace(data, rmax=best.rounds - 1).estimate()["variables"] <= MOST_VARIABLES:
+            better = sub_schedule(
+                context,
+                seconds,
+                method="highs",
+                form="cvxpy",
+                settings={**own_settings(context), "rmax": best.rounds - 1},
+            )
+            program = "no better schedule found"
+            if better is not None and better.rounds < best.rounds:
+                best, found_by, program = better, "program", "improved"
+    return Answer(
+        Termination.OPTIMAL if best.rounds <= data.fewest else Termination.TOLERANCE,
+        values=best.values(),
+        solver={"algorithm": found_by},
+        metrics={"found_by": found_by, "phased_rounds": phased, "program": program},
+    )
+
+
+COMBINED_ROUNDS = Method(
+    name="combined-rounds",
+    title="Phases, then the program of sums",
+    summary="reduce-scatter and all-gather, then the program of combined sums with one round fewer",
+    serves=(SUMS,),
+    takes_over=(Beyond("lumorph.sum-rounds", 2_500, 20_000),),
+    refuse=lambda data: program_only(data.plain),
+    parameters=(PROGRAM_S,),
+    run=_run_combined,
+)
 
 
 def _refuse_squares(data: SumModel) -> str | None:
@@ -101,7 +186,7 @@ def _on_tiles(schedule: RoundSchedule, square: Topology, mesh: Topology, tiles: 
     )
 
 
-METHOD = Method(
+SQUARES = Method(
     name="squares",
     title="Divide and conquer with the program on 2x2 squares",
     summary="2x2 squares by the program, then exchanges of whole buffers between squares (section 3.2)",
@@ -118,4 +203,10 @@ METHOD = Method(
         PROGRAM_S,
     ),
     run=_run_squares,
+)
+
+
+METHODS = (
+    COMBINED_ROUNDS,
+    SQUARES,
 )
