@@ -4,8 +4,9 @@ collective_steps    moves of chunks in steps: executed, and made from packed tre
 sequence_schedule   chunks over circuits that change, with their times; sequence_simulator executes them
 shard_routes        shares of a commodity along paths, read off a flow, and their division into whole chunks
 link_schedule       steps of (arc, chunk): from timed routes or by list scheduling; their alpha-beta time
-lowering            a link schedule as a program: thread blocks, buffers, dependencies
-msccl_xml           programs as MSCCL XML, laid out, written and read
+lowering            schedules as programs, and solutions as files
+program_layout      thread blocks, channels, buffers and dependencies of a program
+msccl_xml           programs as MSCCL XML, written and read
 schedule_json       schedules as JSON, written and read
 verification        any schedule file, executed on a topology
 interpreter         execution of programs; static_checks are made before, runtimes are their limits

@@ -1,19 +1,14 @@
 """Lower link schedules and collective schedules to programs, and write solutions of formulations as schedule files.
 
-Collectives with copies and sums. A program has a thread block for every rank, neighbour, direction and channel;
-receives that add are ``rrc``. Partial sums lie in scratch (reduce-scatter) or in the output (all-reduce); inputs are
-not written. An instruction waits for the receive that last wrote its chunk. Deadlock is impossible: an instruction
-waits for instructions of earlier steps, or of the same step and a lower peer.
+A program has thread blocks for every rank, neighbour and direction, one per channel
+(:mod:`opticoll.solvers.schedules.program_layout`). Chunk c of (s, t) of an all-to-all leaves the input of s at
+[t D + c], has its own place in the scratch of every rank on its way, and arrives in the output of t at [s D + c].
+Receives that add are ``rrc``; partial sums lie in scratch (reduce-scatter) or in the output (all-reduce); inputs are
+not written. In an all-to-all, moves of one connection and step that are contiguous on both ends become one instruction.
 
-The messages of a connection are dealt to its channels in turn, at both ends alike. With I instances every chunk
-is divided into I parts, each with its own channels.
-
-Link schedules. A program has thread blocks for every rank, neighbour and direction, one per channel; chunks in transit
-lie in scratch. Chunk c of (s, t) leaves the input of s at [t D + c], has its own place in the scratch of every rank on
-its way, and arrives in the output of t at [s D + c]. Transfers of one arc and step whose places are contiguous on both
-ends become one instruction. A relay's send waits only for the receive that brought its chunk: there are no barriers, so
-the program may run ahead of the steps. It cannot deadlock: a send of one step waits only for receives of earlier steps,
-and receives wait for no dependency.
+A send waits for the receive that last wrote its chunk, a receive that adds for the one that last wrote what it adds to:
+there are no barriers, so the program may run ahead of the steps. It cannot deadlock: an instruction waits for
+instructions of earlier steps, or of the same step and a lower peer.
 
 Limits of a runtime (:class:`opticoll.solvers.schedules.runtimes.Target`). The transfers of a connection are spread
 over enough channels to keep its thread blocks within the step limit. Every channel takes a limited number of peers; the
@@ -24,182 +19,33 @@ With I instances every chunk is divided into I parts, each with its own channels
 from __future__ import annotations
 
 import json
-from collections import defaultdict
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import inf
-from typing import TYPE_CHECKING, Any, NamedTuple, NotRequired, TypedDict
+from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
+
+import numpy as np
 
 from opticoll.errors import BadInput, NotApplicable
 from opticoll.solvers.schedules import collective_steps
 from opticoll.solvers.schedules.link_schedule import BUDGETS, schedule_routes
-from opticoll.solvers.schedules.msccl_xml import ChunkMoves, Layout, write_xml
-from opticoll.solvers.schedules.program import Instruction, Place, Program, Rank, ThreadBlock
-from opticoll.solvers.schedules.runtimes import PROTOCOLS, TARGETS, Target, exceeded
+from opticoll.solvers.schedules.msccl_xml import write_xml
+from opticoll.solvers.schedules.program import Program
+from opticoll.solvers.schedules.program_layout import ChunkMoves, Layout
+from opticoll.solvers.schedules.runtimes import PROTOCOLS, TARGETS, exceeded
 from opticoll.solvers.schedules.schedule_check import many_objects
 from opticoll.solvers.schedules.schedule_json import moves_document, routes_document
 from opticoll.solvers.schedules.schedule_kinds import root_of
 from opticoll.solvers.schedules.shard_routes import cut, routes_in_steps, routes_of, uncut, without_steps
-from opticoll.solvers.schedules.static_checks import channels_of, deal_channels
+from opticoll.solvers.schedules.static_checks import channels_of
 from opticoll.solvers.schedules.verification import execute_program
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from opticoll.instances.topology import F64, Topology
-    from opticoll.solvers.schedules.collective_steps import CollectiveSteps, Move
+    from opticoll.instances.topology import F64, I64, Topology
+    from opticoll.solvers.schedules.collective_steps import CollectiveSteps
     from opticoll.solvers.schedules.link_schedule import LinkSchedule
-
-
-#: (sender, receiver, instance)
-Line = tuple[int, int, int]
-
-
-class _Written(NamedTuple):
-    """Where a rank holds a chunk, and the message that last wrote it: its connection and its number there."""
-
-    place: Place
-    by: tuple[Line, int] | None
-
-
-def lower_moves(
-    schedule: CollectiveSteps,
-    topology: Topology,
-    name: str = "opticoll",
-    *,
-    target: Target | None = None,
-    channels: int = 1,
-    instances: int = 1,
-) -> Program:
-    """Lower a schedule of moves to a program.
-
-    Parameters
-    ----------
-    schedule, topology
-        Schedule, and topology on which it runs.
-    name
-        Name of the program.
-    target
-        Runtime whose limits on steps per thread block and peers per channel are kept; None for no limits.
-    channels
-        Minimum number of channels of a connection with at least as many messages.
-    instances
-        Number of parts into which every chunk is divided, each with its own channels.
-
-    Raises
-    ------
-    NotApplicable
-        For a broadcast, whose root the format does not state.
-    """
-    if schedule.collective == "broadcast":
-        msg = "lowering: MSCCL XML does not state the root of a broadcast; write the schedule as .json"
-        raise NotApplicable(msg)
-    number = {v: r for r, v in enumerate(topology.terminals.tolist())}
-    lowering = _Lowering(schedule.collective, len(number), schedule.chunks, instances)
-    for step in schedule.steps:
-        for move in sorted(step, key=lambda move: (number[move.path[-1]], number[move.path[0]], move)):
-            for part in range(instances):
-                line = number[move.path[0]], number[move.path[-1]], part
-                lowering.send(line, number[move.shard], move, move.chunk + part * schedule.chunks)
-        lowering.end_step()
-    return lowering.program(name, target, channels)
-
-
-class _Lowering:
-    def __init__(self, collective: str, N: int, D: int, instances: int) -> None:
-        self.collective, self.N, self.D = collective, N, D * instances
-        self.lines: dict[Line, list[tuple[_Written, str, _Written, Place]]] = defaultdict(list)
-        self.held: list[dict[tuple[int, int], _Written]] = [{} for _ in range(N)]
-        self.later: list[tuple[Line, int, int, bool, _Written]] = []
-        self.scratch = [0] * N
-
-    def _own(self, rank: int, shard: int, chunk: int) -> _Written:
-        offset = chunk if self.collective == "allgather" else shard * self.D + chunk
-        return self.held[rank].get((shard, chunk), _Written(Place("i", offset), None))
-
-    def send(self, line: Line, shard: int, move: Move, chunk: int) -> None:
-        """Add a message; its data is available from the end of the step."""
-        self.later.append((line, shard, chunk, move.adds, self._own(line[0], shard, chunk)))
-
-    def end_step(self) -> None:
-        """Deliver the messages of a step."""
-        for line, shard, chunk, adds, source in self.later:
-            v = line[1]
-            before = self._own(v, shard, chunk)
-            target = self._target(v, shard, chunk, before.place)
-            self.lines[line].append((source, "rrc" if adds else "r", before, target))
-            self.held[v][shard, chunk] = _Written(target, (line, len(self.lines[line]) - 1))
-        self.later = []
-
-    def _target(self, rank: int, shard: int, chunk: int, before: Place) -> Place:
-        if self.collective != "reducescatter":
-            return Place("o", shard * self.D + chunk)
-        if rank == shard:
-            return Place("o", chunk)
-        if before.buffer == "s":
-            return before
-        self.scratch[rank] += 1
-        return Place("s", self.scratch[rank] - 1)
-
-    def program(self, name: str, target: Target | None, channels: int) -> Program:
-        """Build the program: per rank, sends by peer and channel, receives likewise, then the copy of its own shard."""
-        split = {
-            line: max(min(channels, len(those)), 1 if target is None else -(-len(those) // target.steps))
-            for line, those in self.lines.items()
-        }
-        self.channels = deal_channels(split, self.N if target is None else target.peers)
-        ranks = [self._rank(v) for v in range(self.N)]
-        return Program(name, self.collective, self.N * self.D, ranks)
-
-    def _rank(self, v: int) -> Rank:
-        N, D = self.N, self.D
-        sizes = {
-            "i": D if self.collective == "allgather" else N * D,
-            "o": D if self.collective == "reducescatter" else N * D,
-            "s": self.scratch[v],
-        }
-        rank = Rank(sizes)
-        out, into = ([line for line in sorted(self.lines) if line[end] == v] for end in (0, 1))
-        block_of = {
-            (line, j): number
-            for number, (line, j) in enumerate(
-                (line, j) for line in (*out, *into) for j in range(len(self.channels[line]))
-            )
-        }
-        awaited: set[tuple[int, int]] = set()
-
-        def waits(written: _Written, own: int) -> tuple[int, int] | None:
-            if written.by is None:
-                return None
-            line, i = written.by
-            many = len(self.channels[line])
-            result = block_of[line, i % many], i // many
-            if result[0] == own:
-                return None
-            awaited.add(result)
-            return result
-
-        listed: list[tuple[ThreadBlock, list[Instruction]]] = []
-        for (line, j), b in block_of.items():
-            sends, those = line[0] == v, self.lines[line][j :: len(self.channels[line])]
-            steps = [
-                Instruction("s", source.place, target, 1, waits(source, b))
-                if sends
-                else Instruction("rrc", before.place, target, 1, waits(before, b))
-                if kind == "rrc"
-                else Instruction("r", target, target)
-                for source, kind, before, target in those
-            ]
-            ends = (line[1], -1) if sends else (-1, line[0])
-            listed.append((ThreadBlock(b, *ends, self.channels[line][j]), steps))
-        for block, steps in listed:
-            block.instructions += [replace(one, signals=(block.number, i) in awaited) for i, one in enumerate(steps)]
-            rank.blocks[block.number] = block
-        if self.collective == "allgather":
-            own = ThreadBlock(len(rank.blocks), -1, -1, 0)
-            own.instructions += [Instruction("cpy", Place("i", c), Place("o", v * D + c)) for c in range(D)]
-            rank.blocks[own.number] = own
-        return rank
 
 
 #: Message when a demand that is not uniform is written as MSCCL XML.
@@ -279,13 +125,47 @@ def lower(schedule: LinkSchedule, name: str = "opticoll", options: XmlOptions | 
     NotApplicable
         If a chunk is sent before it arrives.
     """
-    chosen = options or XmlOptions()
-    target = TARGETS[chosen.target]
-    moves = ChunkMoves(schedule, chosen.instances, target.count)
-    layout = Layout(moves, target, chosen.channels, chosen.instances)
+    topology = schedule.topology
+    number = np.full(topology.n, -1, dtype=np.int64)
+    number[topology.terminals] = np.arange(topology.num_ranks)
+    step, tail, head, origin, final, chunk = schedule.moves()[0].T
+    shard = number[origin] * topology.num_ranks + number[final]
+    table = np.column_stack([step, number[tail], number[head], shard, chunk, np.zeros_like(step)])
+    return _program("alltoall", topology.num_ranks, schedule.chunks, table, name, options or XmlOptions())
+
+
+def lower_moves(
+    schedule: CollectiveSteps, topology: Topology, name: str = "opticoll", options: XmlOptions | None = None
+) -> Program:
+    """As :func:`lower`, for a collective with copies and sums.
+
+    Raises
+    ------
+    NotApplicable
+        For a broadcast, whose root the format does not state.
+    """
+    if schedule.collective == "broadcast":
+        msg = "lowering: MSCCL XML does not state the root of a broadcast; write the schedule as .json"
+        raise NotApplicable(msg)
+    number = {v: r for r, v in enumerate(topology.terminals.tolist())}
+    table = [
+        (t, number[move.path[0]], number[move.path[-1]], number[move.shard], move.chunk, move.adds)  # type: ignore[index]
+        for t, step in enumerate(schedule.steps)
+        for move in step
+    ]
+    rows = np.array(table, dtype=np.int64).reshape(-1, 6)
+    return _program(schedule.collective, len(number), schedule.chunks, rows, name, options or XmlOptions())
+
+
+def _program(collective: str, N: int, chunks: int, table: I64, name: str, options: XmlOptions) -> Program:
+    target = TARGETS[options.target]
+    most = target.count if collective == "alltoall" else 1  # chunks of trees wait less one by one
+    moves = ChunkMoves(collective, N, chunks, table, options.instances, most)
+    layout = Layout(moves, target, options.channels, options.instances)
     with many_objects():
         ranks = layout.ranks()
-    return Program(name, "alltoall", moves.N * moves.D, ranks, False, chosen.protocol, *_selected(chosen))
+    spelled = target.name_of(collective)
+    return Program(name, collective, N * moves.D, ranks, False, options.protocol, *_selected(options), spelled)
 
 
 def _selected(options: XmlOptions) -> tuple[int, int]:
@@ -470,17 +350,7 @@ def _collective_program(
         ]
     best: tuple[tuple[bool, float, int], collective_steps.CollectiveSchedule, Program] | None = None
     for result in made:
-        program = lower_moves(
-            result.steps,
-            topology,
-            f"{name} {topology.spec}",
-            target=target,
-            channels=options.channels,
-            instances=options.instances,
-        )
-        low, high = _selected(options)
-        spelled = target.name_of(program.collective)
-        program = replace(program, protocol=options.protocol, min_bytes=low, max_bytes=high, spelled=spelled)
+        program = lower_moves(result.steps, topology, f"{name} {topology.spec}", options)
         if len(made) == 1:
             return result, program
         time = execute_program(program, topology, alpha=alpha, beta=beta).time

@@ -379,7 +379,7 @@ def test_the_number_of_chunks_is_exact(name, chunks):
 @pytest.mark.parametrize("name", ["alltoall.all-gather", "alltoall.reduce-scatter", "alltoall.all-reduce"])
 def test_programs_spread_over_channels_and_instances(name, channels, instances):
     topology, result = made(name, "genkautz:n=5,d=2", most=6)
-    program = lower_moves(result.steps, topology, channels=channels, instances=instances)
+    program = lower_moves(result.steps, topology, options=XmlOptions(channels=channels, instances=instances))
     assert channels_of(program) == channels * instances
     verdict = verify_program(program, topology, COLLECTIVES[name])
     assert verdict.valid, verdict.message
@@ -388,11 +388,12 @@ def test_programs_spread_over_channels_and_instances(name, channels, instances):
     assert program.chunks == result.steps.chunks * instances * per_shard
 
 
-def test_long_connections_are_split_to_the_step_limit_of_the_target():
+def test_long_connections_are_split_to_the_step_limit_of_the_target(monkeypatch):
     topology, result = made("alltoall.all-reduce", "ring:4", most=24)
     target = replace(TARGETS["rccl"], steps=5)
-    assert exceeded(lower_moves(result.steps, topology), target)
-    program = lower_moves(result.steps, topology, target=target)
+    assert exceeded(lower_moves(result.steps, topology, options=XmlOptions("rccl")), target)
+    monkeypatch.setitem(TARGETS, "rccl", target)
+    program = lower_moves(result.steps, topology, options=XmlOptions("rccl"))
     assert max(len(block.instructions) for rank in program.ranks for block in rank.blocks.values()) <= 5
     assert verify_program(program, topology, "allreduce").valid
 

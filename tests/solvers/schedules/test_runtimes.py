@@ -249,7 +249,7 @@ def test_ways_go_through_switches_and_not_through_ranks():
 def collective_text(name: str, spec: str) -> str:
     topology = parse(spec)
     made = schedule_collective(name, topology, chunks=1, trees=1)
-    return write_xml(lower_moves(made.steps, topology, target=TARGETS["rccl"]))
+    return write_xml(lower_moves(made.steps, topology, options=XmlOptions("rccl")))
 
 
 @cache
