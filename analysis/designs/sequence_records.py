@@ -101,20 +101,11 @@ class SequenceRecord:
         return tuple(f"cayley:m={m},k={k},r={r},generators={'x'.join(map(str, row))}{way}" for row in rows)
 
 
-#: Sequences by nodes, degree and whether circuits may run one way.
-Records = dict[tuple[int, int, bool], tuple[SequenceRecord, ...]]
-
-
 @cache
-def sequence_records() -> Records:
+def sequence_records() -> dict[tuple[int, int, bool], tuple[SequenceRecord, ...]]:
     """The table of records, by nodes, degree and whether circuits may run one way, by number of configurations."""
     text = files("opticoll.analysis.designs").joinpath(TABLE).read_text(encoding="utf-8")
-    return read_records(text)
-
-
-def read_records(text: str) -> Records:
-    """The records of a table of comma-separated values."""
-    result: Records = {}
+    result: dict[tuple[int, int, bool], tuple[SequenceRecord, ...]] = {}
     for row in csv.DictReader(text.splitlines()):
         parts = tuple(row["generators"].split("|"))
         listed = row["group"] == CIRCUITS

@@ -67,14 +67,10 @@ class ClusterSchedule:
         return np.array([job.servers for job in self.jobs], dtype=np.int64)
 
     @property
-    def horizon(self) -> float:
-        """From the first arrival to the last end [s]."""
-        return float(self.ended.max() - self.arrival.min())
-
-    @property
     def utilisation(self) -> float:
-        """Share of the servers' time that jobs hold."""
-        return float((self.size * (self.ended - self.granted)).sum()) / (self.servers * self.horizon)
+        """Share of the servers' time, from the first arrival to the last end, that jobs hold."""
+        held = float((self.size * (self.ended - self.granted)).sum())
+        return held / (self.servers * float(self.ended.max() - self.arrival.min()))
 
     @cached_property
     def mean_slowdown(self) -> F64:
