@@ -170,7 +170,7 @@ def any_lengths_bound(data: ConcurrentFlow) -> Bound:
     steps = LENGTH_STEPS * 256**2 // max(topology.n, 256) ** 2
     if not steps:  # too large for shortest-path trees: only the lengths 1/c
         best = data.length_bound(capacity.min() / capacity)
-    trees = _ShortestTrees(data) if steps else None
+    trees = ShortestTrees(data) if steps else None
     for step in range(steps):
         assert trees is not None
         value, load = trees.bound_and_load(np.exp(np.maximum(weights - weights.max(), -600.0)))
@@ -184,12 +184,7 @@ def any_lengths_bound(data: ConcurrentFlow) -> Bound:
     return Bound("any-lengths", best, f"lengths after {used} multiplicative-weight steps from 1/c", PAPER)
 
 
-def length_bound_and_load(data: ConcurrentFlow, lengths: F64) -> tuple[float, F64]:
-    """Bound of positive lengths, and the load of their shortest-path trees on every arc, ``(m,)``."""
-    return _ShortestTrees(data).bound_and_load(lengths)
-
-
-class _ShortestTrees:
+class ShortestTrees:
     """Shortest-path trees of one problem: what does not depend on the lengths is computed once."""
 
     def __init__(self, data: ConcurrentFlow) -> None:
@@ -209,7 +204,7 @@ class _ShortestTrees:
         self.matrix = topology.length_matrix(np.ones(topology.arcs))
 
     def bound_and_load(self, lengths: F64) -> tuple[float, F64]:
-        """See :func:`length_bound_and_load`."""
+        """Bound of positive lengths, and the load of their shortest-path trees on every arc, ``(m,)``."""
         from scipy.sparse.csgraph import dijkstra
 
         n = self.topology.n

@@ -9,8 +9,6 @@ import numpy as np
 from opticoll.errors import NotApplicable
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
-
     from opticoll.instances.topology import F64, I64
 
 
@@ -42,26 +40,6 @@ def double_binary_tree(n: int) -> tuple[I64, I64]:
     return first, second
 
 
-def permuted(trees: tuple[I64, I64], order: ArrayLike) -> tuple[I64, I64]:
-    """Both trees with server v renamed to ``order[v]``.
-
-    Raises
-    ------
-    NotApplicable
-        If ``order`` is not a permutation of the servers.
-    """
-    new = np.asarray(order, dtype=np.int64)
-    if not np.array_equal(np.sort(new), np.arange(trees[0].size)):
-        msg = f"binary trees: the order is not a permutation of the {trees[0].size} servers"
-        raise NotApplicable(msg)
-    rings = []
-    for parent in trees:
-        renamed = np.full(parent.size, -1, dtype=np.int64)
-        renamed[new] = np.where(parent >= 0, new[parent], -1)
-        rings.append(renamed)
-    return rings[0], rings[1]
-
-
 def tree_traffic(trees: tuple[I64, I64], size: float) -> F64:
     """Bytes between servers for an all-reduce of ``size`` bytes over both trees, ``(n, n)``."""
     n = trees[0].size
@@ -71,21 +49,3 @@ def tree_traffic(trees: tuple[I64, I64], size: float) -> F64:
         np.add.at(matrix, (child, parent[child]), size / 2)
         np.add.at(matrix, (parent[child], child), size / 2)
     return matrix
-
-
-def depth(parent: I64) -> int:
-    """Edges between the root and the deepest leaf.
-
-    Raises
-    ------
-    NotApplicable
-        If the parents contain a cycle.
-    """
-    at, edges = np.arange(parent.size), 0
-    while (parent[at] >= 0).any():
-        at = np.where(parent[at] >= 0, parent[at], at)
-        edges += 1
-        if edges >= parent.size:
-            msg = "binary tree: the parents contain a cycle; every server but the root needs a parent nearer to it"
-            raise NotApplicable(msg)
-    return edges

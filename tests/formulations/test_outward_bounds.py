@@ -16,8 +16,8 @@ import pytest
 from opticoll.formulations.alltoall import all_gather, link_mcf, min_congestion, path_mcf, timestep_mcf
 from opticoll.formulations.alltoall.master import Master
 from opticoll.formulations.flows import concurrent_flow as model
+from opticoll.formulations.flows.flow_bounds import ShortestTrees
 from opticoll.formulations.flows.flow_bounds import bounds as flow_bounds
-from opticoll.formulations.flows.flow_bounds import length_bound_and_load
 from opticoll.formulations.lumorph.collective_bounds import rounded_up
 from opticoll.formulations.lumorph.mesh_cuts import length_bound as overlap_bound
 from opticoll.formulations.lumorph.min_overlap import unit_data
@@ -173,7 +173,7 @@ def flow_trial(random):
     paid = sum(wanted[s][t] * reach[s][t] for s, t in product(range(n), repeat=2) if s != t)
     ratio = sum(c * length for c, length in zip(capacity, fractions(lengths), strict=True)) / paid
     yield "lengths formula", above(data.length_bound(lengths), ratio)
-    yield "lengths and load formula", above(length_bound_and_load(data, lengths)[0], ratio)
+    yield "lengths and load formula", above(ShortestTrees(data).bound_and_load(lengths)[0], ratio)
     for duals in adversarial(random, topology):
         bound = Master(data).certify({"capacity": duals})
         yield "flow certify", bound is None or above(bound.value, exact)

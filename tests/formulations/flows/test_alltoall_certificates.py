@@ -14,7 +14,7 @@ from opticoll.formulations import formulation
 from opticoll.formulations.alltoall.link_mcf import LinkFlow
 from opticoll.formulations.alltoall.link_mcf_bounds import printed_length_bound
 from opticoll.formulations.flows import concurrent_flow as model
-from opticoll.formulations.flows.flow_bounds import bounds, length_bound_and_load, moore_depth_sum
+from opticoll.formulations.flows.flow_bounds import ShortestTrees, bounds, moore_depth_sum
 from opticoll.formulations.flows.single_source import cancel_cycles, strip_paths
 from opticoll.instances import Topology, parse
 from opticoll.solvers import verify
@@ -208,7 +208,7 @@ def test_shortest_path_loads_add_up(topology, seed):
     """Load times length is demand times distance, and the two ways to the bound agree."""
     data = model.ConcurrentFlow.by_source(topology)
     lengths = np.random.default_rng(seed).random(topology.arcs) + 0.01
-    value, load = length_bound_and_load(data, lengths)
+    value, load = ShortestTrees(data).bound_and_load(lengths)
     assert value == pytest.approx(data.length_bound(lengths), rel=1e-9)
     distance = data.distances(lengths)
     assert load @ lengths == pytest.approx(float((data.demand * distance).sum()), rel=1e-9)
