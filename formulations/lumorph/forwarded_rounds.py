@@ -47,16 +47,16 @@ import numpy as np
 from opticoll.errors import NotApplicable
 from opticoll.formulations.builders import Cvx, Pyo
 from opticoll.formulations.index import Index
-from opticoll.formulations.lumorph import forwarded_solution
+from opticoll.formulations.lumorph import forwarded_solution, scheduled_rounds
 from opticoll.formulations.lumorph.rounds import RoundModel
-from opticoll.formulations.lumorph.scheduled_rounds import UNPHASED, ScheduledRounds
+from opticoll.formulations.model import CvxpyModel, Formulation, PyomoModel
 from opticoll.formulations.parameters import Parameter
 from opticoll.formulations.rounds.collectives import CollectiveSpec
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from opticoll.formulations.model import CvxpyModel, PyomoModel
+    from opticoll.formulations.model import Values
     from opticoll.formulations.rounds.collectives import Collective
     from opticoll.formulations.rounds.round_schedule import Limits
     from opticoll.instances import Topology
@@ -65,7 +65,7 @@ NAME = "lumorph.forwarded-rounds"
 
 
 @dataclass(frozen=True, eq=False)
-class ForwardedRounds(ScheduledRounds):
+class ForwardedRounds(Formulation):
     """Data of the model.
 
     ``limits`` of a round, with any number of chunks on a circuit; ``plain`` is the same collective without forwarding.
@@ -74,6 +74,8 @@ class ForwardedRounds(ScheduledRounds):
     name = NAME
     where = "section 4, appendix C"
     example = "lightpath:2x2,lasers=1,waveguides=1"
+    problem = "MILP"
+    meaning = "rounds of circuits"
     parameters = (
         Parameter(
             "collective",
@@ -82,11 +84,11 @@ class ForwardedRounds(ScheduledRounds):
             "broadcast, scatter, gather, all-gather, all-to-all, or file:PATH without sums",
         ),
         Parameter("root", int, 0, "root of broadcast, scatter and gather", least=0),
-        *UNPHASED,
+        *scheduled_rounds.UNPHASED,
     )
     variables: ClassVar = {"D": ("circuit",), "X": ("sent",), "B": ("state",), "R": ("round",)}
-    chosen = ("D", "X")
-    relays = True
+    chosen: ClassVar = ("D", "X")
+    beside = (forwarded_solution, scheduled_rounds)
 
     topology: Topology
     collective: Collective
@@ -99,6 +101,12 @@ class ForwardedRounds(ScheduledRounds):
     given = cached_property(forwarded_solution.holders)
     wanted = cached_property(forwarded_solution.receivers)
     analytic_bounds = cached_property(forwarded_solution.forwarded_bounds)
+    fewest = cached_property(scheduled_rounds.best_bound)
+    horizon = cached_property(scheduled_rounds.horizon)
+    R_min = property(scheduled_rounds.first_rounds)
+    most_rounds = property(scheduled_rounds.most_rounds)
+    routes = cached_property(scheduled_rounds.all_routes)
+    stated_circuits = property(scheduled_rounds.stated_circuits)
 
     @classmethod
     def _prepare(cls, instance: object, given: dict[str, Any]) -> Self:
@@ -146,7 +154,7 @@ class ForwardedRounds(ScheduledRounds):
         laser, photodiode, waveguide = Ds.by("r s w"), Ds.by("r d w"), E.by("r e w", "W")
         order = Rs.where(Rs["r"] > 0)
         D, X, B = (b.var(name, upper=1, integer=True) for name in "DXB")
-        R = b.var("R", lower=Rs["r"] < self.floor, upper=1, integer=True)
+        R = b.var("R", lower=Rs["r"] < self.R_min, upper=1, integer=True)
         b.row("state", B - Bs.of(Bs, r=Bs["r"] - 1) @ B - Bs.of(Xs, d="v") @ X == 0, over=Bs)
         b.row("finish", finish.of(Bs, r=self.horizon - 1) @ B == 1, over=finish)
         b.row("hold", hold.of(Xs) @ X <= hold.of(Bs, v="s", r=hold["r"] - 1) @ B, over=hold)
@@ -173,7 +181,7 @@ class ForwardedRounds(ScheduledRounds):
         states = [(r, q, v) for r in rounds for q in Q for v in V if v not in pre[q]]
         D, X = b.var("D", upper=1, integer=True, over=circuits), b.var("X", upper=1, integer=True, over=sent)
         B = b.var("B", upper=1, integer=True, over=states)
-        R = b.var("R", lower=[float(r < self.floor) for r in rounds], upper=1, integer=True)
+        R = b.var("R", lower=[float(r < self.R_min) for r in rounds], upper=1, integer=True)
 
         between, received, laser, photodiode, waveguide = (defaultdict(list) for _ in range(5))
         for r, s, d, i, w in circuits:
@@ -209,10 +217,18 @@ class ForwardedRounds(ScheduledRounds):
         b.row("order", lambda r: R[r] - R[r - 1] <= 0, over=rounds[1:])
         return b.minimize(quicksum(R.values()))
 
+    def residuals(self, values: Values) -> dict[str, float]:
+        """Violations in a replay of the schedule, by block (:func:`.scheduled_rounds.replay_residuals`)."""
+        return scheduled_rounds.replay_residuals(self, values, relays=True)
+
+    def objective(self, values: Values) -> float:
+        """Rounds of the schedule, infinite if the values contain none."""
+        return scheduled_rounds.used_rounds(self, values)
+
     sufficient = forwarded_solution.doubling_rounds
     of_program = forwarded_solution.schedule_of_circuits
-    repair = forwarded_solution.rounded_forwarding
-    estimate = forwarded_solution.forwarded_size
+    rounds = scheduled_rounds.rounds
+    replay = scheduled_rounds.replay
 
 
 FORMULATION = ForwardedRounds

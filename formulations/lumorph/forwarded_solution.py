@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from opticoll.formulations.lumorph import scheduled_rounds
 from opticoll.formulations.lumorph.collective_bounds import PAPER
-from opticoll.formulations.lumorph.scheduled_rounds import farthest
 from opticoll.formulations.model import Bound
 from opticoll.formulations.rounds.round_schedule import RoundSchedule
 from opticoll.formulations.rounds.segments import select
@@ -99,9 +99,9 @@ def doubling_rounds(data: ForwardedRounds) -> int:
     return total
 
 
-def rounded_forwarding(data: ForwardedRounds, values: Mapping[str, NDArray[Any]]) -> dict[str, F64] | None:
+def repair(data: ForwardedRounds, values: Mapping[str, NDArray[Any]]) -> dict[str, F64] | None:
     """Round D and X and add the schedule; None if D or X is missing or invalid."""
-    whole = data.whole(values)
+    whole = scheduled_rounds.rounded(data, values)
     return None if whole is None else data.unfold(whole)
 
 
@@ -115,7 +115,7 @@ def rounds_to_reach(k: int, held: int, reached: int) -> int:
 
 def schedule_of_circuits(data: ForwardedRounds, values: Mapping[str, NDArray[Any]]) -> RoundSchedule | None:
     """The circuits that carry something, and the transfers of the chunks that somebody further on requires."""
-    if data.whole(values) is None:
+    if scheduled_rounds.rounded(data, values) is None:
         return None
     D, X = (np.asarray(values[name], dtype=float) for name in ("D", "X"))
     n, members = data.topology.n, [np.flatnonzero(data.class_of == q) for q in range(len(data.given))]
@@ -140,13 +140,14 @@ def schedule_of_circuits(data: ForwardedRounds, values: Mapping[str, NDArray[Any
     return RoundSchedule(r, s, d, w, start, arcs, when, source, target, chunk, adds)
 
 
-def forwarded_size(data: ForwardedRounds) -> dict[str, int]:
+def estimate(data: ForwardedRounds) -> dict[str, int]:
     """About the size with ``rmax`` rounds, or as few as the bounds allow, without listing columns."""
     n, T, waves = data.topology.n, data.rmax or max(data.fewest, 1), data.limits.wavelengths
     D, B = T * n * (n - 1) * data.plain.paths * waves, T * int((~data.given).sum())
     X, ends = B * (n - 1), 0 if data.limits.ports is None else 2 * n
+    hops = scheduled_rounds.farthest(data.topology)
     return {
         "variables": D + X + B + T,
         "constraints": B + int(data.wanted.sum()) + 2 * X + T * waves * (ends + data.topology.arcs),
-        "nonzeros": int(D * (2 + farthest(data.topology))) + 2 * B + X * (4 + data.plain.paths * waves),
+        "nonzeros": int(D * (2 + hops)) + 2 * B + X * (4 + data.plain.paths * waves),
     }

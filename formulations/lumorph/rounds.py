@@ -89,9 +89,10 @@ from opticoll.formulations.lumorph import (
     rounds_bounds,
     rounds_data,
     rounds_solution,
+    scheduled_rounds,
 )
-from opticoll.formulations.lumorph.scheduled_rounds import ScheduledRounds, circuits_off
 from opticoll.formulations.lumorph.transfer_sets import RoundProgram, sufficient_rounds
+from opticoll.formulations.model import CvxpyModel, Formulation, PyomoModel
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -99,7 +100,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from opticoll.formulations.lumorph.transfer_sets import Version
-    from opticoll.formulations.model import CvxpyModel, PyomoModel
     from opticoll.formulations.rounds.collectives import Collective, Phase
     from opticoll.formulations.rounds.round_schedule import Limits
     from opticoll.instances import Topology
@@ -110,7 +110,7 @@ NAME = "lumorph.rounds"
 
 
 @dataclass(frozen=True, eq=False)
-class RoundModel(ScheduledRounds):
+class RoundModel(Formulation):
     """Data of the model.
 
     ``collective`` is composed of ``phases``; ``limits`` hold per round; ``version`` is the parameter ``program``;
@@ -121,9 +121,12 @@ class RoundModel(ScheduledRounds):
     name = NAME
     where = "Algorithm 1, (1)-(9)"
     example = "lightpath:2x2,lasers=2,waveguides=1"
+    problem = "MILP"
+    meaning = "rounds of circuits"
     parameters = rounds_data.PARAMETERS
     variables: ClassVar = {"C": ("transfer",), "H": ("received",), "R": ("round",), "z": ()}
-    chosen = ("C",)
+    chosen: ClassVar = ("C",)
+    beside = (rounds_data, rounds_bounds, rounds_solution, scheduled_rounds)
 
     topology: Topology
     collective: Collective
@@ -142,7 +145,9 @@ class RoundModel(ScheduledRounds):
     phase_bounds = cached_property(rounds_bounds.bounds_of_phases)
     analytic_bounds = cached_property(rounds_bounds.bounds_for_any_routes)
     least = cached_property(rounds_bounds.least_rounds_of_phases)
-    floors = cached_property(rounds_bounds.first_rounds)
+    fewest = cached_property(scheduled_rounds.best_bound)
+    R_min = cached_property(rounds_bounds.first_rounds)
+    stated_circuits = property(rounds_solution.stated_circuits)
 
     @classmethod
     def _prepare(cls, instance: object, given: dict[str, Any]) -> Self:
@@ -155,7 +160,7 @@ class RoundModel(ScheduledRounds):
         return len(self.phases) > 1
 
     @property
-    def plain(self) -> RoundModel:  # type: ignore[override]
+    def plain(self) -> RoundModel:
         """The problem itself."""
         return self
 
@@ -206,7 +211,7 @@ class RoundModel(ScheduledRounds):
         start = accumulate((program.rounds for program in self.programs), initial=0)
         phases = [
             program.tables(p, first, least)
-            for p, (first, least, program) in enumerate(zip(start, self.floors, self.programs, strict=False))
+            for p, (first, least, program) in enumerate(zip(start, self.R_min, self.programs, strict=False))
         ]
         keys = {
             "transfer": "r s d c i w",
@@ -242,7 +247,7 @@ class RoundModel(ScheduledRounds):
         made = [(p, c, d) for p in range(len(programs)) for c, d in wanted[p]]
         held = [(c, d, r) for p, c, d in made if p in onward for r in range(start[p], start[p + 1] - 1)]
         C, H = b.var("C", upper=1, integer=True, over=T), b.var("H", upper=1, integer=True, over=held)
-        floor = [float(r - start[p] < self.floors[p]) for r, p in enumerate(phase)]
+        floor = [float(r - start[p] < self.R_min[p]) for r, p in enumerate(phase)]
         R = b.var("R", lower=floor, upper=1, integer=True)
 
         deliver, received, hold, laser, photodiode, waveguide, late = (defaultdict(list) for _ in range(7))
@@ -305,7 +310,7 @@ class RoundModel(ScheduledRounds):
         return b.minimize(cp.sum(R))
 
     def residuals(self, values: Mapping[str, NDArray[Any]]) -> dict[str, float]:
-        """Violations in a replay of the schedule, by block, as in :class:`.scheduled_rounds.ScheduledRounds`.
+        """Violations in a replay of the schedule, by block (:func:`.scheduled_rounds.replay_residuals`).
 
         ``wave`` counts circuits that are not on their fixed wavelength, ``phases`` violations of a reduce-scatter and
         an all-gather. As printed and coded, the blocks are those of
@@ -314,30 +319,27 @@ class RoundModel(ScheduledRounds):
         """
         if self.version != "corrected":
             return published_programs.residuals(self, values)
-        result, schedule = super().residuals(values), self.schedule(values)
+        result = scheduled_rounds.replay_residuals(self, values)
+        schedule = scheduled_rounds.schedule_in(self, values)
         if self.phased:
             result["phases"] = float("inf") if schedule is None else rounds_solution.phase_violations(self, schedule)
         if self.fixed:
             allowed = rounds_solution.candidate_circuits(self)
-            result["wave"] = float("inf") if schedule is None else circuits_off(allowed, schedule, fixed=True)
+            result["wave"] = (
+                float("inf") if schedule is None else scheduled_rounds.circuits_off(allowed, schedule, fixed=True)
+            )
         return result
 
     def objective(self, values: Mapping[str, NDArray[Any]]) -> float:
         """Rounds of the schedule, infinite if the values contain none; as printed and coded, max r R[r]."""
         if self.version != "corrected":
             return published_programs.objective(self.programs[0], self.rmin, values["R"])
-        return super().objective(values)
+        return scheduled_rounds.used_rounds(self, values)
 
     composed = rounds_solution.composed
     of_program = rounds_solution.schedule_of_transfers
-    arrays = rounds_solution.rounds_arrays
-    repair = rounds_solution.rounded_transfers
-    bounds = rounds_bounds.bounds_in_use
-    refute = rounds_bounds.too_few_rounds
-    metrics = rounds_solution.rounds_metrics
-    estimate = rounds_data.rounds_size
+    rounds = scheduled_rounds.rounds
     replay = rounds_solution.replayed
-    stated_circuits = property(rounds_solution.stated_circuits)
 
 
 def _transfers(program: RoundProgram, start: int) -> list[tuple[int, ...]]:

@@ -41,14 +41,14 @@ def first_rounds(data: RoundModel) -> list[int]:
     return [max(data.rmin, least if data.use_bounds else 0) for least in data.least]
 
 
-def bounds_in_use(data: RoundModel) -> list[Bound]:
+def bounds(data: RoundModel) -> list[Bound]:
     """Analytic bounds for any routes; none with ``bounds=false``."""
     if not data.use_bounds or data.version == "corrected":
         return data.analytic_bounds if data.use_bounds else []
     return published_programs.bounds(data.version, data.rmin, data.analytic_bounds)
 
 
-def too_few_rounds(data: RoundModel) -> Bound | None:
+def refute(data: RoundModel) -> Bound | None:
     """A bound that excludes every schedule within ``rmax`` rounds per phase, if there is one.
 
     As printed, no instance has a schedule; ``bounds=false`` leaves that proof to the solver.

@@ -175,7 +175,7 @@ def refuse_unreachable(where: str, topology: Topology, wanted: Collective) -> No
             raise NotApplicable(msg)
 
 
-def rounds_size(data: RoundModel) -> dict[str, int]:
+def estimate(data: RoundModel) -> dict[str, int]:
     """About the size with ``rmax`` rounds, or as few as the bounds allow, without listing columns."""
     variables = rows = nonzeros = 0
     ends = (0 if data.limits.ports is None else 2 * data.topology.n) + data.topology.arcs

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.formulations.lumorph import published_programs
-from opticoll.formulations.lumorph.scheduled_rounds import ScheduledRounds, circuits_of
+from opticoll.formulations.lumorph import published_programs, scheduled_rounds
+from opticoll.formulations.lumorph.scheduled_rounds import circuits_of
 from opticoll.formulations.rounds.round_schedule import chained, direct, opposite_arcs, violations
 from opticoll.formulations.rounds.segments import select
 from opticoll.formulations.variables import Array
@@ -35,18 +35,18 @@ def composed(data: RoundModel, schedules: list[RoundSchedule]) -> RoundSchedule:
     return chained(forward)
 
 
-def rounds_arrays(data: RoundModel, names: Collection[str]) -> dict[str, Array]:
+def arrays(data: RoundModel, names: Collection[str]) -> dict[str, Array]:
     """Arrays of a schedule, of the program, or of both; as printed and coded, C and R are required."""
     if data.version == "corrected":
-        return ScheduledRounds.arrays(data, names)
-    result = ScheduledRounds.arrays(data, {*names, "C"})
+        return scheduled_rounds.arrays(data, names)
+    result = scheduled_rounds.arrays(data, {*names, "C"})
     del result["H"]
     return {**result, "R": replace(result["R"], required=True), "z": Array(required=False)}
 
 
-def rounded_transfers(data: RoundModel, values: Mapping[str, NDArray[Any]]) -> dict[str, F64] | None:
+def repair(data: RoundModel, values: Mapping[str, NDArray[Any]]) -> dict[str, F64] | None:
     """Round C and R, recompute H, and add the schedule; None if C or R is missing or C invalid."""
-    whole = data.whole(values)
+    whole = scheduled_rounds.rounded(data, values)
     if whole is None or "R" not in values:
         return None
     C, R = whole["C"], np.rint(np.asarray(values["R"], dtype=float))
@@ -59,12 +59,12 @@ def rounded_transfers(data: RoundModel, values: Mapping[str, NDArray[Any]]) -> d
     return data.unfold({"C": C, "H": made @ C, "R": R})
 
 
-def rounds_metrics(data: RoundModel, value: float | None) -> dict[str, Json]:
+def metrics(data: RoundModel, value: float | None) -> dict[str, Json]:
     """Rounds, size of the collective, limits, and the scope of the proof (see the module docstring)."""
     if value is not None and data.version == "coded":
         value += 1.0  # the first round is round 0
     return {
-        **ScheduledRounds.metrics(data, value),
+        **scheduled_rounds.metrics(data, value),
         **({} if data.version == "corrected" else {"program": data.version}),
         "deliveries": sum(len(phase.copying.deliveries) for phase in data.phases),
         "phases": len(data.phases),
@@ -73,7 +73,7 @@ def rounds_metrics(data: RoundModel, value: float | None) -> dict[str, Json]:
 
 def replayed(data: RoundModel, schedule: RoundSchedule) -> dict[str, float]:
     """Violations of an external schedule."""
-    return ScheduledRounds.replay(replace(data, version="corrected"), schedule)
+    return scheduled_rounds.replay(replace(data, version="corrected"), schedule)
 
 
 def schedule_of_transfers(data: RoundModel, values: Mapping[str, NDArray[Any]]) -> RoundSchedule | None:

@@ -1,17 +1,22 @@
-"""What the programs of rounds share: parameters, the check of a solution by replay, and what a schedule says."""
+"""What the programs of rounds share: parameters, the check of a solution by replay, and what a schedule says.
+
+A solution is given as the named arrays of a schedule (:mod:`opticoll.formulations.rounds.round_schedule`), or as the
+arrays ``chosen`` of the program, which determine one (``of_program``). ``plain`` is the collective as
+:mod:`opticoll.formulations.lumorph.rounds` has it, ``analytic_bounds`` are the bounds on rounds for any routes.
+
+The functions take the formulation, ``problem``, and are its methods.
+"""
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from opticoll.errors import NotApplicable
 from opticoll.formulations.lumorph.route_sets import candidate_routes
 from opticoll.formulations.lumorph.transfer_sets import MOST_COLUMNS
-from opticoll.formulations.model import Bound, Formulation
+from opticoll.formulations.model import Bound
 from opticoll.formulations.parameters import Parameter
 from opticoll.formulations.rounds.round_schedule import RoundSchedule, from_values, schedule_arrays, violations
 from opticoll.formulations.variables import Array, Axis, round_links
@@ -21,13 +26,16 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from opticoll.formulations.lumorph.forwarded_rounds import ForwardedRounds
     from opticoll.formulations.lumorph.rounds import RoundModel
     from opticoll.formulations.lumorph.route_sets import RouteSet
-    from opticoll.formulations.rounds.collectives import Collective
-    from opticoll.formulations.rounds.round_schedule import Limits
+    from opticoll.formulations.lumorph.sum_rounds import SumModel
     from opticoll.formulations.variables import Links
     from opticoll.instances.topology import F64, I64, Topology
     from opticoll.types import Json
+
+    Unphased: TypeAlias = SumModel | ForwardedRounds
+    RoundProblem: TypeAlias = RoundModel | Unphased
 
 #: Source, target, wavelength (-1: any) and arcs of a circuit.
 Circuit = tuple[int, int, int, tuple[int, ...]]
@@ -52,191 +60,178 @@ UNPHASED = (
 )
 
 
-class ScheduledRounds(Formulation):
-    """A formulation whose solutions are schedules of rounds (:mod:`opticoll.formulations.rounds.round_schedule`).
+# The rounds of a program without phases ----------------------------------------------------------------------------
 
-    A solution is given as the named arrays of a schedule, or as the arrays ``chosen`` of the program, which determine
-    one. ``relays`` is whether vertices forward what they do not require. ``plain`` is the collective as
-    :mod:`opticoll.formulations.lumorph.rounds` has it, whose candidate ``routes`` are the same.
+
+def horizon(problem: Unphased) -> int:
+    """T: ``rmax``, or a sufficient number of rounds.
+
+    Raises
+    ------
+    NotApplicable
+        For a program with more variables than can be listed.
     """
+    if (size := problem.estimate()["variables"]) > MOST_COLUMNS:
+        msg = f"{problem.name}: {size:,} variables on {problem.topology.spec} are too many to list; lower rmax or paths"
+        raise NotApplicable(msg)
+    return problem.rmax or problem.sufficient()
 
-    problem = "MILP"
-    meaning = "rounds of circuits"
-    chosen: ClassVar[tuple[str, ...]]
-    relays: ClassVar[bool] = False
 
-    topology: Topology
-    collective: Collective
-    limits: Limits
-    plain: RoundModel
-    rmax: int
-    use_bounds: bool
-    #: Bounds on the number of rounds, for any routes.
-    analytic_bounds: cached_property[list[Bound]]
+def first_rounds(problem: Unphased) -> int:
+    """R_min, the rounds that are used."""
+    return min(problem.fewest, problem.horizon) if problem.use_bounds else 0
 
-    @abstractmethod
-    def estimate(self) -> dict[str, int]:
-        """About the size of the matrix, without listing columns."""
 
-    def sufficient(self) -> int:
-        """Rounds that suffice on every instance: the default of ``rmax``."""
-        self._undefined("sufficient")
+def most_rounds(problem: Unphased) -> int:
+    """The largest number of rounds that ``rmax`` allows, 0 for any."""
+    return problem.rmax
 
-    @cached_property
-    def horizon(self) -> int:
-        """T: ``rmax``, or a sufficient number of rounds.
 
-        Raises
-        ------
-        NotApplicable
-            For a program with more variables than can be listed.
-        """
-        if (size := self.estimate()["variables"]) > MOST_COLUMNS:
-            msg = f"{self.name}: {size:,} variables on {self.topology.spec} are too many to list; lower rmax or paths"
-            raise NotApplicable(msg)
-        return self.rmax or self.sufficient()
+def all_routes(problem: ForwardedRounds) -> RouteSet:
+    """P_sd of all ordered pairs of vertices, ascending."""
+    source, target = np.nonzero(~np.eye(problem.topology.n, dtype=bool))
+    return candidate_routes(problem.topology, source, target, problem.plain.routes_kind, problem.plain.paths)
 
-    @property
-    def floor(self) -> int:
-        """R_min."""
-        return min(self.fewest, self.horizon) if self.use_bounds else 0
 
-    @cached_property
-    def routes(self) -> RouteSet:
-        """P_sd of all ordered pairs of vertices, ascending."""
-        source, target = np.nonzero(~np.eye(self.topology.n, dtype=bool))
-        return candidate_routes(self.topology, source, target, self.plain.routes_kind, self.plain.paths)
+def stated_circuits(problem: Unphased) -> set[Circuit] | None:
+    """The circuits over the routes that are part of the problem; None for all circuits."""
+    return circuits_of(problem.routes) if problem.plain.routes_stated else None
 
-    @property
-    def most_rounds(self) -> int:
-        """The largest number of rounds that ``rmax`` allows, 0 for any."""
-        return self.rmax
 
-    @property
-    def stated_circuits(self) -> set[Circuit] | None:
-        """The circuits over the routes that are part of the problem; None for all circuits."""
-        return circuits_of(self.routes) if self.plain.routes_stated else None
+# The checker --------------------------------------------------------------------------------------------------------
 
-    @abstractmethod
-    def of_program(self, values: Mapping[str, F64]) -> RoundSchedule | None:
-        """The schedule that the ``chosen`` arrays encode; None if they are malformed."""
 
-    @cached_property
-    def fewest(self) -> int:
-        """Best analytic bound [rounds]."""
-        return int(max((bound.value for bound in self.analytic_bounds), default=0.0))
+def schedule_in(problem: RoundProblem, values: Mapping[str, NDArray[Any]]) -> RoundSchedule | None:
+    """The schedule in the values, from its named arrays or else from the chosen ones; None if neither is valid."""
+    if "transfer_round" in values or any(name not in values for name in problem.chosen):
+        return from_values(values)
+    return problem.of_program(values)
 
-    # the checker
 
-    def schedule(self, values: Mapping[str, NDArray[Any]]) -> RoundSchedule | None:
-        """The schedule in the values, from its named arrays or else from the chosen ones; None if neither is valid."""
-        if "transfer_round" in values or any(name not in values for name in self.chosen):
-            return from_values(values)
-        return self.of_program(values)
+def replay_residuals(
+    problem: RoundProblem, values: Mapping[str, NDArray[Any]], *, relays: bool = False
+) -> dict[str, float]:
+    """Violations in a replay of the schedule, by block (:mod:`opticoll.formulations.rounds.round_schedule`).
 
-    def residuals(self, values: Mapping[str, NDArray[Any]]) -> dict[str, float]:
-        """Violations in a replay of the schedule, by block (:mod:`opticoll.formulations.rounds.round_schedule`).
+    ``rmax`` counts rounds beyond it, ``candidates`` circuits that are not on a stated route. If the chosen arrays
+    are given, ``binary`` is their distance from 0 and 1, and ``columns`` is 0 if they encode the same schedule. With
+    ``relays``, vertices may forward what they do not require.
+    """
+    schedule = schedule_in(problem, values)
+    result = violations(problem.topology, problem.collective, problem.limits, schedule, relays=relays)
+    if problem.most_rounds:
+        result["rmax"] = np.inf if schedule is None else float(max(schedule.rounds - problem.most_rounds, 0))
+    if (stated := problem.stated_circuits) is not None:
+        result["candidates"] = np.inf if schedule is None else circuits_off(stated, schedule)
+    if all(name in values for name in problem.chosen):
+        encoded = problem.of_program(values)
+        result["columns"] = 0.0 if encoded is not None and _encodes(encoded, values) else np.inf
+        given = np.concatenate([np.asarray(values[name], dtype=float).ravel() for name in problem.chosen])
+        off = np.minimum(np.abs(given), np.abs(given - 1.0)).max(initial=0.0)
+        result["binary"] = float(off) if result["columns"] == 0 else np.inf
+    return result
 
-        ``rmax`` counts rounds beyond it, ``candidates`` circuits that are not on a stated route. If the chosen arrays
-        are given, ``binary`` is their distance from 0 and 1, and ``columns`` is 0 if they encode the same schedule.
-        """
-        schedule = self.schedule(values)
-        result = violations(self.topology, self.collective, self.limits, schedule, relays=self.relays)
-        if self.most_rounds:
-            result["rmax"] = np.inf if schedule is None else float(max(schedule.rounds - self.most_rounds, 0))
-        if (stated := self.stated_circuits) is not None:
-            result["candidates"] = np.inf if schedule is None else circuits_off(stated, schedule)
-        if all(name in values for name in self.chosen):
-            encoded = self.of_program(values)
-            result["columns"] = 0.0 if encoded is not None and _encodes(encoded, values) else np.inf
-            given = np.concatenate([np.asarray(values[name], dtype=float).ravel() for name in self.chosen])
-            off = np.minimum(np.abs(given), np.abs(given - 1.0)).max(initial=0.0)
-            result["binary"] = float(off) if result["columns"] == 0 else np.inf
-        return result
 
-    def objective(self, values: Mapping[str, NDArray[Any]]) -> float:
-        """Rounds of the schedule, infinite if the values contain none."""
-        schedule = self.schedule(values)
-        return np.inf if schedule is None else float(schedule.rounds)
+def used_rounds(problem: RoundProblem, values: Mapping[str, NDArray[Any]]) -> float:
+    """Rounds of the schedule, infinite if the values contain none."""
+    schedule = schedule_in(problem, values)
+    return np.inf if schedule is None else float(schedule.rounds)
 
-    # what a solution says
 
-    def rounds(self, values: Mapping[str, NDArray[Any]]) -> RoundSchedule:
-        """The schedule.
+# What a solution says -----------------------------------------------------------------------------------------------
 
-        Raises
-        ------
-        NotApplicable
-            If the values contain none.
-        """
-        schedule = self.schedule(values)
-        if schedule is None:
-            msg = f"{self.name}: the values contain no schedule"
-            raise NotApplicable(msg)
-        return schedule
 
-    def replay(self, schedule: RoundSchedule) -> dict[str, float]:
-        """Violations of an external schedule."""
-        return self.residuals(schedule.values())
+def rounds(problem: RoundProblem, values: Mapping[str, NDArray[Any]]) -> RoundSchedule:
+    """The schedule.
 
-    def unfold(self, values: Mapping[str, NDArray[Any]]) -> dict[str, F64]:
-        """Add the schedule's named arrays to the chosen ones if these are valid."""
-        encoded = self.of_program(values)
-        return {**values, **({} if encoded is None else encoded.values())}
+    Raises
+    ------
+    NotApplicable
+        If the values contain none.
+    """
+    schedule = schedule_in(problem, values)
+    if schedule is None:
+        msg = f"{problem.name}: the values contain no schedule"
+        raise NotApplicable(msg)
+    return schedule
 
-    def whole(self, values: Mapping[str, NDArray[Any]]) -> dict[str, F64] | None:
-        """The chosen arrays, rounded; None if one is missing or malformed."""
-        result = {}
-        for name in self.chosen:
-            array = np.asarray(values.get(name, ()), dtype=float)
-            if name not in values or array.shape != (self._size(name),) or not np.isfinite(array).all():
-                return None
-            result[name] = np.rint(array)
-        return result
 
-    def arrays(self, names: Collection[str]) -> dict[str, Array]:
-        """Arrays of a schedule, of the program, or of both."""
-        result: dict[str, Array] = {}
-        if "transfer_round" in names or any(name not in names for name in self.chosen):
-            result |= schedule_arrays(self.topology, self.collective.chunks)
-        if not self.variables.keys().isdisjoint(names):
-            axes = {name: Axis(along[0], self._size(name)) for name, along in self.variables.items() if along}
-            result |= {name: Array((axis,), required=name in self.chosen) for name, axis in axes.items()}
-        return result
+def replay(problem: RoundProblem, schedule: RoundSchedule) -> dict[str, float]:
+    """Violations of an external schedule."""
+    return problem.residuals(schedule.values())
 
-    def _size(self, name: str) -> int:
-        """Number of variables of a name."""
-        return len(self.sets()[self.variables[name][0]])  # type: ignore[arg-type]
 
-    def links(self, values: Mapping[str, F64]) -> Links:
-        """Load of every link."""
-        per_round = self.limits.wavelengths * self.limits.room(self.topology)
-        return round_links(self.topology, self.rounds(values), per_round)
+def unfold(problem: RoundProblem, values: Mapping[str, NDArray[Any]]) -> dict[str, F64]:
+    """Add the schedule's named arrays to the chosen ones if these are valid."""
+    encoded = problem.of_program(values)
+    return {**values, **({} if encoded is None else encoded.values())}
 
-    def metrics(self, value: float | None) -> dict[str, Json]:
-        """Rounds, size of the collective, limits, and whether the value is proven for any routes."""
-        proven = value is not None and bool(value <= self.fewest)
-        per_pair = f"{self.plain.paths} {self.plain.routes_kind}"
-        return {
-            "rounds": None if value is None or not np.isfinite(value) else int(value),
-            "collective": self.collective.name,
-            "chunks": self.collective.chunks,
-            "lasers": self.limits.wavelengths,
-            "waveguides": self.limits.waveguides,
-            **({} if self.limits.fibres is None else {"fibres": self.limits.fibres.number}),
-            "unrestricted_proven": None if value is None else proven,
-            "conditional_on": None if proven else f"over the candidate routes ({per_pair} per pair)",
-        }
 
-    # bounds
+def rounded(problem: RoundProblem, values: Mapping[str, NDArray[Any]]) -> dict[str, F64] | None:
+    """The chosen arrays, rounded; None if one is missing or malformed."""
+    result = {}
+    for name in problem.chosen:
+        array = np.asarray(values.get(name, ()), dtype=float)
+        if name not in values or array.shape != (_size(problem, name),) or not np.isfinite(array).all():
+            return None
+        result[name] = np.rint(array)
+    return result
 
-    def bounds(self) -> list[Bound]:
-        """Analytic bounds for any routes; none with ``bounds=false``."""
-        return self.analytic_bounds if self.use_bounds else []
 
-    def refute(self) -> Bound | None:
-        """A bound that excludes every schedule within ``rmax`` rounds, if there is one."""
-        return beyond(self.most_rounds, self.bounds())
+def arrays(problem: RoundProblem, names: Collection[str]) -> dict[str, Array]:
+    """Arrays of a schedule, of the program, or of both."""
+    result: dict[str, Array] = {}
+    if "transfer_round" in names or any(name not in names for name in problem.chosen):
+        result |= schedule_arrays(problem.topology, problem.collective.chunks)
+    if not problem.variables.keys().isdisjoint(names):
+        axes = {name: Axis(along[0], _size(problem, name)) for name, along in problem.variables.items() if along}
+        result |= {name: Array((axis,), required=name in problem.chosen) for name, axis in axes.items()}
+    return result
+
+
+def _size(problem: RoundProblem, name: str) -> int:
+    """Number of variables of a name."""
+    return len(problem.sets()[problem.variables[name][0]])
+
+
+def links(problem: RoundProblem, values: Mapping[str, F64]) -> Links:
+    """Load of every link."""
+    per_round = problem.limits.wavelengths * problem.limits.room(problem.topology)
+    return round_links(problem.topology, rounds(problem, values), per_round)
+
+
+def metrics(problem: RoundProblem, value: float | None) -> dict[str, Json]:
+    """Rounds, size of the collective, limits, and whether the value is proven for any routes."""
+    proven = value is not None and bool(value <= problem.fewest)
+    per_pair = f"{problem.plain.paths} {problem.plain.routes_kind}"
+    return {
+        "rounds": None if value is None or not np.isfinite(value) else int(value),
+        "collective": problem.collective.name,
+        "chunks": problem.collective.chunks,
+        "lasers": problem.limits.wavelengths,
+        "waveguides": problem.limits.waveguides,
+        **({} if problem.limits.fibres is None else {"fibres": problem.limits.fibres.number}),
+        "unrestricted_proven": None if value is None else proven,
+        "conditional_on": None if proven else f"over the candidate routes ({per_pair} per pair)",
+    }
+
+
+# Bounds -------------------------------------------------------------------------------------------------------------
+
+
+def best_bound(problem: RoundProblem) -> int:
+    """Best analytic bound [rounds]."""
+    return int(max((bound.value for bound in problem.analytic_bounds), default=0.0))
+
+
+def bounds(problem: RoundProblem) -> list[Bound]:
+    """Analytic bounds for any routes; none with ``bounds=false``."""
+    return problem.analytic_bounds if problem.use_bounds else []
+
+
+def refute(problem: RoundProblem) -> Bound | None:
+    """A bound that excludes every schedule within ``rmax`` rounds, if there is one."""
+    return beyond(problem.most_rounds, bounds(problem))
 
 
 def beyond(rmax: int, bounds: Sequence[Bound]) -> Bound | None:

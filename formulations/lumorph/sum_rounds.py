@@ -64,10 +64,10 @@ import numpy as np
 from opticoll.errors import NotApplicable
 from opticoll.formulations.builders import Cvx, Pyo
 from opticoll.formulations.index import Index
-from opticoll.formulations.lumorph import sum_solution
+from opticoll.formulations.lumorph import scheduled_rounds, sum_solution
 from opticoll.formulations.lumorph.rounds import RoundModel
-from opticoll.formulations.lumorph.scheduled_rounds import UNPHASED, ScheduledRounds
 from opticoll.formulations.lumorph.transfer_sets import RoundProgram, sufficient_rounds
+from opticoll.formulations.model import CvxpyModel, Formulation, PyomoModel
 from opticoll.formulations.parameters import Parameter
 from opticoll.formulations.rounds.collectives import CollectiveSpec
 
@@ -75,7 +75,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from opticoll.formulations.lumorph.route_sets import RouteSet
-    from opticoll.formulations.model import CvxpyModel, PyomoModel
+    from opticoll.formulations.model import Values
     from opticoll.formulations.rounds.collectives import Collective
     from opticoll.formulations.rounds.round_schedule import Limits
     from opticoll.instances.topology import I64, Topology
@@ -84,12 +84,14 @@ NAME = "lumorph.sum-rounds"
 
 
 @dataclass(frozen=True, eq=False)
-class SumModel(ScheduledRounds):
+class SumModel(Formulation):
     """Data of the model; ``plain`` is the same collective in phases."""
 
     name = NAME
     where = "Algorithm 1, section 3.2"
     example = "lightpath:2x2,lasers=2,waveguides=1"
+    problem = "MILP"
+    meaning = "rounds of circuits"
     parameters = (
         Parameter(
             "collective",
@@ -98,7 +100,7 @@ class SumModel(ScheduledRounds):
             "reduce, reduce-scatter, all-reduce, or file:PATH with sums",
         ),
         Parameter("root", int, 0, "root of reduce", least=0),
-        *UNPHASED,
+        *scheduled_rounds.UNPHASED,
     )
     variables: ClassVar = {
         "C": ("transfer",),
@@ -109,7 +111,8 @@ class SumModel(ScheduledRounds):
         "G": ("given up",),
         "R": ("round",),
     }
-    chosen = ("C", "F")
+    chosen: ClassVar = ("C", "F")
+    beside = (sum_solution, scheduled_rounds)
 
     topology: Topology
     collective: Collective
@@ -121,6 +124,11 @@ class SumModel(ScheduledRounds):
     given = cached_property(sum_solution.contributors)
     member = cached_property(sum_solution.members)
     analytic_bounds = cached_property(sum_solution.bounds_for_any_composition)
+    fewest = cached_property(scheduled_rounds.best_bound)
+    horizon = cached_property(scheduled_rounds.horizon)
+    R_min = property(scheduled_rounds.first_rounds)
+    most_rounds = property(scheduled_rounds.most_rounds)
+    stated_circuits = property(scheduled_rounds.stated_circuits)
 
     @classmethod
     def _prepare(cls, instance: object, given: dict[str, Any]) -> Self:
@@ -189,7 +197,7 @@ class SumModel(ScheduledRounds):
         laser, photodiode, crossed = Cs.by("r s w"), Cs.by("r d w"), E.by("r e w", "W")
         waveguide, order = crossed.where(crossed["count"] > crossed["W"]), Rs.where(Rs["r"] > 0)
         C, F, B, X, Y, G = (b.var(name, upper=1, integer=True) for name in "CFBXYG")
-        R = b.var("R", lower=Rs["r"] < self.floor, upper=1, integer=True)
+        R = b.var("R", lower=Rs["r"] < self.R_min, upper=1, integer=True)
         sends, source_has, target_has = Xs.of(Cs) @ C, Xs.of(Bs, v="s") @ B, Ys.of(Bs, v="d") @ B
         replaced = Ys.of(Fs) @ F
         grown = (state.of(Bs, v="d", r=state["r"] + 1) - state.of(Bs, v="d")) @ B
@@ -236,7 +244,7 @@ class SumModel(ScheduledRounds):
         C, F = b.var("C", upper=1, integer=True, over=transfers), b.var("F", upper=1, integer=True, over=drops)
         B, X = b.var("B", upper=1, integer=True, over=states), b.var("X", upper=1, integer=True, over=sent)
         Y, G = (b.var(name, upper=1, integer=True, over=given_up) for name in "YG")
-        R = b.var("R", lower=[float(r < self.floor) for r in rounds], upper=1, integer=True)
+        R = b.var("R", lower=[float(r < self.R_min) for r in rounds], upper=1, integer=True)
 
         every, laser, photodiode, waveguide, of_chunk = (defaultdict(list) for _ in range(5))
         for r, s, d, c, i, w in transfers:
@@ -285,10 +293,17 @@ class SumModel(ScheduledRounds):
         b.row("order", lambda r: R[r] - R[r - 1] <= 0, over=rounds[1:])
         return b.minimize(quicksum(R.values()))
 
+    def residuals(self, values: Values) -> dict[str, float]:
+        """Violations in a replay of the schedule, by block (:func:`.scheduled_rounds.replay_residuals`)."""
+        return scheduled_rounds.replay_residuals(self, values)
+
+    def objective(self, values: Values) -> float:
+        """Rounds of the schedule, infinite if the values contain none."""
+        return scheduled_rounds.used_rounds(self, values)
+
     of_program = sum_solution.schedule_of_sums
-    repair = sum_solution.completed_sums
-    metrics = sum_solution.sum_metrics
-    estimate = sum_solution.sums_size
+    rounds = scheduled_rounds.rounds
+    replay = scheduled_rounds.replay
 
 
 def _by_chunk(pairs: I64) -> dict[int, list[int]]:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from opticoll.formulations.lumorph import scheduled_rounds
 from opticoll.formulations.lumorph.collective_bounds import round_bounds, sum_bounds
-from opticoll.formulations.lumorph.scheduled_rounds import ScheduledRounds, farthest
 from opticoll.formulations.rounds.round_schedule import direct
 from opticoll.formulations.rounds.segments import select
 
@@ -48,20 +48,20 @@ def bounds_for_any_composition(data: SumModel) -> list[Bound]:
     return result
 
 
-def completed_sums(data: SumModel, values: Mapping[str, NDArray[Any]]) -> dict[str, F64] | None:
+def repair(data: SumModel, values: Mapping[str, NDArray[Any]]) -> dict[str, F64] | None:
     """Round C and F, recompute the other variables, and add the schedule; None if C or F is missing or invalid."""
-    whole = data.whole(values)
+    whole = scheduled_rounds.rounded(data, values)
     return None if whole is None else data.unfold({**whole, **variables_of_sums(data, whole["C"], whole["F"])})
 
 
-def sum_metrics(data: SumModel, value: float | None) -> dict[str, Json]:
+def metrics(data: SumModel, value: float | None) -> dict[str, Json]:
     """Rounds, size of the collective, limits, and the bound of compositions of phases, not of all schedules."""
-    return {**ScheduledRounds.metrics(data, value), "composition_bound": sum(data.plain.least)}
+    return {**scheduled_rounds.metrics(data, value), "composition_bound": sum(data.plain.least)}
 
 
 def schedule_of_sums(data: SumModel, values: Mapping[str, NDArray[Any]]) -> RoundSchedule | None:
     """The schedule that C and F encode; None if they are invalid."""
-    if data.whole(values) is None:
+    if scheduled_rounds.rounded(data, values) is None:
         return None
     C, F = (np.asarray(values[name], dtype=float) for name in ("C", "F"))
     indices = np.flatnonzero(C > 0.5)
@@ -129,15 +129,15 @@ def variables_of_sums(data: SumModel, C: F64, F: F64) -> dict[str, F64]:
     }
 
 
-def sums_size(data: SumModel) -> dict[str, int]:
+def estimate(data: SumModel) -> dict[str, int]:
     """About the size with ``rmax`` rounds, or as few as the bounds allow, without listing columns."""
     member, given = data.member.sum(axis=1), data.given.sum(axis=1)
     pairs, T, waves = int((member * (member - 1)).sum()), data.rmax or max(data.fewest, 1), data.limits.wavelengths
     C = T * pairs * data.plain.paths * waves
     F, Y, X = T * int(member.sum()), T * int((member * given).sum()), T * int((member * (member - 1) * given).sum())
-    ends = T * waves * (2 * data.topology.n + data.topology.arcs)
+    ends, hops = T * waves * (2 * data.topology.n + data.topology.arcs), scheduled_rounds.farthest(data.topology)
     return {
         "variables": C + F + X + 3 * Y + Y // T + T,
         "constraints": 3 * X + 7 * Y + T * pairs + F + ends,
-        "nonzeros": int(C * (4 + farthest(data.topology))) + 2 * X * (3 + data.plain.paths * waves) + 16 * Y,
+        "nonzeros": int(C * (4 + hops)) + 2 * X * (3 + data.plain.paths * waves) + 16 * Y,
     }

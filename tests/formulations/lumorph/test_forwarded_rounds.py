@@ -142,7 +142,7 @@ def test_corrupted_schedules_are_refused():
 def test_the_program_sends_only_what_is_required_further_on():
     data = problem("lightpath:1x3,lasers=1")
     run = oc.solve(NAME, "lightpath:1x3,lasers=1", method="highs")
-    schedule = data.schedule(run.values)
+    schedule = data.rounds(run.values)
     received = set(zip(schedule.transfer_chunk.tolist(), schedule.transfer_target.tolist(), strict=True))
     wanted = set(map(tuple, data.collective.deliveries.tolist()))
     onward = set(zip(schedule.transfer_chunk.tolist(), schedule.transfer_source.tolist(), strict=True))

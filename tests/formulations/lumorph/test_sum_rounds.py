@@ -89,7 +89,7 @@ def hand_made():
 
 def test_a_hand_made_sum_is_decoded_and_replayed():
     data, C, F = hand_made()
-    schedule = data.schedule({"C": C, "F": F})
+    schedule = data.rounds({"C": C, "F": F})
     assert schedule.transfer_adds.tolist() == [True, True, False, False]
     result = violations(data.topology, data.collective, data.limits, schedule)
     assert result.pop("post") == 6, "chunks 1 and 2 are not summed"
