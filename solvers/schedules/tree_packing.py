@@ -35,16 +35,8 @@ import numpy as np
 
 from opticoll.compiled import compiled
 from opticoll.errors import NotApplicable
-from opticoll.formulations.flows.worst_cuts import (
-    MOST_FLOW,
-    TOO_LARGE,
-    Network,
-    adjacency,
-    least_flow,
-    least_time_of,
-    max_flow,
-    network_of,
-)
+from opticoll.formulations.flows.worst_cuts import Network, least_time_of, network_of
+from opticoll.solvers.schedules.max_flow_kernels import MOST_FLOW, adjacency, least_flow, max_flow
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -58,6 +50,10 @@ DIVISORS = 6
 MULTIPLES = 24
 #: Turns of a switch in which capacities out of it may be reduced, on average.
 MOST_TURNS = 50
+TOO_LARGE = (
+    "tree packing: the capacities, scaled to whole numbers, are too large; round them, for example to multiples of "
+    "the smallest"
+)
 
 
 @dataclass(frozen=True)
