@@ -256,7 +256,7 @@ def count_all(
     Number of paths, their total length, and whether both are complete: counting stops after ``most`` steps. A pair that
     occurs several times counts once.
     """
-    from opticoll.formulations.flows.flow_kernels import simple_paths
+    from opticoll.formulations.flows.path_kernels import simple_paths
 
     paths = total = steps = 0
     none = np.empty(0, dtype=np.int64)
@@ -290,7 +290,7 @@ def _searches(topology: Topology, rule: PathRule, pairs: Pairs) -> Iterator[tupl
 
 
 def _list_all(topology: Topology, rule: PathRule, where: str, pairs: Pairs) -> PathSet:
-    from opticoll.formulations.flows.flow_kernels import simple_paths
+    from opticoll.formulations.flows.path_kernels import simple_paths
 
     paths, total, complete = count_all(topology, rule, pairs=pairs)
     if not complete or paths > MOST_PATHS:
@@ -379,7 +379,7 @@ def _search(topology: Topology, sources: I64, targets: I64, search: Any, rule: P
 
 def k_shortest_paths(topology: Topology, source: int, target: int, k: int) -> list[list[int]]:
     """Find the k simple paths with the fewest arcs (Yen, with Lawler's branching rule), shortest first."""
-    from opticoll.formulations.flows.flow_kernels import shortest_path
+    from opticoll.formulations.flows.path_kernels import shortest_path
 
     first_out, head = _arcs(topology)
     tail = topology.tail
@@ -411,7 +411,7 @@ def k_shortest_paths(topology: Topology, source: int, target: int, k: int) -> li
 
 def arc_disjoint_paths(topology: Topology, source: int, target: int, _k: int = 0) -> list[list[int]]:
     """Find a largest set of arc-disjoint paths, of minimum total length among such sets."""
-    from opticoll.formulations.flows.flow_kernels import disjoint_flow
+    from opticoll.formulations.flows.path_kernels import disjoint_flow
 
     first_out, head = _arcs(topology)
     used = np.zeros(topology.arcs, dtype=bool)

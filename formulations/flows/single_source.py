@@ -11,15 +11,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.errors import BadInput
+from opticoll.formulations.rounds.segments import positions
 
 if TYPE_CHECKING:
-    from opticoll.instances.topology import F64, I64, Topology
+    from opticoll.instances.topology import F64, I64, Mask, Topology
 
 
 #: Arcs with less than this share of the inflow of a vertex are treated as solver noise.
 NOISE = 1e-7
-#: Number of flow variables from which on the compiled code is used.
-COMPILED_ENTRIES = 300_000
 
 
 def unit_flow(topology: Topology, sources: I64, demand: F64, flow: F64) -> F64 | None:
@@ -48,92 +47,79 @@ def unit_flow(topology: Topology, sources: I64, demand: F64, flow: F64) -> F64 |
     -------
     Flows of shape ``(m, K)``, or None if some demand cannot be reached.
     """
-    if flow.size >= COMPILED_ENTRIES:
-        return _compiled_unit_flow(topology, sources, demand, flow)
+    groups = sources.size
     result = np.maximum(flow, 0.0)
     result[result < NOISE * topology.inflow(result)[topology.head]] = 0.0
-    for k in range(sources.size):
-        order = _rooted_acyclic(topology, int(sources[k]), result[:, k], demand[:, k])
-        if order is None:
-            return None
-        _pass_back(topology, order, result[:, k], demand[:, k])
-    return result if np.isfinite(result).all() else None
+    result[topology.head[:, None] == sources] = 0.0  # flow back into the source is not part of an acyclic flow
+    levels = _rooted_levels(topology, sources, demand, result)
+    if levels is None:
+        return None
+    entering = np.argsort(topology.head, kind="stable")
+    first_in = np.searchsorted(topology.head[entering], np.arange(topology.n + 1))
+    through, amounts = demand.astype(float).ravel(), result.ravel()
+    for at in reversed(levels):  # y_v is split as v receives
+        v, k = np.divmod(at, groups)
+        row, place = positions(first_in, v)
+        arc, group = entering[place], k[row]
+        used = amounts[arc * groups + group] > 0
+        row, arc, group = row[used], arc[used], group[used]
+        amount = amounts[arc * groups + group]
+        total = np.bincount(row, amount, at.size)
+        with np.errstate(over="ignore"):
+            amount *= np.divide(through[at], total, out=np.zeros(at.size), where=total > 0)[row]
+        amounts[arc * groups + group] = amount
+        np.add.at(through, topology.tail[arc] * groups + group, amount)
+    return amounts.reshape(flow.shape) if np.isfinite(amounts).all() else None
 
 
-def _compiled_unit_flow(topology: Topology, sources: I64, demand: F64, flow: F64) -> F64 | None:
-    """:func:`unit_flow` by :mod:`opticoll.formulations.flows.flow_kernels`, several groups at a time."""
-    from opticoll.formulations.flows.flow_kernels import Adjacency
+def _rooted_levels(topology: Topology, sources: I64, demand: F64, flow: F64) -> list[I64] | None:
+    """Make flows acyclic and rooted, in place; None if a demand is cut off.
 
-    graph, result = Adjacency.of(topology), np.empty(flow.shape)
-    for first in range(0, sources.size, 64):
-        batch = slice(first, first + 64)
-        part = np.ascontiguousarray(flow[:, batch].T, dtype=float)
-        wanted = np.ascontiguousarray(demand[:, batch].T, dtype=float)
-        if not graph.make_exact(part, wanted, np.array(sources[batch]), NOISE):
-            return None
-        result[:, batch] = part.T
-    return result
-
-
-def _pass_back(topology: Topology, order: list[int], flow: F64, demand: F64) -> None:
-    """Make an acyclic flow deliver the demand, in place: from the last vertex on, y_v is split as v receives."""
-    through, tail, amounts = demand.tolist(), topology.tail.tolist(), flow.tolist()
-    into: list[list[int]] = [[] for _ in order]
-    for a in np.flatnonzero(flow).tolist():
-        into[topology.head[a]].append(a)
-    for v in reversed(order):
-        if into[v]:
-            share = through[v] / sum(amounts[a] for a in into[v])
-            for a in into[v]:
-                amounts[a] *= share
-                through[tail[a]] += amounts[a]
-    flow[:] = amounts
+    Returns the pairs of vertex u and group k, as ``u |K| + k``, in levels: flow runs from earlier to later ones.
+    """
+    while True:
+        levels, received, cyclic = _forward(topology, sources, flow)
+        for k in cyclic.tolist():
+            cancel_cycles(topology, flow[:, k])
+        if cyclic.size:
+            continue
+        missing = ~received & (demand > 0)
+        if not missing.any():
+            return levels
+        for k in np.flatnonzero(missing.any(axis=0)).tolist():
+            if not _attach(topology, int(sources[k]), flow[:, k], received[:, k], np.flatnonzero(missing[:, k])):
+                return None
 
 
-def _rooted_acyclic(topology: Topology, source: int, flow: F64, demand: F64) -> list[int] | None:
-    """Make one group's flow acyclic and rooted, in place: the vertices in its order; None if a demand is cut off."""
-    cancel_cycles(topology, flow)
-    flow[topology.head == source] = 0.0  # flow back into the source is not part of an acyclic flow
-    order = _topological(topology, flow)
-    # Forward from the source: a vertex that receives nothing sends nothing.
-    received = np.zeros(topology.n)
-    received[source] = 1.0
-    for u in order:
-        outgoing = _arcs_out(topology, u)
-        if received[u] > 0:
-            np.add.at(received, topology.head[outgoing], flow[outgoing])
-        else:
-            flow[outgoing] = 0.0
-    missing = np.flatnonzero((received <= 0) & (demand > 0))
-    if missing.size:
-        return _topological(topology, flow) if _attach(topology, source, flow, received, missing) else None
-    return order
+def _forward(topology: Topology, sources: I64, flow: F64) -> tuple[list[I64], Mask, I64]:
+    """Follow all flows from their sources at once, and drop, in place, what a vertex sends that receives nothing.
+
+    Returns the levels of :func:`_rooted_levels`, which vertices receive, ``(n, |K|)``, and the groups whose flow has a
+    cycle: their levels are incomplete.
+    """
+    (n, groups), amounts = (topology.n, sources.size), flow.reshape(-1)
+    first_out = np.searchsorted(topology.tail, np.arange(n + 1))
+    left = topology.inflow((flow > 0).astype(float)).astype(np.int64).ravel()
+    received, seen = np.zeros(n * groups, dtype=bool), np.zeros(n * groups, dtype=np.int64)
+    received[sources * groups + np.arange(groups)] = True
+    levels, at = [], np.flatnonzero(left == 0)
+    while at.size:
+        levels.append(at)
+        u, k = np.divmod(at, groups)
+        row, arc = positions(first_out, u)
+        place = arc * groups + k[row]
+        used = amounts[place] > 0
+        place, there, reached = place[used], topology.head[arc[used]] * groups + k[row[used]], received[at][row[used]]
+        amounts[place[~reached]] = 0.0
+        received[there[reached]] = True
+        np.subtract.at(left, there, 1)
+        at = there[left[there] == 0]
+        seen[at] = np.arange(at.size)
+        at = at[seen[at] == np.arange(at.size)]  # each once
+    return levels, received.reshape(n, groups), np.flatnonzero(left.reshape(n, groups).any(axis=0))
 
 
-def _arcs_out(topology: Topology, u: int) -> slice:
-    first, last = np.searchsorted(topology.tail, [u, u + 1])
-    return slice(int(first), int(last))
-
-
-def _topological(topology: Topology, flow: F64) -> list[int]:
-    """Sort the vertices so that the (acyclic) support of the flow runs forward."""
-    active = np.flatnonzero(flow > 0)
-    waiting = np.bincount(topology.head[active], minlength=topology.n).tolist()
-    heads = topology.head.tolist()
-    positive = (flow > 0).tolist()
-    starts = np.searchsorted(topology.tail, np.arange(topology.n + 1)).tolist()
-    order = [u for u in range(topology.n) if waiting[u] == 0]
-    for u in order:
-        for a in range(starts[u], starts[u + 1]):
-            if positive[a]:
-                v = heads[a]
-                waiting[v] -= 1
-                if waiting[v] == 0:
-                    order.append(v)
-    return order
-
-
-def _attach(topology: Topology, source: int, flow: F64, received: F64, missing: I64) -> bool:
+def _attach(topology: Topology, source: int, flow: F64, received: Mask, missing: I64) -> bool:
     """Attach vertices without inflow to their parents in a shortest-path tree, as far up as needed, in place.
 
     A parent chain is followed until it meets a vertex that already receives; since only vertices without any
@@ -145,14 +131,12 @@ def _attach(topology: Topology, source: int, flow: F64, received: F64, missing: 
     _, parent = dijkstra(graph, indices=source, unweighted=True, return_predecessors=True)
     for start in missing.tolist():
         v = start
-        while received[v] <= 0:
+        while not received[v]:
             u = int(parent[v])
             if u < 0:
                 return False
-            outgoing = _arcs_out(topology, u)
-            arc = outgoing.start + int(np.argmax(topology.head[outgoing] == v))
-            flow[arc] = 1.0
-            received[v] = 1.0
+            flow[np.flatnonzero((topology.tail == u) & (topology.head == v))[0]] = 1.0
+            received[v] = True
             v = u
     return True
 
@@ -207,7 +191,10 @@ def cancel_cycles(topology: Topology, flow: F64) -> None:
                 u = v
             else:  # the path from v to u and this arc close a cycle
                 first = next(i for i in range(len(path) - 1, -1, -1) if topology.tail[path[i]] == v)
-                _cancel([*path[first:], arc], left)
+                cycle = [*path[first:], arc]
+                least = min(left[a] for a in cycle)
+                for a in cycle:
+                    left[a] -= least
                 dry = next((i for i in range(first, len(path)) if left[path[i]] <= 0), len(path))
                 if dry < len(path):  # resume at the tail of the first arc that is used up
                     for a in path[dry:]:
@@ -215,13 +202,6 @@ def cancel_cycles(topology: Topology, flow: F64) -> None:
                     u = int(topology.tail[path[dry]])
                     del path[dry:]
     flow[:] = left
-
-
-def _cancel(cycle: list[int], flow: list[float]) -> None:
-    """Subtract the largest circulation along a cycle."""
-    least = min(flow[a] for a in cycle)
-    for a in cycle:
-        flow[a] -= least
 
 
 @dataclass(frozen=True)

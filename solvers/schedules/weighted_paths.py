@@ -79,8 +79,8 @@ def from_flow(data: ConcurrentFlow, flow: F64) -> WeightedPaths:
     BadInput
         If some rank is not reached at all.
     """
-    from opticoll.formulations.flows.flow_kernels import Adjacency
     from opticoll.formulations.flows.single_source import NOISE
+    from opticoll.solvers.schedules.flow_kernels import Adjacency
 
     topology, graph = data.topology, Adjacency.of(data.topology)
     load, parts, room = np.zeros(topology.arcs), [], 8

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.compiled import compiled
-from opticoll.formulations.flows.flow_kernels import backtracked
+from opticoll.formulations.flows.path_kernels import backtracked
 
 if TYPE_CHECKING:
     from opticoll.instances.topology import F64, I64

@@ -31,6 +31,7 @@ from opticoll.solvers.methods.flows.pdhg_iteration import Saddle, TimeBounds
 from opticoll.solvers.methods.flows.pdhg_kernels import Team
 from opticoll.solvers.methods.method import Context
 from opticoll.solvers.plan import make_plan
+from opticoll.solvers.schedules.flow_kernels import Adjacency
 from opticoll.solvers.task import Proof, Task, Termination
 
 relaxed = settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -337,14 +338,19 @@ def test_it_refuses_what_it_is_not_made_for():
 # The compiled repair
 
 
+def compiled_unit_flow(topology, sources, demand, flow):
+    part, wanted = np.ascontiguousarray(flow.T), np.ascontiguousarray(demand.T)
+    return part.T if Adjacency.of(topology).make_exact(part, wanted, sources, single_source.NOISE) else None
+
+
 @relaxed
 @given(problems(), st.integers(0, 2**32 - 1))
-def test_compiled_and_interpreted_repair_both_deliver(problem, seed):
+def test_compiled_and_vectorised_repair_both_deliver(problem, seed):
     data = problem.flow
     random = np.random.default_rng(seed)
     flow = random.exponential(size=(data.topology.arcs, data.groups)) * (random.random((data.topology.arcs, 1)) < 0.7)
     arguments = (data.topology, data.sources, data.demand, flow)
-    slow, fast = single_source.unit_flow(*arguments), single_source._compiled_unit_flow(*arguments)
+    slow, fast = single_source.unit_flow(*arguments), compiled_unit_flow(*arguments)
     assert slow is not None
     assert fast is not None
     for unit in (slow, fast):
@@ -354,16 +360,15 @@ def test_compiled_and_interpreted_repair_both_deliver(problem, seed):
         np.testing.assert_allclose(net, data.demand, atol=1e-9 * max(1.0, data.demand.max()))
 
 
-def test_compiled_repair_of_circulations_loses_nothing():
+def test_repair_of_circulations_loses_nothing():
     topology = Topology(4, [0, 1, 1, 2, 3, 2, 3, 1], [1, 0, 2, 3, 1, 1, 2, 3], [1.0] * 2 + [100.0] * 6)
     data = prepared(topology)
     F, x = optimum(compile_model(data.matrix()))
     flow = compile_model(data.matrix()).values(x)["g"]
     wheel = np.isin(topology.tail * 4 + topology.head, [1 * 4 + 2, 2 * 4 + 3, 3 * 4 + 1])
-    unit = single_source._compiled_unit_flow(
-        topology, data.flow.sources, data.flow.demand, flow + 20.0 * wheel[:, None]
-    )
-    assert 1 / (unit.sum(axis=1) / topology.capacity).max() == pytest.approx(F, rel=1e-6)
+    for repair in (single_source.unit_flow, compiled_unit_flow):
+        unit = repair(topology, data.flow.sources, data.flow.demand, flow + 20.0 * wheel[:, None])
+        assert 1 / (unit.sum(axis=1) / topology.capacity).max() == pytest.approx(F, rel=1e-6)
 
 
 def test_checks_in_batches_see_everything(monkeypatch):

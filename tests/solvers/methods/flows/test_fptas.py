@@ -9,11 +9,11 @@ from reference import optimum
 from slow_cases import marked
 
 from opticoll.errors import BadInput
-from opticoll.formulations.flows.flow_kernels import Adjacency
 from opticoll.instances import parse
 from opticoll.solvers import solve
 from opticoll.solvers.compile.compilation import compile_model
 from opticoll.solvers.methods.flows.fptas import LANES, gather, phase, trees
+from opticoll.solvers.schedules.flow_kernels import Adjacency
 from opticoll.solvers.task import Task
 
 NAME = "alltoall.master"

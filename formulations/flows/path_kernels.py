@@ -1,0 +1,154 @@
+"""Compiled kernels: counts, lists and searches of simple paths.
+
+A depth-first search from one source visits every simple path out of it exactly once, so counting takes time
+proportional to the number of paths. Arcs are sorted by tail. Importing this module compiles or loads the kernels.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from opticoll.compiled import compiled
+
+if TYPE_CHECKING:
+    from opticoll.instances.topology import I64, Mask
+
+
+@compiled(nogil=True)
+def simple_paths(
+    first_out: I64,
+    head: I64,
+    allowed: Mask,
+    end: Mask,
+    source: int,
+    longest: int,
+    most: int,
+    arcs: I64,
+    length: I64,
+    target: I64,
+) -> tuple[int, int, int]:
+    """Count simple paths from ``source`` over ``allowed`` arcs to vertices of ``end``, of at most ``longest`` arcs.
+
+    They are found in depth-first order, lexicographic by arc numbers. As many as ``length`` and ``target`` have
+    entries are listed there, and concatenated in ``arcs``.
+
+    Returns
+    -------
+    Number of paths, sum of their lengths, and steps of the search, which stops once the steps exceed ``most``.
+    """
+    n = first_out.size - 1
+    on_path = np.zeros(n, dtype=np.bool_)
+    vertex = np.empty(n + 1, dtype=np.int64)
+    cursor = np.empty(n + 1, dtype=np.int64)
+    taken = np.empty(n + 1, dtype=np.int64)
+    depth, count, total, steps = 0, 0, 0, 0
+    vertex[0], cursor[0], on_path[source] = source, first_out[source], True
+    while depth >= 0:
+        u = vertex[depth]
+        if depth < longest and cursor[depth] < first_out[u + 1]:
+            arc = cursor[depth]
+            cursor[depth] += 1
+            v = head[arc]
+            if allowed[arc] and not on_path[v]:
+                taken[depth] = arc
+                depth += 1
+                vertex[depth], cursor[depth], on_path[v] = v, first_out[v], True
+                steps += 1
+                if end[v]:
+                    if count < length.size:
+                        for i in range(depth):
+                            arcs[total + i] = taken[i]
+                        length[count], target[count] = depth, v
+                    count += 1
+                    total += depth
+                if steps > most:
+                    return count, total, steps
+        else:
+            on_path[u] = False
+            depth -= 1
+    return count, total, steps
+
+
+@compiled(nogil=True)
+def backtracked(parent: I64, tail: I64, source: int, target: int, path: I64) -> int:
+    """Write the arcs from ``source`` to ``target``, given the arc ``parent`` into every vertex; return their number."""
+    count = 0
+    v = target
+    while v != source:
+        count += 1
+        v = tail[parent[v]]
+    v = target
+    for i in range(count - 1, -1, -1):
+        path[i] = parent[v]
+        v = tail[parent[v]]
+    return count
+
+
+@compiled(nogil=True)
+def shortest_path(
+    first_out: I64, head: I64, tail: I64, barred_arc: Mask, barred_vertex: Mask, source: int, target: int, path: I64
+) -> int:
+    """Write a path with fewest arcs that avoids barred vertices and arcs to ``path``; return its length, -1 if none.
+
+    Breadth-first with arcs in ascending order, so that the answer is the same on all machines.
+    """
+    n = first_out.size - 1
+    parent = np.full(n, -1, dtype=np.int64)
+    queue = np.empty(n, dtype=np.int64)
+    queue[0] = source
+    begin, stop = 0, 1
+    while begin < stop:
+        u = queue[begin]
+        begin += 1
+        for arc in range(first_out[u], first_out[u + 1]):
+            v = head[arc]
+            if barred_arc[arc] or barred_vertex[v] or v == source or parent[v] >= 0:
+                continue
+            parent[v] = arc
+            if v == target:
+                return backtracked(parent, tail, source, target, path)
+            queue[stop] = v
+            stop += 1
+    return -1
+
+
+@compiled(nogil=True)
+def disjoint_flow(first_out: I64, tail: I64, head: I64, source: int, target: int, used: Mask) -> int:
+    """Find a largest set of arc-disjoint paths of minimum total length as a mask of arcs; return the number of paths.
+
+    Successive shortest augmenting paths (Bellman-Ford; an arc in use costs -1 backwards) with unit capacities:
+    a minimum-cost maximum flow, whose support has no cycle because cycles have positive cost.
+    """
+    n, m = first_out.size - 1, head.size
+    far = n * m + 1
+    distance = np.empty(n, dtype=np.int64)
+    parent = np.empty(n, dtype=np.int64)
+    used[:] = False
+    count = 0
+    while True:
+        distance[:] = far
+        distance[source] = 0
+        parent[:] = -1
+        changed = True
+        while changed:
+            changed = False
+            for arc in range(m):
+                u, v = tail[arc], head[arc]
+                if not used[arc] and distance[u] < far and distance[u] + 1 < distance[v]:
+                    distance[v], parent[v], changed = distance[u] + 1, arc, True
+                elif used[arc] and distance[v] < far and distance[v] - 1 < distance[u]:
+                    distance[u], parent[u], changed = distance[v] - 1, arc, True
+        if distance[target] >= far:
+            return count
+        v = target
+        while v != source:
+            arc = parent[v]
+            if head[arc] == v and not used[arc]:
+                used[arc] = True
+                v = tail[arc]
+            else:
+                used[arc] = False
+                v = head[arc]
+        count += 1
