@@ -23,7 +23,8 @@ min Lambda      (``objective=load``)      or      min sum_l z_l      (``objectiv
 ``congestion`` is stated where some path uses a. A layer has such an order if and only if its dependencies have no cycle
 (m is the smallest valid constant); wormhole routing over acyclic layers is deadlock-free (Dally & Seitz). A pair takes
 one path, so ``occur`` states one row for all its paths with a dependency. The checker reads y alone: ``acyclic`` stands
-for ``occur`` and ``order``, and every pair takes one path where y can be read (``choose`` is 0 then).
+for ``occur`` and ``order``, and every pair takes one path where y can be read (``choose`` is 0 then). The objective
+counts the layers in use, so ``use`` has no block; ``symmetry`` only removes equal solutions.
 
 Bounds. The load is at least that of ``alltoall.min-congestion`` over the same paths, however many layers there are.
 Dependencies that all paths of some pair have are forced: if the forced ones have a cycle, one layer is not enough.

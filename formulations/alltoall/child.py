@@ -12,8 +12,8 @@ max F  s.t.
     balance[u,t]   (M f)_ut = F D_t [u = t]   u != s        (12), (13)
     capacity[a]    sum_t f_at <= g_a                        (11)
 
-The equality takes the place of the paper's ``>=`` in (12), which states the same optimum. The builds call g ``c`` and
-keep D_t at row t of ``D``, (n, |R|), 0 elsewhere. Vertices without arcs have no row.
+The equality takes the place of the paper's ``>=`` in (12), which states the same optimum. D_t is row t of the data
+``D``, (n, |R|), 0 elsewhere, and g their capacities ``c``. Vertices without arcs have no row.
 
 Arcs into s and out of t are fixed at 0. F_s >= F for every s and every solution (g, F) of the master, which may bring
 more than F D to some destinations (its balance is an inequality). At an optimal one min_s F_s = F*: together the
@@ -72,14 +72,14 @@ class Child(Formulation):
         return cls(ConcurrentFlow.from_rank(topology, s, shards, g))
 
     def cvxpy(self) -> CvxpyModel:
-        """The model in CVXPY: ``M f = F D`` without the rows of the source, ``f 1 <= c``."""
+        """The model in CVXPY: ``M f = F D`` without the rows of the source, ``f 1 <= g``."""
         import cvxpy as cp
 
         b, M = Cvx(self), self.topology.incidence()  # (n, m): +1 where an arc enters, -1 where it leaves
-        c, D = b.data("c"), b.data("D")
+        g, D = b.data("c"), b.data("D")
         f, F = b.var("f", upper=self.flow.most), b.var("F")
         b.row("balance", M @ f == F * D, where=self.flow.served)
-        b.row("capacity", cp.sum(f, axis=1) <= c)
+        b.row("capacity", cp.sum(f, axis=1) <= g)
         return b.maximize(F)
 
     def pyomo(self) -> PyomoModel:
@@ -90,7 +90,7 @@ class Child(Formulation):
         into, out_of = b.incident()
         V, R = b.sets("vertex", "destination")
         (s,) = {V[u] for u in self.flow.sources}
-        c, D = b.data("c"), b.data("D", where=lambda u, t: u == t)
+        g, D = b.data("c"), b.data("D", where=lambda u, t: u == t)
         f, F = b.var("f", upper=self.flow.most), b.var("F")
 
         def balance(u: Any, t: Any) -> Any:
@@ -98,7 +98,7 @@ class Child(Formulation):
             return net - (D[t, t] * F if u == t else 0) == 0
 
         b.row("balance", balance, where=lambda u, t: u != s)
-        b.row("capacity", lambda a: quicksum(f[a, t] for t in R) <= c[a])
+        b.row("capacity", lambda a: quicksum(f[a, t] for t in R) <= g[a])
         return b.maximize(F)
 
     matrix = checks.rows_alone

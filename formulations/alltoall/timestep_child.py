@@ -85,33 +85,33 @@ class StepChild(Formulation):
         return cls(*time_expansion.flow_of_source(master, column, g), time)
 
     def cvxpy(self) -> CvxpyModel:
-        """The model in CVXPY: ``M f = F D`` without the rows of the source, ``f 1 <= c``."""
+        """The model in CVXPY: ``M f = F D`` without the rows of the source, ``f 1 <= g``."""
         import cvxpy as cp
 
         b, M = Cvx(self), self.topology.incidence()  # (n, m): +1 where an arc enters, -1 where it leaves
-        c, D = b.data("c"), b.data("D")
+        g, D = b.data("c"), b.data("D")
         f, F = b.var("f", upper=self.flow.most), b.var("F")
         b.row("balance", M @ f == F * D, where=self.flow.served)
-        b.row("capacity", cp.sum(f, axis=1) <= c)
+        b.row("capacity", cp.sum(f, axis=1) <= g)
         return b.maximize(F)
 
     def pyomo(self) -> PyomoModel:
-        """The model in Pyomo: ``f[a,k]``, ``F``, ``balance[u,k]``, ``capacity[a]``."""
+        """The model in Pyomo: ``f[a,k]``, ``F``, ``balance[v,k]``, ``capacity[a]``."""
         from pyomo.core import quicksum
 
         b = Pyo(self)
         into, out_of = b.incident()
         V, R = b.sets("vertex", "destination")
         (s,) = {V[u] for u in self.flow.sources}
-        c, D = b.data("c"), b.data("D", where=lambda u, t: u == t)
+        g, D = b.data("c"), b.data("D", where=lambda v, k: v == k)
         f, F = b.var("f", upper=self.flow.most), b.var("F")
 
-        def balance(u: Any, t: Any) -> Any:
-            net = quicksum(f[a, t] for a in into[u]) - quicksum(f[a, t] for a in out_of[u])
-            return net - (D[t, t] * F if u == t else 0) == 0
+        def balance(v: Any, k: Any) -> Any:
+            net = quicksum(f[a, k] for a in into[v]) - quicksum(f[a, k] for a in out_of[v])
+            return net - (D[k, k] * F if v == k else 0) == 0
 
-        b.row("balance", balance, where=lambda u, t: u != s)
-        b.row("capacity", lambda a: quicksum(f[a, t] for t in R) <= c[a])
+        b.row("balance", balance, where=lambda v, k: v != s)
+        b.row("capacity", lambda a: quicksum(f[a, k] for k in R) <= g[a])
         return b.maximize(F)
 
     matrix = checks.rows_alone

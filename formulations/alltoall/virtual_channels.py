@@ -21,7 +21,8 @@ Such an order exists if and only if a layer has no dependency cycle (m is the sm
 lie in 0..m-1). Wormhole routing over acyclic layers is deadlock-free (Dally & Seitz).
 
 Bounds: 1, and 2 if the dependencies of all routes have a cycle. The model has |R| L + |E| L + m L + L variables and
-suits small instances; the heuristics of D.1 are methods. The checker reads only y and searches for cycles itself.
+suits small instances; the heuristics of D.1 are methods. The checker reads only y: ``acyclic`` stands for ``occur`` and
+``order``. The objective counts the layers in use, so ``use`` has no block; ``symmetry`` only removes equal solutions.
 """
 
 from __future__ import annotations

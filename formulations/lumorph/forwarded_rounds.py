@@ -29,6 +29,11 @@ Section 4 and appendix C of the paper take log2 N rounds for an all-to-all; that
 nothing together, so that an all-to-all takes as many rounds as an all-gather; a schedule sends only the chunks that
 somebody further on requires. On WDM fibres ``laser`` and ``photodiode`` are absent, as in ``lumorph.rounds``.
 
+Check. The schedule that D and X state is replayed (:mod:`opticoll.formulations.rounds.round_schedule`): ``causality``
+stands for ``state`` and ``hold``, ``post`` for ``finish``, ``payload`` for ``connected``, ``lasers``, ``photodiodes``
+and ``waveguides`` for the rows of these names. The objective counts the rounds in use, so that ``order`` holds by
+itself.
+
 Bounds, for any routes. A vertex sends and receives at most k circuits in a round, k the most lasers or, if fewer,
 wavelengths of its arcs. *spread*: after R rounds at most (k+1)^R |Pre[q]| vertices have the chunks of q.
 *gather*: what v has after R rounds began at no more than (k+1)^R vertices. So an all-to-all on N GPUs needs

@@ -33,6 +33,11 @@ Corrections: (2) as printed has no Pre term (a vertex may send a chunk that it h
 max r R_r equals sum R_r once (9) holds, and is linear. (1) follows from (3). (4)-(6) carry R_r on the right-hand side,
 (7) row by row, so the linear relaxation respects the limits on receptions, sends and cuts.
 
+Check. The schedule that C states is replayed (:mod:`opticoll.formulations.rounds.round_schedule`): ``post`` and
+``redundant`` stand for ``deliver``, ``causality`` for ``received`` and ``hold``, ``lasers``, ``photodiodes`` and
+``waveguides`` for the rows of these names. The objective counts the rounds in use, so that ``order`` holds by itself;
+``mirror`` only removes equal solutions.
+
 ``program=printed`` is Algorithm 1 as printed, ``program=coded`` the program in the authors' code; both are given
 below (:mod:`opticoll.formulations.lumorph.published_programs`). Everything else refers to ``program=corrected``, the
 default.

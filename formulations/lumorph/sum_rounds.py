@@ -40,6 +40,12 @@ vertex of Post[c] has the sum, all others of Pre[c] have sent towards it, and al
 receive. A vertex has one partial sum per chunk, which it sends as it was before the round; ``gain`` requires that the
 new sum adds a contribution to the one it replaces.
 
+Check. The schedule that C and F state is replayed (:mod:`opticoll.formulations.rounds.round_schedule`) with the number
+of every contribution in every partial sum. ``post`` stands for ``finish``, ``causality`` for ``some``, ``redundant``
+for ``gain``, ``unique`` and contributions that count twice, ``lasers``, ``photodiodes`` and ``waveguides`` for the rows
+of these names; the others from ``start`` to ``gained`` only define variables. The objective counts the rounds in use;
+``transfers`` holds for every solution.
+
 R_min is the best of :func:`opticoll.formulations.lumorph.collective_bounds.sum_bounds`, unless ``bounds=false``. By
 default T = R_1 + R_2 of a reduce-scatter and an all-gather
 (:func:`~opticoll.formulations.lumorph.transfer_sets.sufficient_rounds` of each phase), which is a solution on the

@@ -178,12 +178,12 @@ class OcsCircuits(Formulation):
     def residuals(self, values: Mapping[str, F64]) -> dict[str, float]:
         """Worst violation of every block, from numpy alone.
 
-        ``integer`` is the distance from integers, ``served`` the pairs without a circuit, ``ports`` the excess circuits
-        out of or into a server, ``switch`` the excess circuits at a port of one switch (``match``, ``x``), ``time`` the
-        relative amount by which t, if given, understates T, ``count`` the disagreement if several of match, x, c are
-        given.
+        ``integer`` is the distance from integers, ``served`` the pairs without a circuit, ``ports_out`` and
+        ``ports_in`` the excess circuits of a server, ``light_out`` and ``light_in`` those at a port of one switch
+        (``match``, ``x``), ``chord`` the relative amount by which t, if given, understates T, ``count`` the
+        disagreement if several of match, x, c are given.
         """
-        blocks = ("integer", "served", "ports", "switch", "count", "time")
+        blocks = ("integer", "served", "ports_out", "ports_in", "light_out", "light_in", "count", "chord")
         moves, n, d = self.transfers, self.n, self.degree
         c = ocs_solution.circuits_of(self, values)
         if c is None:
@@ -192,16 +192,16 @@ class OcsCircuits(Formulation):
         if "match" in values:
             read = ocs_solution.from_match(self, np.asarray(values["match"], dtype=float))
             assert read is not None
-            worst["switch"] = read[1]
+            worst["light_in"] = read[1]  # one circuit out of every port by its form
         if "x" in values:
             x = np.asarray(values["x"], dtype=float)
             if x.shape != (moves.pairs, d) or not np.isfinite(x).all():
                 return dict.fromkeys(blocks, np.inf)
             worst["integer"] = float(np.minimum(np.abs(x), np.abs(x - 1.0)).max(initial=0.0))
-            for ends in (moves.source, moves.target):
+            for block, ends in (("light_out", moves.source), ("light_in", moves.target)):
                 used = np.zeros((n, d))
                 np.add.at(used, ends, np.rint(x))
-                worst["switch"] = max(worst["switch"], float(used.max() - 1.0))
+                worst[block] = max(worst[block], float(used.max() - 1.0))
             worst["count"] = max(worst["count"], float(np.abs(np.rint(x).sum(axis=1) - c).max()))
         if "c" in values:
             given = np.asarray(values["c"], dtype=float)
@@ -210,11 +210,11 @@ class OcsCircuits(Formulation):
             worst["integer"] = max(worst["integer"], float(np.abs(given - np.rint(given)).max()))
             worst["count"] = max(worst["count"], float(np.abs(np.rint(given) - c).max()))
         worst["served"] = float((c < 1).sum())
-        for ends in (moves.source, moves.target):
-            worst["ports"] = max(worst["ports"], float(np.bincount(ends, c, minlength=n).max() - d))
+        for block, ends in (("ports_out", moves.source), ("ports_in", moves.target)):
+            worst[block] = max(0.0, float(np.bincount(ends, c, minlength=n).max() - d))
         if "t" in values:
             stated, true = float(np.asarray(values["t"])), moves.slowest(c) / moves.unit_time
-            worst["time"] = max(0.0, true - stated) / true if np.isfinite([stated, true]).all() else np.inf
+            worst["chord"] = max(0.0, true - stated) / true if np.isfinite([stated, true]).all() else np.inf
         return worst
 
     def objective(self, values: Mapping[str, F64]) -> float:

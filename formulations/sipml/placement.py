@@ -32,7 +32,8 @@ group. The placement is repeated in every group.
 
 Bounds: :mod:`opticoll.formulations.sipml.placement_bounds`.
 
-A placement may also be given as ``device`` (n,) and ``start`` (n,) [us].
+A placement may also be given as ``device`` (n,) and ``start`` (n,) [us]. The checker reads either, and neither y nor q:
+``overlap`` stands for ``before`` and ``after``, and ``sends`` and ``receives`` count the peers themselves.
 """
 
 from __future__ import annotations
@@ -246,13 +247,13 @@ class Placement(Formulation):
     def residuals(self, values: Mapping[str, F64]) -> dict[str, float]:
         """Worst violation of every block, from numpy alone; times relative to the total work.
 
-        ``placed`` is the distance from one GPU each, ``start`` the time before 0, ``precede`` the time before an input
-        is ready, ``overlap`` the time that two run at once on a GPU, ``reach`` (rule distance) the steps beyond Delta
-        or ``degree`` the peers of a GPU beyond Delta, ``memory`` the share of a GPU's memory beyond it, ``makespan``
-        the amount by which C, if given, understates the end.
+        ``assign`` is the distance from one GPU each, ``start`` the time before 0, ``precede`` the time before an input
+        is ready, ``overlap`` the time that two run at once on a GPU, ``reach`` (rule distance) the steps beyond Delta,
+        or ``sends`` and ``receives`` the peers of a GPU beyond Delta, ``memory`` the share of a GPU's memory beyond it,
+        ``finish`` the amount by which C, if given, understates the end.
         """
-        limit = "reach" if self.rule == "distance" else "degree"
-        blocks = ("placed", "start", "precede", "overlap", limit, "memory", "makespan")
+        limits = ("reach",) if self.rule == "distance" else ("sends", "receives")
+        blocks = ("assign", "start", "precede", "overlap", *limits, "memory", "finish")
         read = placement_solution.placed(self, values)
         if read is None:
             return dict.fromkeys(blocks, np.inf)
@@ -269,19 +270,19 @@ class Placement(Formulation):
         latest = np.maximum.accumulate(end[order] + shift) - shift
         overlap = (latest[:-1] - start[order][1:])[follows]
         result = {
-            "placed": fraction,
+            "assign": fraction,
             "start": max(0.0, -float(start.min())),
             "precede": max(0.0, float((ready - start[graph.head]).max(initial=0.0))),
             "overlap": max(0.0, float(overlap.max(initial=0.0))),
-            limit: float(_beyond(self, device)),
+            **_beyond(self, device),
             "memory": max(0.0, float(placement_solution.held_by(self, device).max()) / self.memory - 1.0)
             if self.memory
             else 0.0,
-            "makespan": 0.0,
+            "finish": 0.0,
         }
         if "C" in values:
             claimed = float(np.asarray(values["C"])) * self.horizon / self.work
-            result["makespan"] = max(0.0, float(end.max()) - claimed)
+            result["finish"] = max(0.0, float(end.max()) - claimed)
         # Round-off of the sums along the longest chain does not count.
         return {name: 0.0 if value < 1e-12 * k else value for name, value in result.items()}
 
@@ -303,13 +304,13 @@ class Placement(Formulation):
     unordered = cached_property(placement_solution.unordered_pairs)
 
 
-def _beyond(data: Placement, device: I64) -> int:
-    graph, k = data.graph, data.devices
+def _beyond(data: Placement, device: I64) -> dict[str, float]:
+    """Steps, or peers of a GPU, beyond Delta."""
     if data.rule == "distance":
-        steps = (device[graph.head] - device[graph.tail]) % k
-        return max(0, int(steps.max(initial=0)) - data.delta)
-    sends, receives = placement_solution.peers_of(data, device)
-    return max(0, int(max(sends.max(), receives.max())) - data.delta)
+        reached = {"reach": (device[data.graph.head] - device[data.graph.tail]) % data.devices}
+    else:
+        reached = dict(zip(("sends", "receives"), placement_solution.peers_of(data, device), strict=True))
+    return {name: float(max(0, int(each.max(initial=0)) - data.delta)) for name, each in reached.items()}
 
 
 FORMULATION = Placement

@@ -33,7 +33,8 @@ program finds. With circuits rounded up to integers this bounds T (``least_times
 (``arc-load``), pairs that leave an interval of nodes (``cut``: 2 W circuits), duals of ``serve`` (``sets``).
 
 Every pair needs a circuit at all times, so the problem may be infeasible (``refute``). An assignment may also be given
-as ``circuits``, (E, 3): pair, direction, wavelength. The checker reads either and tests every segment and wavelength.
+as ``circuits``, (E, 3): pair, direction, wavelength. The checker reads either and tests every segment and wavelength
+(``free``); walks are split into circuits first, which fails unless ``walk`` holds.
 """
 
 from __future__ import annotations
@@ -244,11 +245,11 @@ class RingTraffic(Formulation):
     def residuals(self, values: Mapping[str, F64]) -> dict[str, float]:
         """Worst violation of every block, from numpy alone.
 
-        ``whole`` is the distance from integers, ``wavelengths`` the number beyond W, ``free`` the excess circuits on a
-        segment of a wavelength, ``served`` the pairs without a circuit, ``count`` the circuits that c claims but the
-        assignment lacks, ``time`` the relative amount by which t understates T (c, t: if given).
+        ``whole`` is the distance from integers, ``light`` the number of wavelengths beyond W, ``free`` the excess
+        circuits on a segment of a wavelength, ``served`` the pairs without a circuit, ``serve`` the circuits that c
+        claims but the assignment lacks, ``chord`` the relative amount by which t understates T (c, t: if given).
         """
-        blocks = ("whole", "wavelengths", "free", "served", "count", "time")
+        blocks = ("whole", "light", "free", "served", "serve", "chord")
         read = ring_solution.circuits_of(self, values)
         if read is None:
             return dict.fromkeys(blocks, np.inf)
@@ -257,7 +258,7 @@ class RingTraffic(Formulation):
         pair, way, wavelength = circuits.T
         worst = dict.fromkeys(blocks, 0.0)
         worst["whole"] = fraction
-        worst["wavelengths"] = float(max(0, wavelength.max(initial=-1) + 1 - self.wavelengths))
+        worst["light"] = float(max(0, wavelength.max(initial=-1) + 1 - self.wavelengths))
         hops = int(self.hops[pair, way].sum())
         room = 2 * n * int(wavelength.max(initial=-1) + 1)
         if hops > room:  # more segments than all wavelengths have: the list could be huge
@@ -273,10 +274,10 @@ class RingTraffic(Formulation):
             c = np.asarray(values["c"], dtype=float)
             if c.shape != there.shape or not np.isfinite(c).all():
                 return dict.fromkeys(blocks, np.inf)
-            worst["count"] = float(np.maximum(c - there, 0.0).max())
+            worst["serve"] = float(np.maximum(c - there, 0.0).max())
         if "t" in values:
             stated, true = float(np.asarray(values["t"])), moves.slowest(np.maximum(c, there)) / moves.unit_time
-            worst["time"] = max(0.0, true - stated) / true if np.isfinite([stated, true]).all() else np.inf
+            worst["chord"] = max(0.0, true - stated) / true if np.isfinite([stated, true]).all() else np.inf
         return worst
 
     def objective(self, values: Mapping[str, F64]) -> float:

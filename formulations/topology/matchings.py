@@ -33,6 +33,10 @@ they compare an ``earlier`` configuration, any but the last, with the next one, 
 last, with the next one. All rows are for all indices but where a condition stands; a node that sends nothing has no
 ``ports_out`` and ``sending``, one that receives nothing no ``ports_in`` and ``receiving``.
 
+Check. x and t alone are read: ``served`` takes lengths times circuits, so that ``lit``, ``sending`` and ``receiving``
+hold by themselves, and the objective is the makespan of the matchings that are set. ``total`` excludes no optimum, and
+``used_first``, ``longest_first`` and ``switches`` only remove equal schedules.
+
 Delay. With ``first`` the switches begin dark, and each matching takes the delay. Otherwise the first matching of every
 switch stands already; the optimum is then one delay less, with the same matchings.
 """

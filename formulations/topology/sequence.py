@@ -39,6 +39,9 @@ min sum_k t_k + delay (K-1) + startup sum_k y_k      or, with ``charge=changed``
     held[p,s,u]          outflow_u(g_ps) <= b_p-1,su                            u != s      (``relays=step``, n > 2)
     served[s,u]          b_P-1,su >= D_su                                       D_su > 0
 
+Check. Amounts are read from x, t and g alone: ``capacity`` takes circuits times lengths, so that ``lit``, ``lasting``,
+``kept_before`` and ``kept_after`` hold by themselves; ``order`` only numbers circuits.
+
 Time. Within a configuration data flow as a fluid, as in ``topology.design``, which is K = 1 with M = 1 and
 ``relays=pass``; between configurations nodes store them. With ``relays=step`` what a node sends in a phase it held
 before it.

@@ -14,7 +14,8 @@ min sum_iq (c_iq + startup) y_iq + delay sum_iq v_iq      s.t.
     changed[i,q]     v_iq >= y_iq - y_i-1,q            (i,q) in C; y_-1,0 = 1, and 0 for all others outside C
 
 Before the first step the standing topology is there. Setting it again takes the delay like any other. Topologies with
-equal circuits are one, so that a collective that repeats a step changes once.
+equal circuits are one, so that a collective that repeats a step changes once. The objective counts the changes of the
+chosen topologies, so ``changed`` needs no check.
 
 c_iq is the least time in which flows within the capacities serve what the nodes send in step i (a fluid, which may be
 relayed by other nodes). The method ``times`` solves these linear programs; their flows and duals are checked here, and

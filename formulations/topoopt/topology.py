@@ -35,7 +35,8 @@ from parallel circuits: p = 1.
 uses the ring of its members' order; with ``free`` it is split over all cyclic orders, which the program lists for
 groups of at most ``MOST_MEMBERS`` servers. With ``all_reduce=trees`` a group sums over pairs of double binary trees in
 place of rings (appendix A), in the orders of the +p rings of TotientPerms. The solution is a design of
-:mod:`opticoll.formulations.topoopt`, which checks it.
+:mod:`opticoll.formulations.topoopt.circuit_design`, which checks it: ``degree`` stands for the ports, ``rings`` for
+``split``, ``routes`` and ``demand`` for ``balance`` and ``open``, ``loads`` and ``objective`` for the rows of w and t.
 
 Closed form: demand only from each server to its successors on d rings over all servers has tax 1.
 """
@@ -183,7 +184,8 @@ class Wiring(Formulation):
         """The model in CVXPY, over the possible circuits and flows."""
         import cvxpy as cp
 
-        b, n, d, p, L = Cvx(self), self.n, self.degree, self.copies, self.floor
+        b, n, d, p = Cvx(self), self.n, self.degree, self.copies
+        U, L, H = self.unit, self.floor, self.hops
         source, demand, most = self.commodities
         commodity, pair = self.flows
         tail, head = self.pairs
@@ -211,21 +213,21 @@ class Wiring(Formulation):
             b.row("split", Index.grid(group=len(self.pool.groups)).of(rings) @ share == 1)
         b.row("balance", arriving == demand[rows["server"], rows["commodity"]], over=rows)
         b.row("open", f <= cp.multiply(most[commodity], flows.of(circuits, copy=0) @ y), over=flows)
-        b.row("total_hops", cp.sum(f) >= self.hops)
+        b.row("total_hops", cp.sum(f) >= H)
         if self.goal != "max-load":
-            return b.minimize(self.unit / self.total * cp.sum(f))
+            return b.minimize(U / self.total * cp.sum(f))
         w, t = b.var("w", upper=1, over=circuits), b.var("t", lower=L, upper=1)
         b.row("pair_load", pairs.of(flows) @ f <= pairs.of(circuits) @ w, over=pairs)
         b.row("load_open", w <= y, over=circuits)
         b.row("load_level", w <= t - L * (1 - y), over=circuits)
         b.row("total_load", cp.sum(f) <= n * d * t)
-        return b.minimize(self.unit * t)
+        return b.minimize(U * t)
 
     def pyomo(self) -> PyomoModel:
         """The model in Pyomo; k is s or (s,t), r a group and its ring's order."""
         from pyomo.core import quicksum
 
-        b, n, d, L = Pyo(self), self.n, self.degree, self.floor
+        b, n, d, U, L, H = Pyo(self), self.n, self.degree, self.unit, self.floor, self.hops
         V, copies, K, R = b.sets("server", "copy", "commodity", "ring")
         _, demand, most = self.commodities
         D = b.by_label(demand, "server", "commodity")
@@ -234,7 +236,7 @@ class Wiring(Formulation):
         brings: dict[tuple[int, ...], list[tuple[RingIndex, float]]] = {}  # the rings that bring data to (u, k)
         for r, ring in zip(R, self.orders, strict=True):
             for i, j, size in zip(*(part.tolist() for part in ring.hops), strict=True):
-                amount = self.pool.groups[ring.group].transfer / self.unit * size
+                amount = self.pool.groups[ring.group].transfer / U * size
                 brings.setdefault((j, i, j) if self.by_pair else (j, i), []).append((r, amount))
         y = b.var("y", upper=1, integer=True, where=lambda i, j, c: i != j)
         f = b.var("f", upper=upper, where=lambda *kij: kij[-2] != kij[-1] != kij[0])
@@ -257,9 +259,9 @@ class Wiring(Formulation):
             lambda *kij: f[kij] <= B[kij] * y[kij[-2], kij[-1], 0],
             where=lambda *kij: kij[-2] != kij[-1] != kij[0],
         )
-        b.row("total_hops", lambda: flow >= self.hops)
+        b.row("total_hops", lambda: flow >= H)
         if self.goal != "max-load":
-            return b.minimize(self.unit / self.total * flow)
+            return b.minimize(U / self.total * flow)
         w, t = b.var("w", upper=1, where=lambda i, j, c: i != j), b.var("t", lower=L, upper=1)
         carried: dict[tuple[int, int], list[Any]] = {}
         for (*_, i, j), one in f.items():
@@ -272,7 +274,7 @@ class Wiring(Formulation):
         b.row("load_open", lambda *at: w[at] <= y[at], where=lambda i, j, c: i != j)
         b.row("load_level", lambda *at: w[at] <= t - L * (1 - y[at]), where=lambda i, j, c: i != j)
         b.row("total_load", lambda: flow <= n * d * t)
-        return b.minimize(self.unit * t)
+        return b.minimize(U * t)
 
     def residuals(self, values: Mapping[str, F64]) -> dict[str, float]:
         """Worst violation of every block of :func:`.circuit_design_solution.residuals`, and of the parameters.

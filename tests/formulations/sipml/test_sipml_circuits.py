@@ -204,10 +204,10 @@ def test_corrupted_circuits_are_refused():
     lonely = np.where(match == match[q, i], -1, match)
     assert data.residuals({"match": lonely})["served"] > 0
     counts = ocs_solution.circuits_of(data, good)
-    assert data.residuals({"c": counts + 3})["ports"] > 0
+    assert data.residuals({"c": counts + 3})["ports_out"] > 0
     assert data.residuals({"c": counts + 0.3})["integer"] > 0.2
     assert data.residuals({"match": match, "c": counts + 1})["count"] == 1
-    assert data.residuals({"c": counts, "t": np.asarray(1e-3)})["time"] > 0.5
+    assert data.residuals({"c": counts, "t": np.asarray(1e-3)})["chord"] > 0.5
     for wrong in ({}, {"c": counts[:-1]}, {"match": match[:-1]}, {"x": match}):
         assert np.isinf(max(data.residuals(wrong).values()))
     again = ocs_solution.matchings_of(data, counts.astype(np.int64))

@@ -225,7 +225,7 @@ def test_corrupted_assignments_are_refused():
     alone = circuits[circuits[:, 0] != 0]
     assert data.residuals({"circuits": alone})["served"] == 1
     assert np.isinf(data.objective({"circuits": alone}))
-    assert data.residuals({"circuits": circuits, "c": np.full(data.transfers.pairs, 20.0)})["count"] > 0
+    assert data.residuals({"circuits": circuits, "c": np.full(data.transfers.pairs, 20.0)})["serve"] > 0
     assert np.isinf(max(data.residuals({}).values()))
 
 
