@@ -68,8 +68,6 @@ PAPER = "lumorph"
 MOST_WORK = 250_000_000
 #: Size up to which tables of chunks by vertices are dense.
 FEW_ENTRIES = 100_000
-#: Number of best cuts that are improved vertex by vertex.
-MOST_IMPROVED = 6
 
 
 def round_bounds(topology: Topology, collective: Collective, limits: Limits) -> list[Bound]:
@@ -218,36 +216,25 @@ def supply(topology: Topology, collective: Collective, limits: Limits) -> Bound:
 
 
 def cut(topology: Topology, collective: Collective, limits: Limits) -> Bound:
-    """Best bound among cuts: mesh rectangles, balls, eigenvector sweeps, and local improvements of these."""
+    """Best bound among cuts: mesh rectangles, balls and eigenvector sweeps."""
     demand, rest = single_demand(collective)
 
     def entering(inside: Mask) -> I64:
         wanted = np.rint(crossings(inside, demand) if demand.any() else np.zeros(inside.shape[0])).astype(np.int64)
         return wanted + _copies_inside(collective, rest, inside) if rest.size else wanted
 
-    return _best_cut(topology, collective, limits, entering, demand)
+    return _best_cut(topology, collective, limits, entering)
 
 
-def _best_cut(
-    topology: Topology, collective: Collective, limits: Limits, entering: Callable[[Mask], I64], demand: F64
-) -> Bound:
-    """Best cut by the chunks that must enter each set, ``(B, n)``; those of one pair by ``demand``, ``(n, n)``."""
+def _best_cut(topology: Topology, collective: Collective, limits: Limits, entering: Callable[[Mask], I64]) -> Bound:
+    """Best cut by the chunks that must enter each set, ``(B, n)``."""
     best, many, members = 0.0, 0, np.zeros(topology.n, dtype=bool)
     common, parts = shared_room(topology, limits)
     joined, room = _between(topology, parts), limits.wavelengths * common
-    tightest: list[tuple[float, Mask]] = []
-
-    def sets() -> Iterator[Mask]:
-        yield from candidate_sets(topology, collective)
-        if demand.any():
-            tightest.sort(key=lambda pair: -pair[0])
-            yield _improved(np.array([inside for _, inside in tightest[:MOST_IMPROVED]]), joined, demand)
-
-    for inside in sets():
+    for inside in candidate_sets(topology, collective):
         wanted = entering(inside)
         need = _over(wanted, crossings(inside, joined) * room) / per_circuit(limits)
         worst = int(need.argmax())
-        tightest += [(float(need[k]), inside[k]) for k in np.argsort(-need)[:MOST_IMPROVED]]
         if need[worst] > best:
             best, many, members = float(need[worst]), int(wanted[worst]), inside[worst]
     size, into = int(members.sum()), _into(topology, members)
@@ -291,27 +278,6 @@ def crossings(inside: Mask, pairs: F64) -> F64:
     single = np.float32 if pairs.sum() < 2**24 else np.float64
     dense = inside.astype(single)
     return np.asarray((((1 - dense) @ pairs.astype(single)) * dense).sum(axis=1, dtype=np.float64))
-
-
-def _improved(inside: Mask, joined: F64, demand: F64) -> Mask:
-    """Improve sets, ``(B, n)``, by moving one vertex at a time while the ratio of demand to ``joined`` grows."""
-    sets = inside.copy()
-    for chosen in sets:
-        for _ in range(2 * chosen.size):
-            x = chosen.astype(np.float64)
-            change = []
-            for pairs in (demand, joined):
-                from_outside, to_inside = (1.0 - x) @ pairs, pairs @ x
-                # A joining vertex stops sending into the set and starts receiving from outside; leaving is the reverse.
-                change.append(np.where(chosen, to_inside - from_outside, from_outside - to_inside))
-                change.append(np.asarray(from_outside @ x))
-            wanted, arcs = change[0] + change[1], change[2] + change[3]
-            ratio = np.divide(wanted, arcs, out=np.zeros_like(wanted), where=arcs > 0.5)
-            v = int(ratio.argmax())
-            if change[3] <= 0 or ratio[v] <= float(change[1] / change[3]) * (1 + 1e-12):
-                break
-            chosen[v] = not chosen[v]
-    return sets
 
 
 def _sole_holder(collective: Collective) -> I64:
@@ -592,4 +558,4 @@ def _cut(topology: Topology, collective: Collective, limits: Limits, P: Mask, T:
         wanted = T.astype(np.float32) @ inside.T.astype(np.float32) > 0
         return np.asarray(((held & wanted) * multiplicity[:, None]).sum(axis=0))
 
-    return _best_cut(topology, collective, limits, entering, np.zeros((topology.n, topology.n)))
+    return _best_cut(topology, collective, limits, entering)
