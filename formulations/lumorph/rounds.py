@@ -48,7 +48,7 @@ authors' code (with (16) as in the text, 1; as printed, 0, it bars every route f
 R_min "from a smaller interconnect" is not a bound across shapes (1x12 needs 36 colours at W = 1, 4x4 only 16). R_min
 here is the best of :func:`opticoll.formulations.lumorph.collective_bounds.round_bounds`, unless ``bounds=false``; an
 ``rmin`` above that is refused, since it is not proven. R_max is ``rmax``, or by default the minimum of the closed forms
-of :mod:`opticoll.formulations.lumorph.transfer_sets`, which suffice on every instance. Possession of chunks cannot
+of :mod:`opticoll.formulations.lumorph.sufficient_rounds`, which suffice on every instance. Possession of chunks cannot
 express sums: reductions are copies run backwards, and an all-reduce is a reduce-scatter followed by an all-gather
 (:func:`opticoll.formulations.rounds.collectives.phases`), each phase p in its own rounds.
 
@@ -96,7 +96,8 @@ from opticoll.formulations.lumorph import (
     rounds_solution,
     scheduled_rounds,
 )
-from opticoll.formulations.lumorph.transfer_sets import RoundProgram, sufficient_rounds
+from opticoll.formulations.lumorph.sufficient_rounds import sufficient_rounds
+from opticoll.formulations.lumorph.transfer_sets import RoundProgram
 from opticoll.formulations.model import CvxpyModel, Formulation, PyomoModel
 
 if TYPE_CHECKING:

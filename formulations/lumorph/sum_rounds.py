@@ -48,7 +48,7 @@ of these names; the others from ``start`` to ``gained`` only define variables. T
 
 R_min is the best of :func:`opticoll.formulations.lumorph.collective_bounds.sum_bounds`, unless ``bounds=false``. By
 default T = R_1 + R_2 of a reduce-scatter and an all-gather
-(:func:`~opticoll.formulations.lumorph.transfer_sets.sufficient_rounds` of each phase), which is a solution on the
+(:func:`~opticoll.formulations.lumorph.sufficient_rounds.sufficient_rounds` of each phase), which is a solution on the
 candidate routes. The bounds hold for any routes and any composition; the program's optimum is over its routes. The
 check accepts any schedule over any routes, unless these are stated (``paths``, ``routes``): then they are part of the
 problem, and methods that choose their own are refused. ``composition_bound`` in the metrics bounds only compositions of
@@ -72,7 +72,8 @@ from opticoll.formulations.builders import Cvx, Pyo
 from opticoll.formulations.index import Index
 from opticoll.formulations.lumorph import scheduled_rounds, sum_solution
 from opticoll.formulations.lumorph.rounds import RoundModel
-from opticoll.formulations.lumorph.transfer_sets import RoundProgram, sufficient_rounds
+from opticoll.formulations.lumorph.sufficient_rounds import sufficient_rounds
+from opticoll.formulations.lumorph.transfer_sets import RoundProgram
 from opticoll.formulations.model import CvxpyModel, Formulation, PyomoModel
 from opticoll.formulations.parameters import Parameter
 from opticoll.formulations.rounds.collectives import CollectiveSpec

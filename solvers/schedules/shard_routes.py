@@ -203,7 +203,7 @@ def timed_routes(data: StepFlow, values: Values) -> list[Route]:
 
 def chunk_routes(data: Any, values: Values) -> list[Route]:
     """Routes of whole chunks with steps (SCCL's program)."""
-    from opticoll.formulations.alltoall.sccl_ways import ways
+    from opticoll.solvers.schedules.chunk_ways import ways
 
     routes = sorted((Route(way[0], way[1], way[2], 1.0, way[3]) for way in ways(data, values)), key=_pair)
     return [route for _, group in groupby(routes, key=_pair) for route in merged(list(group), 1.0)]

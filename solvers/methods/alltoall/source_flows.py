@@ -26,8 +26,8 @@ def run_source_flows(context: Context) -> Answer:
     the value and the program is small, ``certified-branching`` raises it.
     """
     from opticoll.formulations.alltoall.sccl import ChunkSteps
-    from opticoll.formulations.alltoall.sccl_ways import chunk_values
     from opticoll.solvers.auto import is_small
+    from opticoll.solvers.schedules.chunk_ways import chunk_values
 
     data: ChunkSteps = context.data
     name, flow = context.formulation.name, data.flow

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.errors import MethodMismatch
-from opticoll.formulations.alltoall.sccl_ways import straight
 from opticoll.formulations.alltoall.time_expansion import flow_of_source, waiting
 from opticoll.formulations.alltoall.timestep_child import StepChild
 from opticoll.formulations.alltoall.timestep_mcf import StepFlow
@@ -18,6 +17,7 @@ from opticoll.formulations.flows.single_source import strip_paths
 from opticoll.formulations.parameters import Parameter
 from opticoll.solvers.methods.alltoall.decomposition import solve_children, unsolved
 from opticoll.solvers.methods.method import Answer, Beyond, Method
+from opticoll.solvers.schedules.chunk_ways import straight
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

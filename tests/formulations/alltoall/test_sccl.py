@@ -11,11 +11,11 @@ from strategies import topologies
 
 from opticoll.errors import NotApplicable
 from opticoll.formulations.alltoall import sccl as model
-from opticoll.formulations.alltoall.sccl_ways import chunk_values
 from opticoll.formulations.model import build_model
 from opticoll.instances import Topology, parse
 from opticoll.solvers import solve
 from opticoll.solvers.compile.compilation import compile_model
+from opticoll.solvers.schedules.chunk_ways import chunk_values
 from opticoll.solvers.schedules.shard_routes import routes_of
 from opticoll.solvers.task import Task
 

@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from opticoll.formulations.lumorph.collective_bounds import priced_bound, round_bounds, single_demand
-from opticoll.formulations.lumorph.transfer_sets import RoundProgram, sufficient_rounds
+from opticoll.formulations.lumorph.sufficient_rounds import sufficient_rounds
+from opticoll.formulations.lumorph.transfer_sets import RoundProgram
 from opticoll.formulations.rounds.collectives import Collective, collective
 from opticoll.formulations.rounds.round_schedule import Limits
 from opticoll.instances import Topology, parse

@@ -18,9 +18,10 @@ from opticoll.analysis.cli.main import main
 from opticoll.errors import BadInput, NotApplicable
 from opticoll.formulations.lumorph import rounds
 from opticoll.formulations.lumorph.collective_bounds import sum_bounds
+from opticoll.formulations.lumorph.mesh_symmetries import delivery_symmetries
 from opticoll.formulations.lumorph.route_sets import candidate_routes
+from opticoll.formulations.lumorph.sufficient_rounds import sufficient_rounds
 from opticoll.formulations.lumorph.sum_rounds import SumModel
-from opticoll.formulations.lumorph.transfer_sets import delivery_symmetries, sufficient_rounds
 from opticoll.formulations.rounds.collectives import COLLECTIVES
 from opticoll.formulations.rounds.round_schedule import direct
 from opticoll.instances import parse

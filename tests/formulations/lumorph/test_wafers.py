@@ -14,9 +14,10 @@ from case_families import each
 from opticoll.errors import BadInput, MethodMismatch, NotApplicable
 from opticoll.formulations.lumorph import mesh_cuts, min_overlap
 from opticoll.formulations.lumorph.collective_bounds import round_bounds, sum_bounds
+from opticoll.formulations.lumorph.mesh_symmetries import delivery_symmetries
 from opticoll.formulations.lumorph.rounds import RoundModel
 from opticoll.formulations.lumorph.sum_rounds import SumModel
-from opticoll.formulations.lumorph.transfer_sets import RoundProgram, delivery_symmetries
+from opticoll.formulations.lumorph.transfer_sets import RoundProgram
 from opticoll.formulations.rounds.collectives import collective
 from opticoll.formulations.rounds.round_schedule import Limits, violations
 from opticoll.instances import parse, save_topology
