@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from fractions import Fraction
 from numbers import Rational
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,6 +18,8 @@ from opticoll.instances.topology import Topology
 from opticoll.plugin_faults import blaming, place_of
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from opticoll.instances.topology import F64, I64, Mask
 
 
@@ -78,11 +80,6 @@ def moore_depths(vertices: int, degree: int) -> I64:
         sizes.append(min(layer, left))
         left -= sizes[-1]
     return np.repeat(np.arange(1, len(sizes) + 1), sizes)
-
-
-def moore_depth_sum(vertices: int, degree: int) -> int:
-    """``sum_k k n_k``: minimum total depth of ``vertices`` others in a tree of out-degree ``degree`` (Theorem 2)."""
-    return int(moore_depths(vertices, degree).sum())
 
 
 def moore_bound(data: ConcurrentFlow) -> Bound:
@@ -250,9 +247,12 @@ def sweep_cut_bound(data: ConcurrentFlow) -> Bound:
         for enters, low, high, wanted in ((False, first, last, out), (True, last, first, into)):
             # An arc crosses the cut behind position p when one end is at most p and the other beyond.
             crossing = low < high
-            cut = interval_sums(low[crossing], high[crossing], topology.capacity[crossing], topology.n)[:-1]
+            change = np.zeros(topology.n, dtype=np.longdouble)  # as thin and thick arcs may cancel
+            np.add.at(change, low[crossing], topology.capacity[crossing])
+            np.subtract.at(change, high[crossing], topology.capacity[crossing])
+            cut = np.maximum(np.cumsum(change)[:-1], 0)
             with np.errstate(over="ignore"):
-                ratio = np.divide(cut, wanted, out=np.full(cut.size, np.inf), where=wanted > 0)
+                ratio = np.divide(cut, wanted, out=np.full_like(cut, np.inf), where=wanted > 0)
             if ratio.size and ratio.min() < best:
                 best, entering, side = float(ratio.min()), enters, rank <= int(np.argmin(ratio))
     size, side = int(np.count_nonzero(side[topology.terminals])), ~side if entering else side
@@ -285,31 +285,8 @@ def cut_value(data: ConcurrentFlow, side: Mask) -> float:
     return rounding.quotient_up(capacity, wanted)
 
 
-def interval_sums(low: I64, high: I64, weight: F64, n: int) -> F64:
-    """Sum of the weights >= 0 of intervals ``low <= p < high`` for p = 0 .. n - 1, ``(n,)``, without subtractions.
-
-    Every interval is split into at most 2 log n nodes of a binary tree over the positions; a position adds up its
-    ancestors.
-    """
-    size = 1 << max(int(n - 1).bit_length(), 0)
-    node = np.zeros(2 * size)
-    low, high = low + size, high + size
-    while low.size:
-        left, right = (low & 1) == 1, (high & 1) == 1
-        node += np.bincount(low[left], weight[left], 2 * size)
-        node += np.bincount(high[right] - 1, weight[right], 2 * size)
-        low, high = (low + 1) >> 1, high >> 1
-        open_ = low < high
-        low, high, weight = low[open_], high[open_], weight[open_]
-    width = 1
-    while width < size:
-        node[2 * width : 4 * width] += np.repeat(node[width : 2 * width], 2)
-        width *= 2
-    return node[size : size + n]
-
-
-def _demand_across(data: ConcurrentFlow, rank: I64, inside: F64) -> list[F64]:
-    """Demand out of every prefix of an order, and into it, each ``(n-1,)``, never overestimated.
+def _demand_across(data: ConcurrentFlow, rank: I64, inside: F64) -> list[NDArray[Any]]:
+    """Demand out of every prefix of an order, and into it, each ``(n-1,)``, about.
 
     Parameters
     ----------
@@ -323,13 +300,12 @@ def _demand_across(data: ConcurrentFlow, rank: I64, inside: F64) -> list[F64]:
         pairs = inside * (topology.num_ranks - inside)
         return [pairs, pairs]
     by_place = np.argsort(rank[topology.terminals])
-    wanted = data.traffic[np.ix_(by_place, by_place)]
+    wanted = data.traffic[np.ix_(by_place, by_place)].astype(np.longdouble)
     results = []
     for matrix in (wanted, wanted.T):
-        # Demand out of the first p ranks is summed as a block of the matrix, so that nothing cancels.
-        beyond = np.cumsum(matrix[:, ::-1], axis=1)[:, ::-1]
-        across = [float(beyond[:p, p].sum()) for p in range(1, topology.num_ranks)]
-        results.append(np.array([0.0, *across, 0.0])[inside.astype(int)])
+        later = np.triu(matrix, 1)
+        across = np.cumsum(later.sum(axis=1) - later.sum(axis=0))
+        results.append(np.concatenate([[0.0], across])[inside.astype(int)])
     return results
 
 
