@@ -76,14 +76,14 @@ class ReduceScatter(Formulation):
 
     def cvxpy(self) -> CvxpyModel:
         """The model in CVXPY, over the flows that do not lead from their contributor."""
-        b, topology, nodes = Cvx(self), self.topology, np.arange(self.topology.n)
+        b, topology, c, nodes = Cvx(self), self.topology, self.topology.capacity, np.arange(self.topology.n)
         flows = Index.of_mask("arc contributor", topology.head[:, None] != self.ends)
         flows = flows.given(tail=topology.tail[flows["arc"]], head=topology.head[flows["arc"]])
         rows = Index.of_mask("vertex contributor", nodes[:, None] != self.ends)
-        h, T = b.var("h", upper=self.most, over=flows), b.var("T", upper=self.most / topology.capacity.min())
+        h, T = b.var("h", upper=self.most, over=flows), b.var("T", upper=self.most / c.min())
         net = rows.of(flows, head="vertex") - rows.of(flows, tail="vertex")
         b.row("balance", net @ h == self.supply[rows["vertex"]], over=rows)
-        b.row("capacity", h <= topology.capacity[flows["arc"]] * T, over=flows)
+        b.row("capacity", h <= c[flows["arc"]] * T, over=flows)
         return b.minimize(T)
 
     def pyomo(self) -> PyomoModel:

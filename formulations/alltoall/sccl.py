@@ -149,7 +149,7 @@ class ChunkSteps(Formulation):
             return self.flow.cvxpy(whole=True)
         import cvxpy as cp
 
-        b, flow, topology = Cvx(self), self.flow, self.topology
+        b, flow, topology, c = Cvx(self), self.flow, self.topology, self.topology.capacity
         m, _, S = flow.shape
         moves = Index.of_mask("arc chunk step", flow.upper > 0)
         moves = moves.given(tail=topology.tail[moves["arc"]], head=topology.head[moves["arc"]])
@@ -157,7 +157,7 @@ class ChunkSteps(Formulation):
         U = b.var("U", upper=np.ceil(flow.longest), integer=True)
         source, wanted = flow.groups.sources, flow.groups.demand > 0
         used = Index.grid(arc=m, step=S)
-        b.row("capacity", used.of(moves) @ f <= cp.multiply(topology.capacity[used["arc"]], U[used["step"]]), over=used)
+        b.row("capacity", used.of(moves) @ f <= cp.multiply(c[used["arc"]], U[used["step"]]), over=used)
         at = moves.given(vertex=moves["head"]).by("vertex chunk")
         at = at.where((at["vertex"] != source[at["chunk"]]) & ~wanted[at["vertex"], at["chunk"]])
         b.row("once", at.of(moves, head="vertex") @ f <= 1, over=at)

@@ -177,15 +177,15 @@ class StepFlow(Formulation):
         """
         import cvxpy as cp
 
-        b, topology, (m, _, L) = Cvx(self), self.topology, self.shape
+        b, topology, c, (m, _, L) = Cvx(self), self.topology, self.topology.capacity, self.shape
         moves = Index.of_mask("arc group step", self.upper > 0)
         moves = moves.given(tail=topology.tail[moves["arc"]], head=topology.head[moves["arc"]])
-        source, holds = self.groups.sources, self.holds
+        source, holds, D = self.groups.sources, self.holds, self.groups.demand
         f = b.var("f", upper=self.upper, over=moves, integer=whole)
         U = b.var("U", upper=np.ceil(self.longest) if whole else self.longest, integer=whole)
 
         used = Index.grid(arc=m, step=L)
-        b.row("capacity", used.of(moves) @ f <= cp.multiply(topology.capacity[used["arc"]], U[used["step"]]), over=used)
+        b.row("capacity", used.of(moves) @ f <= cp.multiply(c[used["arc"]], U[used["step"]]), over=used)
 
         sent = moves.given(vertex=moves["tail"]).join(Index.grid(wait=L - 1))
         rows = sent.where((sent["step"] <= sent["wait"] + 1) & holds[sent["tail"]]).by("vertex group wait")
@@ -203,7 +203,7 @@ class StepFlow(Formulation):
         rows = touched.where(holds[touched["vertex"]]).by("vertex group")
         rows = rows.where(rows["vertex"] != source[rows["group"]])
         net = (rows.of(moves, head="vertex") - rows.of(moves, tail="vertex")) @ f
-        b.row("balance", net == self.groups.demand[rows["vertex"], rows["group"]], over=rows)
+        b.row("balance", net == D[rows["vertex"], rows["group"]], over=rows)
         return b.minimize(cp.sum(U))
 
     def pyomo(self, *, whole: bool = False) -> PyomoModel:

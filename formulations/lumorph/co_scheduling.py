@@ -88,16 +88,16 @@ class CallBatches(Formulation):
 
     def cvxpy(self) -> CvxpyModel:
         """The model in CVXPY."""
-        b, (j, k) = Cvx(self), self.pairs
+        b, (j, k), t = Cvx(self), self.pairs, self.time
         pairs = Index.table("pair", {"pair": np.arange(j.size), "j": j, "k": k})
-        calls, own = Index.grid(call=self.time.size), pairs.where(j == k)
+        calls, own = Index.grid(call=t.size), pairs.where(j == k)
         k_on_gpu = Index.table("k gpu", dict(zip(("k", "gpu"), np.nonzero(self.member), strict=True)))
         x = b.var("x", upper=1, integer=True)
         b.row("once", calls.of(pairs, k="call") @ x == 1)
         later = pairs.where(j != k).join(k_on_gpu)
         at = later.given(call=later["j"]).by("gpu call")
         b.row("apart", (at.of(later, j="call") - at.of(own, j="call")) @ x <= 0, over=at)
-        return b.minimize((self.time @ calls.of(own, j="call")) @ x)
+        return b.minimize((t @ calls.of(own, j="call")) @ x)
 
     def pyomo(self) -> PyomoModel:
         """The model in Pyomo: ``x[j,k]``, ``once[k]``, ``apart[g,j]``."""

@@ -161,9 +161,9 @@ class StagedCalls(Formulation):
         """The model in CVXPY."""
         import cvxpy as cp
 
-        b, S, (stage, j, k) = Cvx(self), self.stages, self.choices
+        b, S, (stage, j, k), t = Cvx(self), self.stages, self.choices, self.time
         X = Index.table("choice", {"choice": np.arange(j.size), "stage": stage, "j": j, "k": k})
-        calls, stages = Index.grid(call=self.time.size), Index.grid(stage=S)
+        calls, stages = Index.grid(call=t.size), Index.grid(stage=S)
         x, s, z = b.var("x", upper=1, integer=True), b.var("s"), b.var("z")
         own, later = X.where(j == k), X.where(j != k)
         b.row("once", calls.of(X, k="call") @ x == 1)
@@ -171,7 +171,7 @@ class StagedCalls(Formulation):
         users = later.join(on_gpu)
         at = users.given(call=users["j"]).by("stage gpu call")
         b.row("apart", (at.of(users, j="call") - at.of(own, j="call")) @ x <= 0, over=at)
-        busy = stages.of(own) @ cp.multiply(self.time[j], x)  # by all batches of a stage
+        busy = stages.of(own) @ cp.multiply(t[j], x)  # by all batches of a stage
         p = stages.of(stages, stage=self.before)
         waiting = p @ busy if self.first == "calls" else 0
         b.row("computed", s - p @ s - waiting >= self.gap)

@@ -92,7 +92,7 @@ class TreeChoice(Formulation):
         """The model in CVXPY."""
         import cvxpy as cp
 
-        b, graph, n = Cvx(self), self.graph, self.fabric.n
+        b, graph, n, c = Cvx(self), self.graph, self.fabric.n, self.graph.cost.astype(float)
         stages = Index.table("stage", {"stage": np.arange(graph.arcs), "start": graph.product, "end": graph.reached})
         products = Index.table("product", {"product": np.arange(1, n + 1)})
         y = b.var("y", upper=1, integer=True)
@@ -101,7 +101,7 @@ class TreeChoice(Formulation):
         b.row("walk", (leaving - entering) @ y == ends)
         if self.depth:
             b.row("stages", cp.sum(y) == self.depth)
-        return b.minimize(graph.cost.astype(float) @ y)
+        return b.minimize(c @ y)
 
     def pyomo(self) -> PyomoModel:
         """The model in Pyomo: ``y[P,m]``, ``walk[P]``, ``stages``."""

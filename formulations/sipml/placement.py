@@ -195,8 +195,8 @@ class Placement(Formulation):
             b.row("before", (i - j) @ S + y + together <= 3 - i @ p, over=at)
             b.row("after", (j - i) @ S - y + together <= 2 - j @ p, over=at)
         if self.crowded:
-            share = (self.occupied / self.memory)[places["op"]]
-            b.row("memory", gpus.of(places).multiply(share) @ a <= 1)
+            m, M = self.occupied, self.memory
+            b.row("memory", gpus.of(places).multiply((m / M)[places["op"]]) @ a <= 1)
         if len(E) and not self.free and self.rule == "degree":
             peers = Index.of_mask("src dst", ~np.eye(k, dtype=bool))
             q = b.var("q", upper=1, integer=True, over=peers)

@@ -107,12 +107,13 @@ class Plane(Formulation):
 
     def cvxpy(self) -> CvxpyModel:
         """The model in CVXPY, over the ways that a kind can be placed in."""
-        b, places = Cvx(self), Index.of_mask("kind way", self.allowed)
+        b, m, W, M = Cvx(self), self.count, self.held, self.memory
+        places = Index.of_mask("kind way", self.allowed)
         kinds, at = Index.grid(kind=len(self.kinds)), (places["kind"], places["way"])
-        x = b.var("x", upper=np.broadcast_to(self.count[:, None], self.allowed.shape), integer=True, over=places)
-        b.row("parts", kinds.of(places) @ x == self.count)
-        if self.memory:
-            b.row("memory", self.held[at] / self.memory @ x <= 1)
+        x = b.var("x", upper=np.broadcast_to(m[:, None], self.allowed.shape), integer=True, over=places)
+        b.row("parts", kinds.of(places) @ x == m)
+        if M:
+            b.row("memory", W[at] / M @ x <= 1)
         return b.minimize(self.cost[at] @ x + self.computing)
 
     def pyomo(self) -> PyomoModel:

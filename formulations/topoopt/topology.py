@@ -186,13 +186,13 @@ class Wiring(Formulation):
 
         b, n, d, p = Cvx(self), self.n, self.degree, self.copies
         U, L, H = self.unit, self.floor, self.hops
-        source, demand, most = self.commodities
+        source, D, B = self.commodities
         commodity, pair = self.flows
         tail, head = self.pairs
         pairs = Index.table("src dst", {"src": tail, "dst": head})
         circuits = pairs.join(Index.grid(copy=p)).keyed("src dst copy")
         flows = Index.table("commodity src dst", {"commodity": commodity, "src": tail[pair], "dst": head[pair]})
-        upper = np.broadcast_to(most[:, None, None], (source.size, n, n))
+        upper = np.broadcast_to(B[:, None, None], (source.size, n, n))
         y, f = b.var("y", upper=1, integer=True, over=circuits), b.var("f", upper=upper, over=flows)
         servers = Index.grid(server=n)
         b.row("ports_out", servers.of(circuits, src="server") @ y <= d)
@@ -211,8 +211,8 @@ class Wiring(Formulation):
             )
             arriving = arriving - rows.of(hops) @ cp.multiply(amount, hops.of(rings, ring="ring") @ share)
             b.row("split", Index.grid(group=len(self.pool.groups)).of(rings) @ share == 1)
-        b.row("balance", arriving == demand[rows["server"], rows["commodity"]], over=rows)
-        b.row("open", f <= cp.multiply(most[commodity], flows.of(circuits, copy=0) @ y), over=flows)
+        b.row("balance", arriving == D[rows["server"], rows["commodity"]], over=rows)
+        b.row("open", f <= cp.multiply(B[commodity], flows.of(circuits, copy=0) @ y), over=flows)
         b.row("total_hops", cp.sum(f) >= H)
         if self.goal != "max-load":
             return b.minimize(U / self.total * cp.sum(f))

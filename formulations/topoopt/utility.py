@@ -96,14 +96,14 @@ class CircuitUtility(Formulation):
 
     def cvxpy(self) -> CvxpyModel:
         """The model in CVXPY."""
-        b, (i, j) = Cvx(self), self.pairs.T
-        circuits = Index.grid(pair=i.size, circuit=self.gains.size)
+        b, (i, j), T, g = Cvx(self), self.pairs.T, self.amounts, self.gains
+        circuits = Index.grid(pair=i.size, circuit=g.size)
         circuits = circuits.given(i=i[circuits["pair"]], j=j[circuits["pair"]])
         y = b.var("y", upper=1, integer=True, over=circuits)
         out, into = (circuits.given(server=circuits[end]).by("server") for end in ("i", "j"))
         b.row("ports_out", out.of(circuits, i="server") @ y <= self.degree, over=out)
         b.row("ports_in", into.of(circuits, j="server") @ y <= self.degree, over=into)
-        return b.maximize(np.outer(self.amounts, self.gains).ravel() @ y)
+        return b.maximize(np.outer(T, g).ravel() @ y)
 
     def pyomo(self) -> PyomoModel:
         """The model in Pyomo: ``y[i,j,l]``, ``ports_out[i]``, ``ports_in[j]``."""
