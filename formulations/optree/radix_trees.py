@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.errors import BadInput
-from opticoll.formulations.optree.step_counts import COUNTS, _check, uniform_radix
+from opticoll.formulations.optree.step_counts import COUNTS, refuse_sizes, uniform_radix
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -48,7 +48,7 @@ class Fabric:
     count: str = "lemma"
 
     def __post_init__(self) -> None:
-        _check(self.n, self.wavelengths)
+        refuse_sizes(self.n, self.wavelengths)
         if self.count not in COUNTS:
             msg = f"optree: unknown count {self.count!r}; use one of {', '.join(COUNTS)}"
             raise BadInput(msg)

@@ -1,8 +1,8 @@
-r"""All-gather schedules on optical lines and rings, circuit by circuit: tree, one stage, ring, neighbour exchange.
+r"""All-gather schedules of trees on optical lines and rings, circuit by circuit.
 
-Source  OpTree, sections III-C and III-D.1; ring and neighbour exchange: Chen et al., HPC Asia 2005
+Source  OpTree, sections III-C and III-D.1
 
-*Tree.* Groups of consecutive nodes are cut into m_j subgroups each, sizes as equal as possible, larger ones first.
+Groups of consecutive nodes are cut into m_j subgroups each, sizes as equal as possible, larger ones first.
 Before stage j every group has every chunk at exactly one *label*; labels 0 .. s-1 (s = ceil(n/P_{j-1})) are its nodes
 in order, and if a group has only s - 1 nodes its last node has two labels. A chunk at the node in position q of a
 subgroup goes to label q of each of the other subgroups of its group (an extra label comes after the last subgroup's
@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.errors import BadInput, NotApplicable
+from opticoll.errors import NotApplicable
 from opticoll.formulations.optree.radix_trees import Fabric, check_radices
 from opticoll.formulations.rounds.collectives import collective
 from opticoll.formulations.rounds.round_schedule import Limits, chained, direct
@@ -136,7 +136,7 @@ def tree_schedule(fibres: WdmFibres, radices: Sequence[int]) -> RoundSchedule:
     NotApplicable
         For fibres that are not intact, or too many nodes or arcs of light paths to list.
     """
-    _refuse_broken(fibres)
+    refuse_broken(fibres)
     n = fibres.n
     check_radices(n, radices)
     if n > MOST_NODES:
@@ -183,68 +183,13 @@ def _around(fibres: WdmFibres, sends: tuple[I64, I64, I64], senders: I64, receiv
     return _listed(fibres, _Sends(*sends, onward), colour)
 
 
-def ring_schedule(fibres: WdmFibres) -> RoundSchedule:
-    """Ring all-gather on wavelength 0: in round r node i sends chunk i - r to node i + 1; n - 1 rounds.
-
-    Raises
-    ------
-    BadInput
-        On a line.
-    """
-    _refuse_broken(fibres)
-    if not fibres.circular:
-        msg = f"{fibres.spec}: the ring all-gather needs a ring; use wdm-ring"
-        raise BadInput(msg)
-    n = fibres.n
-    rounds, node = np.divmod(np.arange(n * (n - 1)), n)
-    up, _ = fibres.arcs_onward()
-    return direct(
-        rounds, node, (node + 1) % n, (node - rounds) % n, np.zeros(node.size), np.arange(node.size + 1), up[node]
-    )
-
-
-def neighbour_exchange_schedule(fibres: WdmFibres) -> RoundSchedule:
-    """Neighbour exchange: nodes swap their last chunks with alternating neighbours; n/2 rounds, two channels.
-
-    Round 0 swaps one chunk inside the pairs (2i, 2i+1). Every later round swaps two chunks, one per channel: in odd
-    rounds between the pairs (2i+1, 2i+2), in even rounds inside (2i, 2i+1) again.
-
-    Raises
-    ------
-    BadInput
-        On a line, for an odd number of nodes, or with fewer than two channels.
-    """
-    _refuse_broken(fibres)
-    n = fibres.n
-    if not fibres.circular or n % 2 or (fibres.channels < 2 and n > 2):
-        msg = f"{fibres.spec}: neighbour exchange needs a ring with an even number of nodes and 2 wavelengths"
-        raise BadInput(msg)
-    node = np.arange(n)
-    last = node[:, None]  # chunks that a node received last; initially its own
-    columns: list[list[I64]] = [[], [], [], [], []]
-    for number in range(n // 2):
-        up = node % 2 == number % 2
-        partner = np.where(up, node + 1, node - 1) % n
-        for colour in range(last.shape[1]):
-            at = (np.full(n, number), node, partner, last[:, colour], np.full(n, colour))
-            for column, values in zip(columns, at, strict=True):
-                column.append(values)
-        got = last[partner]
-        # After round 0 a pair forwards both of its chunks; later, the two that it just received.
-        last = np.concatenate([last, got], axis=1) if number == 0 else got
-    rounds, source, target, chunk, wavelength = (np.concatenate(column) for column in columns)
-    onward = (target - source) % n == 1
-    arc_up, arc_down = fibres.arcs_onward()
-    arcs = np.where(onward, arc_up[source], arc_down[target])
-    return direct(rounds, source, target, chunk, wavelength % fibres.wavelengths, np.arange(rounds.size + 1), arcs)
-
-
 def fabric_of(fibres: WdmFibres, count: str = "lemma") -> Fabric:
     """Return the fabric of an instance."""
     return Fabric(fibres.n, fibres.channels, fibres.circular, count)
 
 
-def _refuse_broken(fibres: WdmFibres) -> None:
+def refuse_broken(fibres: WdmFibres) -> None:
+    """Refuse fibres that are not intact."""
     if not fibres.intact:
         msg = f"{fibres.spec}: a schedule needs every fibre and node of the family; remove the modifiers"
         raise NotApplicable(msg)

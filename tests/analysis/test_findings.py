@@ -19,6 +19,7 @@ from case_families import each
 
 from opticoll.analysis.ledger.ledger import claims
 from opticoll.analysis.papers.lumorph.drawn_points import points
+from opticoll.analysis.papers.optree import table_one
 from opticoll.formulations.lumorph.collective_bounds import receptions
 from opticoll.formulations.optree import step_counts
 from opticoll.formulations.optree.radix_trees import Fabric, best_by_depth, walks
@@ -130,9 +131,9 @@ def worst_gap_of_64_nodes() -> tuple[float, ...]:
 def journal() -> tuple[float, ...]:
     """1 - 70 over the steps of WRHT, ring and neighbour exchange, cut to two digits of a percentage."""
     rivals = (
-        step_counts.wrht_steps(1024, 64),
-        step_counts.ring_steps(1024, 64),
-        step_counts.neighbour_exchange_steps(1024, 64),
+        table_one.wrht_steps(1024, 64),
+        table_one.ring_steps(1024, 64),
+        table_one.neighbour_exchange_steps(1024, 64),
     )
     return tuple(int(1e4 * (1 - 70 / steps)) / 100 for steps in rivals)
 
@@ -165,7 +166,7 @@ def drawn() -> tuple[float, ...]:
 def example_of_16_nodes() -> tuple[float, ...]:
     fabric = Fabric(16, 2)
     best = min(tree.steps for tree in best_by_depth(fabric, walks(fabric)).values())
-    return float(best), float(step_counts.neighbour_exchange_steps(16, 2))
+    return float(best), float(table_one.neighbour_exchange_steps(16, 2))
 
 
 DESIGNS = r"Of the (\d+) with one-way links, (\d+) are faster"

@@ -16,6 +16,7 @@ import numpy as np
 from opticoll.analysis.ledger.claim import Measurement, Measures
 from opticoll.analysis.ledger.readings import Readings, Sweep, spread
 from opticoll.analysis.ledger.verdict import verdict_if
+from opticoll.analysis.papers.optree import table_one
 from opticoll.formulations.optree import step_counts
 from opticoll.formulations.optree.radix_trees import Fabric, best_tree
 from opticoll.formulations.rounds import wavelengths
@@ -55,7 +56,7 @@ def _add_one_radix(choices: Readings, sizes: Sequence[int], evaluated: Sequence[
     }
     for name, some in (("all sizes", sizes), ("the sizes of figure 4", evaluated)):
         cases[f"whole depth and steps, {name}"] = [
-            _whole(n, w, step_counts.theorem_2(n)) > _whole(n, w, step_counts.best_depth(n)) for n in some
+            _whole(n, w, step_counts.theorem_2(n)) > _whole(n, w, table_one.best_depth(n)) for n in some
         ]
     for name, fewer in cases.items():
         words = f"{sum(fewer)} of {len(fewer)} sizes have a tree with fewer steps"
@@ -152,15 +153,15 @@ def _simulated(name: str) -> Callable[[Laboratory], Measurement]:
     """Count the rounds of an algorithm's full schedule, checked circuit by circuit."""
 
     def measure(laboratory: Laboratory) -> Measurement:
-        from opticoll.formulations.optree import tree_schedules as schedules
+        from opticoll.formulations.optree.tree_schedules import violations
         from opticoll.instances import parse
 
         (spec,) = specs([(laboratory.scope["nodes"], laboratory.scope["wavelengths"])])
-        printed = next(row.printed for row in step_counts.TABLE_I if row.name == name)
-        make = {"Ring": schedules.ring_schedule, "NE": schedules.neighbour_exchange_schedule}[name]
+        printed = next(row.printed for row in table_one.TABLE_I if row.name == name)
+        make = {"Ring": table_one.ring_schedule, "NE": table_one.neighbour_exchange_schedule}[name]
         ring = parse(spec)
         schedule = make(ring)
-        faults = sum(schedules.violations(ring, schedule).values())
+        faults = sum(violations(ring, schedule).values())
         used = int(schedule.circuit_wavelength.max()) + 1
         return Measurement(
             schedule.rounds,
@@ -184,7 +185,7 @@ def percent(part: float, whole: float) -> float:
 @MEASURES.of("table1-one-stage")
 def _one_stage(laboratory: Laboratory) -> Measurement:
     n, w, printed, saving = laboratory.scope.values("nodes", "wavelengths", "printed", "average saving of figure 4")
-    value = step_counts.one_stage_steps(n, w)
+    value = table_one.one_stage_steps(n, w)
     best = (300.0 + percent(math.ceil(step_counts.optree_steps(n, w)), printed)) / 4
     saved = 1 - Fraction(math.ceil(step_counts.optree_steps(n, w)), printed)
     choices = Readings("steps of one stage")
@@ -294,8 +295,8 @@ def _leaves(laboratory: Laboratory) -> Measurement:
                 leaves, level = leaves + int((grown == 0).sum()), int(grown.sum())
             leaves += level
             sweep.add(
-                leaves / step_counts.leaves_bound(m, k),
-                holds=leaves <= step_counts.leaves_bound(m, k),
+                leaves / table_one.leaves_bound(m, k),
+                holds=leaves <= table_one.leaves_bound(m, k),
                 size=m**k,
                 case=f"m={m}, k={k}: {leaves} leaves",
             )
@@ -365,7 +366,7 @@ def _ratio_power(n: int, one: int, other: int) -> Fraction:
 def _theorem_2(laboratory: Laboratory) -> Measurement:
     sizes = range(8, int(laboratory.scope["nodes"]) + 1)
     rules: dict[str, Callable[[float], int]] = {**DEPTHS, "floor": math.floor}
-    best = {n: step_counts.best_depth(n) for n in sizes}
+    best = {n: table_one.best_depth(n) for n in sizes}
     wrong = {name: [n for n in sizes if rule(step_counts.theorem_2_root(n)) != best[n]] for name, rule in rules.items()}
     choices = Readings("rounding of the root")
     for name, failures in wrong.items():
@@ -410,7 +411,7 @@ def _theorem_2(laboratory: Laboratory) -> Measurement:
 def _depths(laboratory: Laboratory) -> Measurement:
     sizes, printed = laboratory.scope.values("nodes", "printed")
     measured = [step_counts.theorem_2(n) for n in sizes]
-    best = [step_counts.best_depth(n) for n in sizes]
+    best = [table_one.best_depth(n) for n in sizes]
     wrong = [f"n={n}: {k}" for n, k, stated in zip(sizes, measured, printed, strict=True) if k != stated]
     return Measurement(
         measured,

@@ -15,6 +15,7 @@ from opticoll.analysis.ledger.claim import Measurement, Measures
 from opticoll.analysis.ledger.printed_number import ABOUT, PrintedNumber
 from opticoll.analysis.ledger.readings import Readings, swept
 from opticoll.analysis.ledger.verdict import verdict_if
+from opticoll.analysis.papers.optree import table_one
 from opticoll.analysis.papers.optree.claims import DEPTHS, STEPS, optree_steps, percent, specs
 from opticoll.formulations.optree import step_counts, step_times
 
@@ -58,7 +59,7 @@ def _abstract(laboratory: Laboratory) -> Measurement:
     equal = _prints(abstract, means)
     left = {name: ((100 - sizes[name]) / 100, (100 - waves[name]) / 100) for name in sizes}
     geometric = {name: 100 * (1 - math.sqrt(first * second)) for name, (first, second) in left.items()}
-    rivals = {a.name: a for a in step_counts.TABLE_I if a.name in ("Ring", "NE")}  # WRHT's steps are lost
+    rivals = {a.name: a for a in table_one.TABLE_I if a.name in ("Ring", "NE")}  # WRHT's steps are lost
     totals = {
         name: [sum(rival.steps(n, w) for n, w in cases) for cases in PANELS.values()] for name, rival in rivals.items()
     }
@@ -93,7 +94,7 @@ def _abstract(laboratory: Laboratory) -> Measurement:
 
 def savings(cases: Sequence[Sequence[int]], rival: str, depth: str, steps: str) -> list[float]:
     """Saving of OpTree's steps over a rival's [%] for pairs (nodes, wavelengths), under rules for depth and steps."""
-    other = next(a for a in step_counts.TABLE_I if a.name == rival)
+    other = next(a for a in table_one.TABLE_I if a.name == rival)
     return [percent(optree_steps(n, w, depth, steps), other.steps(n, w)) for n, w in cases]
 
 
@@ -151,7 +152,7 @@ def _lowest(laboratory: Laboratory) -> Measurement:
     measured: dict[str, Json] = {}
     wrong = []
     for n, w in laboratory.scope["(nodes, wavelengths)"]:
-        steps = {a.name: a.steps(n, w) for a in step_counts.TABLE_I if a.name in ("OpTree", "Ring", "NE")}
+        steps = {a.name: a.steps(n, w) for a in table_one.TABLE_I if a.name in ("OpTree", "Ring", "NE")}
         measured[f"n={n}, w={w}"] = {name: math.ceil(value - 1e-9) for name, value in steps.items()}
         if not steps["OpTree"] < steps["NE"] < steps["Ring"]:
             wrong.append(f"n={n}, w={w}")
@@ -171,7 +172,7 @@ def _figure_4(laboratory: Laboratory) -> Measurement:
     number = PrintedNumber(printed)
     choices, details = Readings("fractional steps"), ""
     for rule in STEPS:
-        saved = [percent(STEPS[rule](step_counts.optree_steps(n, w)), step_counts.one_stage_steps(n, w)) for n in sizes]
+        saved = [percent(STEPS[rule](step_counts.optree_steps(n, w)), table_one.one_stage_steps(n, w)) for n in sizes]
         mean = sum(saved) / len(saved)
         choices.add(rule, number.holds(mean), round(mean, 3))
         details = ", ".join(f"{value:.2f}" for value in saved)

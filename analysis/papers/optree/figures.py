@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from opticoll.analysis.papers.optree import table_one
 from opticoll.analysis.papers.optree.claims import BEST_DEPTHS, DEPTHS, STEPS
 from opticoll.analysis.papers.optree.figure_claims import PANELS, SAVINGS, savings
 from opticoll.analysis.papers.paper_figure import Figures, argument, frame, settings_of
@@ -175,7 +176,7 @@ def _panel(axes: Axes, nodes: int, wavelengths: int, rows: pd.DataFrame) -> list
     handles: list[Any] = []
     step = np.array([step_times.step_time(size * 2.0**20 / nodes) for size in MESSAGES])
     unit = step_counts.optree_steps(nodes, wavelengths) * step[0]
-    for number, algorithm in enumerate(a for a in step_counts.TABLE_I if a.name != "One-stage"):
+    for number, algorithm in enumerate(a for a in table_one.TABLE_I if a.name != "One-stage"):
         colour, _ = series(number)
         steps = algorithm.steps(nodes, wavelengths)
         handles += axes.plot(
@@ -233,7 +234,7 @@ def _time_finding(rows: pd.DataFrame) -> str:
     for _, group in rows.groupby(["n", "wavelengths"]):
         nodes, wavelengths = int(group["n"].iloc[0]), int(group["wavelengths"].iloc[0])
         steps = ", ".join(
-            f"{a.name} {a.steps(nodes, wavelengths):.4g}" for a in step_counts.TABLE_I if a.name != "One-stage"
+            f"{a.name} {a.steps(nodes, wavelengths):.4g}" for a in table_one.TABLE_I if a.name != "One-stage"
         )
         best = ", ".join(
             f"{count} {int(value)}" for count, value in zip(group["count"], group["objective"], strict=True)

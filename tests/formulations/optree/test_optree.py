@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference import optimum
 
+from opticoll.analysis.papers.optree import table_one
 from opticoll.errors import BadInput, NotApplicable
 from opticoll.formulations import formulation
 from opticoll.formulations.model import build_model
@@ -21,8 +22,6 @@ from opticoll.formulations.optree.radix_trees import Fabric, best_by_depth, best
 from opticoll.formulations.optree.step_counts import COUNTS
 from opticoll.formulations.optree.tree_schedules import (
     interval_colours,
-    neighbour_exchange_schedule,
-    ring_schedule,
     tree_schedule,
     violations,
 )
@@ -179,8 +178,8 @@ def test_theorems_on_the_papers_numbers():
     assert step_counts.theorem_1(16, 2, 2) == pytest.approx(12)
     assert step_counts.theorem_1(1024, 64, 1) == 2048
     printed = {"Ring": 1023, "NE": 512, "WRHT": 259, "One-stage": 2048, "OpTree": 70}
-    assert {a.name: round(a.steps(1024, 64)) for a in step_counts.TABLE_I} == printed
-    assert [step_counts.wrht_steps(1024, w) for w in (96, 128)] == [387, 515]
+    assert {a.name: round(a.steps(1024, 64)) for a in table_one.TABLE_I} == printed
+    assert [table_one.wrht_steps(1024, w) for w in (96, 128)] == [387, 515]
     assert 70 * step_times.step_time(5e9, delay=0.0) == pytest.approx(70.0)
 
 
@@ -189,13 +188,13 @@ def test_theorem_2s_root_is_where_the_derivative_vanishes(n):
     k = step_counts.theorem_2_root(n)
     steps = [step_counts.theorem_1(n, 64, x) for x in (k * (1 - 1e-3), k, k * (1 + 1e-3))]
     assert steps[1] <= min(steps) * (1 + 1e-12)
-    assert abs(step_counts.best_depth(n) - k) < 1
+    assert abs(table_one.best_depth(n) - k) < 1
 
 
 @given(radix=st.integers(2, 20), depth=st.integers(1, 6))
 def test_lemma_2(radix, depth):
     assert len(list(itertools.islice(itertools.product(range(radix), repeat=depth), 10**4))) == min(
-        step_counts.leaves_bound(radix, depth), 10**4
+        table_one.leaves_bound(radix, depth), 10**4
     )
 
 
@@ -348,8 +347,8 @@ def test_one_stage_takes_the_lemmas_rounds(n):
 def test_the_other_algorithms_run():
     for n in (4, 6, 10, 16):
         for make, steps in (
-            (ring_schedule, step_counts.ring_steps),
-            (neighbour_exchange_schedule, step_counts.neighbour_exchange_steps),
+            (table_one.ring_schedule, table_one.ring_steps),
+            (table_one.neighbour_exchange_schedule, table_one.neighbour_exchange_steps),
         ):
             schedule = make(ring(n))
             assert not any(violations(ring(n), schedule).values())
@@ -440,11 +439,11 @@ def test_bad_tasks_are_refused(name, spec, given_settings, word):
         lambda: Fabric(4, 1, count="none"),
         lambda: step_counts.theorem_1(8, 1, 0),
         lambda: step_counts.theorem_1(1, 1, 1),
-        lambda: step_counts.neighbour_exchange_steps(7),
+        lambda: table_one.neighbour_exchange_steps(7),
         lambda: step_times.step_time(-1.0),
-        lambda: ring_schedule(line(4)),
-        lambda: neighbour_exchange_schedule(ring(7)),
-        lambda: neighbour_exchange_schedule(ring(8, 1)),
+        lambda: table_one.ring_schedule(line(4)),
+        lambda: table_one.neighbour_exchange_schedule(ring(7)),
+        lambda: table_one.neighbour_exchange_schedule(ring(8, 1)),
         lambda: tree_schedule(ring(8), [2, 2]),
         lambda: tree_schedule(ring(3000, 64), [3000]),
         lambda: tree_schedule(parse("wdm-ring:n=8,wavelengths=2+fail=1,seed=0"), [8]),

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import opticoll as oc
-from opticoll.formulations.optree.tree_schedules import neighbour_exchange_schedule, tree_schedule, violations
+from opticoll.analysis.papers.optree import table_one
+from opticoll.formulations.optree.tree_schedules import tree_schedule, violations
 from opticoll.instances import parse
 
 #: Wavelengths and fibres with four channels.
@@ -51,7 +52,7 @@ def test_circuits_on_two_fibres_of_a_ring_are_those_of_twice_the_wavelengths():
 
 def test_a_wavelength_is_used_once_on_every_fibre():
     ring = parse("wdm-ring:n=8,wavelengths=1,fibres=2")
-    exchange = neighbour_exchange_schedule(ring)
+    exchange = table_one.neighbour_exchange_schedule(ring)
     assert exchange.rounds == 4
     assert max(violations(ring, exchange).values()) == 0
     assert max(violations(parse("wdm-ring:n=8,wavelengths=1"), exchange).values()) > 0
