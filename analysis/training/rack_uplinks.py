@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from opticoll.analysis.training.flow_simulator import fair_rates as water_filling
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -39,16 +41,12 @@ def fair_rates(rings: Sequence[I64], servers: int, rack: int, oversubscription: 
         Bandwidth of the servers of a rack over that of its uplinks.
     """
     racks = -(-servers // rack)
-    use = np.array([crossings(held, rack, racks) for held in rings]).reshape(len(rings), 2 * racks)
-    left = np.full(2 * racks, rack / oversubscription)
-    rate, rising = np.zeros(len(rings)), np.ones(len(rings), dtype=bool)
-    while rising.any():
-        load = use[rising].sum(axis=0)
-        loaded = load > 0
-        room = np.min(left[loaded] / load[loaded], initial=np.inf)
-        step = min(float(room), float((1.0 - rate[rising]).min()))
-        rate[rising] += step
-        left -= step * load
-        full = loaded & (left <= 1e-12 * rack)
-        rising &= (rate < 1.0 - 1e-12) & ~(use[:, full] > 0).any(axis=1)
+    shared = np.array([crossings(held, rack, racks) for held in rings]).reshape(len(rings), 2 * racks)
+    use = np.hstack([shared, np.eye(len(rings))])  # the last arcs are those of a server of each ring
+    ring, arc = np.nonzero(use)
+    capacity = np.append(np.full(2 * racks, rack / oversubscription), np.ones(len(rings)))
+    rate, count = np.zeros(len(rings)), np.empty(capacity.size + 1, dtype=np.int64)
+    start = np.searchsorted(ring, np.arange(len(rings) + 1))
+    scratch = np.empty_like(capacity), np.empty_like(capacity)
+    water_filling(np.arange(len(rings)), start, arc, use[ring, arc], capacity, rate, *scratch, count)
     return rate
