@@ -664,6 +664,19 @@ def test_a_solver_that_leaves_out_its_tolerance_of_the_demand_is_repaired(missin
     assert data.residuals(data.repair(values))["served"] >= 0.09
 
 
+def test_a_circuit_within_the_tolerance_of_a_solver_is_repaired():
+    result = oc.solve(
+        NAME,
+        "servers:n=3,degree=1",
+        method="highs",
+        demand="random:0",
+        delay=0.25,
+        configurations=3,
+    )
+    assert result.verified
+    assert result.objective == pytest.approx(4.2402394, rel=1e-6)
+
+
 # the search -----------------------------------------------------------------------------------------------------------
 
 
