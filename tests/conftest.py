@@ -113,6 +113,14 @@ def module_store(default_store):
     shutil.rmtree(default_store, ignore_errors=True)
 
 
+@pytest.fixture
+def store(tmp_path):
+    """An empty store of the test."""
+    from opticoll.analysis.store import Store
+
+    return Store(tmp_path / "store")
+
+
 @pytest.fixture(autouse=True)
 def forgotten_plugins():
     """Plug-ins that a test loads are gone after it: other tests may follow in the same process."""

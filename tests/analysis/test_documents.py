@@ -15,7 +15,6 @@ from opticoll.analysis.ledger.ledger import claims, keep
 from opticoll.analysis.plots.panels import new_figure
 from opticoll.analysis.plots.style import card, style
 from opticoll.analysis.report.findings import best_runs
-from opticoll.analysis.store import Store
 from opticoll.analysis.study.study_file import STUDIES, find, load
 from opticoll.errors import BadFile, BadInput
 from opticoll.nearest_names import nearest
@@ -35,11 +34,6 @@ def root(tmp_path):
     shown = "\n".join(markers.wrapped(name, f"old {name}") for name in ("plot-p", "verdicts"))
     (tmp_path / "docs" / "results.md").write_text(f"# Results\n{shown}\n", encoding="utf-8")
     return tmp_path
-
-
-@pytest.fixture
-def store(tmp_path):
-    return Store(tmp_path / "store")
 
 
 @pytest.fixture

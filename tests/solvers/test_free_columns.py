@@ -12,6 +12,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from slow_cases import marked
 
 from opticoll.analysis.cli.main import main
 from opticoll.formulations.matrix.program import NAME
@@ -102,15 +103,10 @@ def proven(seeds, method):
     return unproven, wrong
 
 
+@pytest.mark.parametrize("count", [12, marked(1000, slow=True)])
 @pytest.mark.parametrize("method", ["highs", "scip"])
-def test_random_programs_with_free_columns_are_proven_optimal(method):
-    assert proven(range(12), method) == ([], [])
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("method", ["highs", "scip"])
-def test_a_thousand_programs_with_free_columns_are_proven_optimal(method):
-    assert proven(range(1000), method) == ([], [])
+def test_random_programs_with_free_columns_are_proven_optimal(method, count):
+    assert proven(range(count), method) == ([], [])
 
 
 def program(A, rows, columns, cost, sense="min", integer=None):

@@ -64,11 +64,6 @@ def broken(_):
 
 
 @pytest.fixture
-def store(tmp_path):
-    return Store(tmp_path / "store")
-
-
-@pytest.fixture
 def ledger_of(monkeypatch):
     """Put claims in place of the ledger's."""
     return lambda *claims: monkeypatch.setattr(book, "claims", lambda: {claim.id: claim for claim in claims})

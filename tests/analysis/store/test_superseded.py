@@ -22,11 +22,6 @@ from opticoll.solvers.task import Record, Requested, digest
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return Store(tmp_path / "store")
-
-
 def save(store: Store, task: oc.Task, version: str, value: float | None, day: int, **changes: object) -> None:
     """A record of a task under one version of everything, finished on one day."""
     known = {

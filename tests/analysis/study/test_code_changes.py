@@ -45,11 +45,6 @@ def code(monkeypatch: pytest.MonkeyPatch) -> Iterator[Change]:
     schema.environment.cache_clear()
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return Store(tmp_path / "store")
-
-
 def counts(store: Store, tasks: list[Task] = TASKS) -> dict[str, int]:
     with InProcess() as executor:
         summary = run_study(study_of("study", tasks), store, executor)

@@ -169,11 +169,6 @@ def test_ctrl_c_ends_cleanly_and_the_next_start_resumes(tmp_path: Path) -> None:
 # one cell at a time, in this process --------------------------------------------------------------------------
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return Store(tmp_path / "store")
-
-
 CELL = Cell(Task("alltoall.master", "ring:4", "highs"), "a" * 64, "ring:4", facts={"n": 4})
 STUDY = Study("one", "", (CELL,), Path("one.toml"))
 

@@ -6,8 +6,8 @@ import time
 
 import numpy as np
 import pytest
-from case_families import each
 from reference import MEDIUM, SMALL, optimum, optimum_of
+from slow_cases import marked
 
 from opticoll.errors import BadInput, MethodMismatch, NotApplicable
 from opticoll.formulations import formulation
@@ -53,14 +53,8 @@ def with_failures(spec):
     return None
 
 
-@each("spec", [spec for spec in UP_TO_16 if parse(spec).n <= 10])
+@pytest.mark.parametrize("spec", [marked(spec, slow=parse(spec).n > 10) for spec in UP_TO_16])
 def test_over_all_simple_paths_it_is_the_link_mcf(spec):
-    assert over_all_paths(spec) == pytest.approx(master_value(spec), rel=1e-6)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("spec", [spec for spec in UP_TO_16 if parse(spec).n > 10])
-def test_over_all_simple_paths_it_is_the_link_mcf_on_larger_ones(spec):
     assert over_all_paths(spec) == pytest.approx(master_value(spec), rel=1e-6)
 
 
@@ -160,14 +154,8 @@ def check_agreement(spec):
         assert {"rounds", "columns", "paths_used"} <= run.record["metrics"].keys()
 
 
-@pytest.mark.parametrize("spec", QUICK)
+@pytest.mark.parametrize("spec", [marked(spec, slow=spec not in QUICK) for spec in UP_TO_16])
 def test_link_mcf_master_and_column_generation_agree(spec):
-    check_agreement(spec)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("spec", [spec for spec in UP_TO_16 if spec not in QUICK])
-def test_link_mcf_master_and_column_generation_agree_on_all_families(spec):
     check_agreement(spec)
 
 
