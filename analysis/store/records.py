@@ -265,15 +265,12 @@ class Store:
         return answers
 
     def is_whole(self, record: StoredRecord) -> bool:
-        """Whether the solution of a record, if it has one, is as it was written; of old records, whether it has an end.
-
-        Of a large file only the size is compared.
-        """
+        """Whether the solution of a record, if any, is as it was written; of a large one only the size is compared."""
         if record.solution is None:
             return True
         path = self.solutions / record.solution
         try:
-            return zipfile.is_zipfile(path) if record.solution_mark is None else record.solution_mark == mark_of(path)
+            return record.solution_mark == mark_of(path)
         except OSError:
             return False
 

@@ -1,8 +1,8 @@
 """Stored records: their fields, their columns in DuckDB, and the environment of a run.
 
 A stored record is one JSON object on one line. Its fields are those of :class:`opticoll.solvers.task.Record` and of
-:class:`StoredRecord`; unknown is NULL, never a sentinel. A field that a record lacks reads as NULL. A change that
-other readers would misread raises :data:`VERSION`.
+:class:`StoredRecord`; unknown is NULL, never a sentinel. A change that other readers would misread raises
+:data:`VERSION`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from enum import Enum
 from functools import cache
 from pathlib import Path
 from types import NoneType
-from typing import TYPE_CHECKING, NewType, get_args, get_origin, get_type_hints
+from typing import NewType, get_args, get_origin, get_type_hints
 
 import msgspec
 
@@ -27,9 +27,6 @@ from opticoll import package_code
 from opticoll.analysis import CHECKOUT, opticoll_version
 from opticoll.solvers.task import Environment, Fields, Needed, Record, Repaired, SolverClaims, Termination
 from opticoll.types import Json
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 
 @cache
@@ -75,8 +72,7 @@ class StoredRecord(Record, frozen=True, kw_only=True):
     """A record in the store: that of the run, and how, when and where it was made.
 
     ``attempt`` counts the attempts of studies at one cell from 1; ``solution`` is the file of the values and duals, and
-    ``solution_mark`` what it was when it was written (:func:`mark_of`);
-    ``extra`` holds fields of later versions that are unknown here.
+    ``solution_mark`` what it was when it was written (:func:`mark_of`).
     """
 
     schema: int | None = VERSION
@@ -88,7 +84,6 @@ class StoredRecord(Record, frozen=True, kw_only=True):
     finished: Moment | None = None
     solution: str | None = None
     solution_mark: str | None = None
-    extra: dict[str, Json] | None = None
 
 
 #: Fields whose columns come first, before those of the record itself.
@@ -100,9 +95,6 @@ _SQL_TYPES = {str: "VARCHAR", int: "BIGINT", float: "DOUBLE", bool: "BOOLEAN", M
 #: Nested objects whose fields become columns under their own names, and numbers lifted out of ``metrics``.
 _BARE = {"environment"}
 LIFTED_METRICS = ("F", "T", "rounds", "max_load")
-
-#: Nested objects that a record always has.
-_NESTED = ("model", "solver", "time", "size", "requested", "environment")
 
 #: Terminations without an answer: a restarted study tries such a cell again.
 FAILURES = (Termination.CRASHED, Termination.ERROR, Termination.INTERRUPTED, Termination.REFUSED)
@@ -118,21 +110,6 @@ def is_answer(record: Record) -> bool:
     """
     ended = record.termination not in (None, UNAVAILABLE, *FAILURES)
     return ended and (record.verified is True or record.infeasible_by is not None)
-
-
-def stored(values: Mapping[str, Json]) -> StoredRecord:
-    """Validate the JSON object of a record; fields that a later version has added go to ``extra``.
-
-    Raises
-    ------
-    msgspec.ValidationError
-        If a field has the wrong type.
-    """
-    extra = values.get("extra")
-    if not isinstance(extra, dict):
-        extra = {}
-    nested: dict[str, Json] = {name: {} for name in _NESTED if values.get(name) is None}
-    return StoredRecord.read({**values, **nested, "extra": {**extra, **_unknown(values)} or None})
 
 
 _CHECKSUM, _DIGITS = b',"checksum":"', 32
@@ -168,7 +145,7 @@ def decode(line: bytes) -> StoredRecord:
     ValueError, msgspec.MsgspecError
         As :func:`sound`, or if a field has the wrong type.
     """
-    return stored(msgspec.json.decode(sound(line), type=dict[str, Json]))
+    return StoredRecord.read(msgspec.json.decode(sound(line), type=dict[str, Json]))
 
 
 def _sum(body: bytes) -> bytes:
@@ -232,16 +209,6 @@ def warn(messages: list[str]) -> None:
         _log.warning("%s", message)
     if len(messages) > MOST_NAMED:
         _log.warning("store: %d more files are not records", len(messages) - MOST_NAMED)
-
-
-def _unknown(values: Mapping[str, Json]) -> dict[str, Json]:
-    """Fields that this version does not know; ``time.new_s`` is one of a nested object."""
-    known = {**columns(), "checksum": ""}
-    unknown = {name: value for name, value in values.items() if name not in known}
-    for name, kind in known.items():
-        if isinstance(kind, dict) and isinstance(parts := values.get(name), dict):
-            unknown |= {f"{name}.{part}": value for part, value in parts.items() if part not in kind}
-    return unknown
 
 
 @cache

@@ -126,9 +126,9 @@ def test_every_field_is_there_and_typed(store: Store) -> None:
     name = store.save(make_run())
     written = json.loads((store.records / f"{name}.json").read_text())
     assert set(written) == {*schema.columns(), "checksum"}
-    assert (written["schema"], written["kkt"], written["extra"]) == (schema.VERSION, None, None)
+    assert (written["schema"], written["kkt"]) == (schema.VERSION, None)
     assert written["size"].keys() == {"variables", "constraints", "nonzeros", "integers"}
-    assert store.read(name) == schema.stored(written)
+    assert store.read(name) == schema.StoredRecord.read(written)
 
 
 @pytest.mark.parametrize(
@@ -360,7 +360,7 @@ def test_a_query_leaves_no_copy_of_the_store(store: Store) -> None:
 
 def test_records_of_the_future_are_refused(store: Store) -> None:
     name = store.save(make_run())
-    record = schema.stored(plain(store.read(name)) | {"schema": schema.VERSION + 1})
+    record = schema.StoredRecord.read(plain(store.read(name)) | {"schema": schema.VERSION + 1})
     (store.records / "future.json").write_bytes(schema.encode(record))
     with pytest.raises(BadFile, match="upgrade opticoll"):
         store.sql("FROM runs")
@@ -371,7 +371,7 @@ def test_thousands_of_files(store: Store) -> None:
     record = plain(store.read(name))
     for i in range(3000):
         (store.records / f"{i}.1.json").write_bytes(
-            schema.encode(schema.stored(record | {"id": f"{i}.1", "key": str(i)}))
+            schema.encode(schema.StoredRecord.read(record | {"id": f"{i}.1", "key": str(i)}))
         )
     assert len(store.sql("SELECT key FROM latest")) == 3001
 
@@ -490,5 +490,5 @@ def test_threads_read_records_one_at_a_time(monkeypatch: pytest.MonkeyPatch) -> 
 
     monkeypatch.setattr("opticoll.solvers.task.msgspec.convert", slow)
     with ThreadPoolExecutor(8) as threads:
-        list(threads.map(lambda name: schema.stored({"id": name, "schema": 1}), "abcdefgh"))
+        list(threads.map(lambda name: schema.StoredRecord.read({"id": name, "schema": 1}), "abcdefgh"))
     assert most == [1] * 8
