@@ -295,9 +295,9 @@ def progress_line(title: str, *, shown: bool, plain: bool) -> ProgressLine | nul
     terminal = sys.stderr.isatty()
     if not shown or not (terminal or plain):
         return nullcontext()
-    from opticoll.analysis.result.progress_line import InTerminal, PlainLines, ProgressLine
+    from opticoll.analysis.result.progress_line import PlainLines, ProgressLine, RedrawnLine
 
-    return ProgressLine(title, InTerminal() if terminal else PlainLines(notify))
+    return ProgressLine(title, RedrawnLine() if terminal else PlainLines(notify))
 
 
 def notify(message: str) -> None:

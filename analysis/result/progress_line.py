@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from abc import ABC, abstractmethod
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
@@ -18,92 +17,63 @@ if TYPE_CHECKING:
 
     from opticoll.solvers.task import Progress
 
-#: Seconds until the line appears where it is redrawn, and between two updates.
+#: Seconds until a line appears that is redrawn, and between two updates.
 SHOWN_S, REDRAWN_S = 2.0, 1.0
 #: Seconds until the first plain line, and at most between two: each wait is twice as long as the one before.
 FIRST_S, MOST_S = 10.0, 60.0
 
 
-class LinePlace(ABC):
-    """Where a line of progress is shown, and redrawn."""
-
-    def waits(self) -> tuple[float, float, float]:
-        """Seconds until the first line, and of the first and the longest wait between two."""
-        return SHOWN_S, REDRAWN_S, REDRAWN_S
-
-    @abstractmethod
-    def show(self, line: str) -> None:
-        """Show a line, in place of the one before."""
-
-    def clear(self) -> None:  # noqa: B027 - what is not redrawn stays
-        """Remove what was shown."""
-
-
-class PlainLines(LinePlace):
+class PlainLines:
     """Plain lines, one below the other, such as on the standard error of a command."""
 
-    def __init__(self, say: Callable[[str], None]) -> None:
-        self._say = say
+    def __init__(self, show: Callable[[str], None]) -> None:
+        self.show = show
+        self.waits = FIRST_S, 2.0 * FIRST_S, MOST_S
 
-    def waits(self) -> tuple[float, float, float]:
-        """As :class:`LinePlace`."""
-        return FIRST_S, 2.0 * FIRST_S, MOST_S
-
-    def show(self, line: str) -> None:
-        """As :class:`LinePlace`."""
-        self._say(line)
+    def clear(self) -> None:
+        """Leave what was printed."""
 
 
-class InTerminal(LinePlace):
-    """A line of a terminal that is redrawn."""
+class RedrawnLine:
+    """A line of a terminal, or below the cell of a notebook, that is redrawn, and removed at the end."""
+
+    waits = SHOWN_S, REDRAWN_S, REDRAWN_S
 
     def __init__(self) -> None:
-        self._status: Any = None
+        self._shown: Any = None
 
     def show(self, line: str) -> None:
-        """As :class:`LinePlace`."""
-        if self._status is None:
+        """Show a line in place of the one before."""
+        if in_notebook():
+            self._show_in_notebook(line)
+            return
+        if self._shown is None:
             from rich.console import Console
 
-            self._status = Console(stderr=True).status(line)
-            self._status.start()
-        self._status.update(line)
+            self._shown = Console(stderr=True).status(line)
+            self._shown.start()
+        self._shown.update(line)
 
-    def clear(self) -> None:
-        """As :class:`LinePlace`."""
-        if self._status is not None:
-            self._status.stop()
-
-
-class InNotebook(LinePlace):
-    """A line below the cell of a notebook that is redrawn, and removed at the end."""
-
-    def __init__(self) -> None:
-        self._handle: Any = None
-
-    def show(self, line: str) -> None:
-        """As :class:`LinePlace`."""
+    def _show_in_notebook(self, line: str) -> None:
         from IPython.display import display
 
-        shown = {"text/plain": line}
-        if self._handle is None:
-            self._handle = display(shown, raw=True, display_id=True)
+        if self._shown is None:
+            self._shown = display({"text/plain": line}, raw=True, display_id=True)
         else:
-            self._handle.update(shown, raw=True)
+            self._shown.update({"text/plain": line}, raw=True)
 
     def clear(self) -> None:
-        """As :class:`LinePlace`."""
-        if self._handle is not None:
-            self._handle.update({"text/plain": ""}, raw=True)
+        """Remove what was shown."""
+        if self._shown is not None and in_notebook():
+            self._show_in_notebook("")
+        elif self._shown is not None:
+            self._shown.stop()
 
 
 def progress_here(title: str) -> ProgressLine | nullcontext[None]:
     """A line of progress where somebody watches: in a notebook or a terminal; elsewhere nothing is shown."""
-    if in_notebook():
-        return ProgressLine(title, InNotebook())
-    if sys.stderr is not None and sys.stderr.isatty():
-        return ProgressLine(title, InTerminal())
-    return nullcontext()
+    watched = in_notebook() or (sys.stderr is not None and sys.stderr.isatty())
+    return ProgressLine(title, RedrawnLine()) if watched else nullcontext()
 
 
 class ProgressLine:
@@ -119,7 +89,7 @@ class ProgressLine:
     Used as a context manager; called with every :class:`~opticoll.solvers.task.Progress`.
     """
 
-    def __init__(self, title: str, place: LinePlace) -> None:
+    def __init__(self, title: str, place: PlainLines | RedrawnLine) -> None:
         self.title = title
         self._place = place
         self._done = threading.Event()
@@ -159,7 +129,7 @@ class ProgressLine:
         return ", ".join(parts)
 
     def _run(self) -> None:
-        wait, following, most = self._place.waits()
+        wait, following, most = self._place.waits
         while not self._done.wait(wait):
             self._place.show(f"{self.title}: {self.text()}")
             wait, following = min(following, most), min(2.0 * following, most)

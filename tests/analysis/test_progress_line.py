@@ -78,11 +78,10 @@ def test_the_command_line_shows_it_on_stderr_and_not_beside_json(monkeypatch, ca
 class Watched:
     """A place that keeps the lines it is given."""
 
+    waits = 0.001, 0.001, 0.001
+
     def __init__(self):
         self.lines, self.cleared = [], False
-
-    def waits(self):
-        return 0.001, 0.001, 0.001
 
     def show(self, line):
         self.lines.append(line)
@@ -106,7 +105,7 @@ def test_python_shows_it_where_somebody_watches(monkeypatch):
     slowly(monkeypatch)
     place = Watched()
     monkeypatch.setattr(progress_line, "in_notebook", lambda: True)
-    monkeypatch.setattr(progress_line, "InNotebook", lambda: place)
+    monkeypatch.setattr(progress_line, "RedrawnLine", lambda: place)
     oc.solve("alltoall.min-congestion", "ring:4", on_progress=lambda progress: None)
     assert not place.lines
     oc.solve("alltoall.min-congestion", "ring:4")
