@@ -116,13 +116,13 @@ def plot_block(plot: Plot, store: Store, results: pd.DataFrame, root: Path) -> s
     MissingData
         If cells of its studies have no run in the store.
     """
-    from opticoll.analysis.plots.style import card
+    from opticoll.analysis.plots.style import svg
 
     _check_complete(plot, store)
     title, caption, figure = plot.make(results)
     path = root / FIGURES / f"{plot.name}.svg"
     path.parent.mkdir(parents=True, exist_ok=True)
-    drawn = card(figure)
+    drawn = svg(figure)
     if not path.exists() or path.read_text(encoding="utf-8") != drawn:
         path.write_text(drawn, encoding="utf-8")
     commands = ", ".join(f"`opticoll study {study}`" for study in plot.studies)

@@ -504,12 +504,10 @@ def with_problems(text: str) -> str:
 def benchmark_figures() -> dict[str, str]:
     """SVG figures of the published results by name."""
     from opticoll.analysis.benchmark import comparison
-    from opticoll.analysis.plots.style import standalone
+    from opticoll.analysis.plots.style import card
 
     made = published_runs().comparison
-    return {
-        f"benchmark-{one.name.removeprefix('solvers-')}": standalone(one.drawing) for one in comparison.figures(made)
-    }
+    return {f"benchmark-{one.name.removeprefix('solvers-')}": card(one.drawing) for one in comparison.figures(made)}
 
 
 # all of them --------------------------------------------------------------------------------------------------------

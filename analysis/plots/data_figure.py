@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from matplotlib.figure import Figure
 
-from opticoll.analysis.plots.style import card, label, png, style
+from opticoll.analysis.plots.style import label, png, style, svg
 from opticoll.errors import BadInput
 from opticoll.instances.readers.reading import as_path
 
@@ -108,7 +108,7 @@ class DataFigure(Figure):
 
     def _written(self, kind: str) -> bytes:
         if kind == ".svg":
-            return card(self).encode()
+            return svg(self).encode()
         if kind == ".png":
             return png(self, PRINT_DPI)
         buffer = io.BytesIO()

@@ -18,33 +18,11 @@ if TYPE_CHECKING:
 
 
 INK, MUTED, GRID, BAND = "#1b1f24", "#5f6b7a", "#d5dbe2", "#eef1f5"
-#: Text on a filled marker: white on a light page, dark on a dark page.
-ON_SERIES = "#fffffe"
-#: Colours of series in the order of use, on a light and on a dark page.
+#: Text on a filled marker.
+ON_SERIES = "#ffffff"
+#: Colours of series in the order of use.
 PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#b8860b", "#56a0d3", "#6a5acd", "#7f7f7f")
-_DARK_PALETTE = ("#56b4e9", "#ff8c42", "#2fc79a", "#e6a3c8", "#e6c229", "#9fd0f2", "#a99cf0", "#b5b5b5")
 MARKERS = ("o", "s", "D", "^", "v", "P", "X", "*")
-
-_VARIABLES = {INK: "--ink", MUTED: "--muted", GRID: "--grid", BAND: "--band", ON_SERIES: "--on-series"} | {
-    colour: f"--series-{number}" for number, colour in enumerate(PALETTE)
-}
-_DARK = {
-    "--ink": "#e6e9ee",
-    "--muted": "#a2adba",
-    "--grid": "#3a424d",
-    "--band": "#1f252d",
-    "--on-series": "#14181d",
-} | {f"--series-{number}": colour for number, colour in enumerate(_DARK_PALETTE)}
-_LIGHT = {variable: colour for colour, variable in _VARIABLES.items()}
-
-
-def _declarations(colours: dict[str, str]) -> str:
-    return ";".join(f"{name}:{colour}" for name, colour in colours.items())
-
-
-LIGHT_CSS = f":root{{{_declarations(_LIGHT)}}}"
-#: Style sheet that makes the figures of a dark page dark.
-DARK_CSS = f"@media (prefers-color-scheme: dark){{:root{{{_declarations(_DARK)}}}}}"
 
 _SETTINGS: Any = {
     "font.family": "sans-serif",
@@ -179,23 +157,17 @@ def _lay_out(figure: Figure) -> None:
 
 
 def svg(figure: Figure) -> str:
-    """Figure as an SVG file that adapts to light and dark pages."""
-    return standalone(drawing(figure))
+    """Figure as an SVG file on a white card, for pages that may be light or dark."""
+    return card(drawing(figure))
 
 
-def standalone(text: str) -> str:
-    """Turn a :func:`drawing` into an SVG file with its own colours for light and dark pages."""
-    return re.sub(r"(<svg\b[^>]*>)", rf"\1<style>{LIGHT_CSS}{DARK_CSS}</style>", text, count=1)
-
-
-def card(figure: Figure) -> str:
-    """Figure as an SVG file on a white card in fixed colours, for pages that may be light or dark."""
-    text = re.sub(r"var\(--[\w-]+, (#\w+)\)", r"\1", drawing(figure))
+def card(text: str) -> str:
+    """Put a :func:`drawing` on a white card, as an SVG file."""
     return re.sub(r"(<svg\b[^>]*>)", r'\1<rect width="100%" height="100%" rx="4" fill="#ffffff"/>', text, count=1)
 
 
 def inline(text: str, name: str, title: str, description: str) -> str:
-    """Turn a :func:`drawing` into an SVG element for an HTML page that carries :data:`LIGHT_CSS` and :data:`DARK_CSS`.
+    """Turn a :func:`drawing` into an SVG element for an HTML page.
 
     Parameters
     ----------
@@ -220,7 +192,7 @@ def inline(text: str, name: str, title: str, description: str) -> str:
 
 
 def drawing(figure: Figure) -> str:
-    """Figure as SVG text with CSS variables for its colours, for :func:`standalone` and :func:`inline`."""
+    """Figure as SVG text without a background, for :func:`card` and :func:`inline`."""
     from matplotlib.backends.backend_svg import FigureCanvasSVG
 
     buffer = io.StringIO()
@@ -232,11 +204,7 @@ def drawing(figure: Figure) -> str:
             buffer, metadata={"Date": None, "Creator": None, "Format": None, "Type": None}
         )
         figure.set_facecolor(face)
-    text = re.sub(r"<metadata>.*?</metadata>", "", buffer.getvalue(), flags=re.DOTALL)
-    for colour, variable in _VARIABLES.items():
-        # Only in styles: the text of a label may contain the same characters.
-        text = re.sub(rf"((?:fill|stroke): ){colour}\b", rf"\1var({variable}, {colour})", text, flags=re.IGNORECASE)
-    return text
+    return re.sub(r"<metadata>.*?</metadata>", "", buffer.getvalue(), flags=re.DOTALL)
 
 
 def strip_and_box(

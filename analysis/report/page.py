@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 import jinja2
 from markupsafe import Markup
 
-from opticoll.analysis.plots.style import DARK_CSS, LIGHT_CSS, standalone
+from opticoll.analysis.plots.style import card
 from opticoll.analysis.report import drawings, page_tables, sections
 from opticoll.analysis.report.findings import SUPERSEDED_COMMAND, collect
 from opticoll.errors import BadInput
@@ -127,7 +127,7 @@ def section_of(template: str, **content: object) -> Markup:
 def write_page(out: Path, template: str, content: Mapping[str, object]) -> Path:
     """Write ``out/index.html`` from a template, with style and script."""
     script = (_TEMPLATES / "report.js").read_text(encoding="utf-8")
-    css = LIGHT_CSS + DARK_CSS + (_TEMPLATES / "report.css").read_text(encoding="utf-8")
+    css = (_TEMPLATES / "report.css").read_text(encoding="utf-8")
     whole = {
         "now": datetime.now(UTC),
         "css": Markup(css),
@@ -159,7 +159,7 @@ def writing(out: Path, command: str, remedy: str) -> Iterator[None]:
 def write_files(out: Path, drawn: Iterable[drawings.ReportFigure], tables: Mapping[str, pd.DataFrame]) -> None:
     """Write figures as SVG and PNG, and their points and the tables as CSV."""
     for figure in drawn:
-        _write(out / "figures" / f"{figure.name}.svg", standalone(figure.drawing).encode())
+        _write(out / "figures" / f"{figure.name}.svg", card(figure.drawing).encode())
         _write(out / "figures" / f"{figure.name}.png", figure.png)
         if figure.rows is not None:
             _write(out / figure.points, figure.rows.to_csv(index=False).encode())
