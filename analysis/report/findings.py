@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from opticoll.analysis.plots.style import counted
-from opticoll.analysis.rendering import Listing, Printed
-from opticoll.analysis.report.page_tables import Kind, missing, written
+from opticoll.analysis.rendering import Printed
+from opticoll.analysis.report.page_tables import missing, written
 from opticoll.analysis.store.current_records import AGAIN, code_marks, code_note
 from opticoll.analysis.store.schema import environment
 from opticoll.solvers.task import PROVEN, Proof
@@ -44,17 +44,8 @@ INFEASIBLE = "infeasible"
 _CURRENT = "WHERE NOT superseded"
 #: Command that lists the superseded results.
 SUPERSEDED_COMMAND = 'opticoll results "FROM latest WHERE superseded"'
-#: Maximum number of rows of a formulation in a terminal; the CSV files have all rows.
-MOST_ROWS = 60
-#: Columns of a table in a terminal: of the results, their headings and kinds.
-_SHOWN: tuple[tuple[str, str, Kind], ...] = (
-    ("ranks", "ranks", "count"),
-    ("T", "T", "number"),
-    ("objective", "objective", "number"),
-    ("proof", "proof", "text"),
-    ("gap", "gap", "gap"),
-    ("seconds", "s", "seconds"),
-)
+#: Maximum number of cells of a kind that are named in a terminal; the CSV files have all.
+MOST_NAMED = 60
 #: Time [s] after which no further bounds are computed for a report; the omitted instances are listed.
 BUDGET_S = 30.0
 
@@ -127,45 +118,14 @@ class Findings(Printed):
         counts = self.results["outcome"].fillna("none").value_counts()
         return {"results": f"{len(self.results)}: {', '.join(f'{count} {name}' for name, count in counts.items())}"}
 
-    def tables(self) -> list[Listing]:
-        """The verified results by formulation, each with its tightest bound and the optimum over it."""
-        known = self.bounds[self.bounds["ratio"].notna()].sort_values("ratio", kind="stable")
-        tightest = known.drop_duplicates(["formulation", "instance"], keep="last").set_index(
-            ["formulation", "instance"]
-        )
-        tables = []
-        for name, group in self.results[self.results["ok"]].groupby("formulation"):
-            timed = bool(group["T"].notna().any())
-            apart = {"problem": "instance"}
-            apart |= {"method": "method"} if group["problem"].duplicated().any() else {}
-            apart |= distinguishing_columns(group)
-            shown = [one for one in _SHOWN if timed or one[0] != "T"]
-            rows: list[dict[str, object]] = []
-            for row in group.head(MOST_ROWS).to_dict("records"):
-                cells: dict[str, object] = {heading: written(row[field], "text") for field, heading in apart.items()}
-                cells |= {heading: written(row[field], kind) for field, heading, kind in shown}
-                if (name, row["problem"]) in tightest.index:
-                    bound: Any = tightest.loc[(name, row["problem"])]
-                    over = ratio(float(row["objective"]), float(bound["value"]), str(row["sense"]))
-                    cells |= {"tightest bound": bound["bound"], "optimum ÷ bound": written(over, "ratio")}
-                rows.append(cells)
-            columns = list(dict.fromkeys(column for cells in rows for column in cells))
-            more = f"first {MOST_ROWS} of {len(group)}" if len(group) > MOST_ROWS else ""
-            tables.append(Listing(str(name), columns, rows, more))
-        return tables
-
     def remarks(self) -> list[str]:
         """What is omitted, what other code computed, what has no solution, and what failed."""
         omitted = [] if self.omitted is None else [f"{self.omitted}: {SUPERSEDED_COMMAND}"]
         refuted, failed = self.infeasible, self.failures
         remarks = [*omitted, *([] if self.other_code is None else [self.other_code])]
-        remarks += [f"{counted(len(refuted), 'cell')} proven infeasible:"] if len(refuted) else []
-        remarks += [
-            f"  {row['problem']}  {row['formulation']}  {row['method']}: {row['infeasible_by']}"
-            for row in refuted.head(MOST_ROWS).to_dict("records")
-        ]
+        remarks += [f"{counted(len(refuted), 'cell')} proven infeasible"] if len(refuted) else []
         remarks += [f"{counted(len(failed), 'cell')} without a verified value:"] if len(failed) else []
-        for row in failed.head(MOST_ROWS).to_dict("records"):
+        for row in failed.head(MOST_NAMED).to_dict("records"):
             why = "" if missing(row["message"]) or not row["message"] else f" ({row['message']})"
             ended = written(row["termination"], "text")
             remarks.append(f"  {row['instance']}  {row['formulation']}  {row['method']}: {ended}{why}")
