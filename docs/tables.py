@@ -204,15 +204,8 @@ def _code(text: str) -> str:
 JSON = """# JSON output
 
 With `--json`, a command prints one JSON value on stdout and nothing else. Undefined values are null; numbers are
-printed in full precision. Later versions may add fields. `opticoll schema COMMAND` prints the JSON Schema (2020-12) of
-an output; without COMMAND, one object with all of them. Schemas are generated from the types of the rows, and tests
+printed in full precision. Later versions may add fields. The tables are made from the types of the rows, and tests
 validate real outputs against them.
-
-```sh
-opticoll schema solve > solve.schema.json
-opticoll solve alltoall.master ring:8 --json > ring.json
-python -m jsonschema -i ring.json solve.schema.json
-```
 """
 #: Meaning of the fields of a run.
 MEANING = {
@@ -261,10 +254,10 @@ MEANING = {
 
 def json_page() -> str:
     """Fields and types of every JSON output, from the schemas."""
-    from opticoll.analysis.json_outputs import outputs, schema
+    from json_outputs import OUTPUTS, schema
 
     parts = [JSON]
-    for command in outputs():
+    for command in OUTPUTS:
         top = schema(command)
         kinds = top.get("$defs", {})
         main = top["items"] if top.get("type") == "array" else top

@@ -8,5 +8,4 @@ EXTENSION = Extension(
         "opticoll.analysis.benchmark.commands.benchmark:benchmark",
         "opticoll.analysis.benchmark.commands.compare:compare",
     ),
-    without_schema=("benchmark list", "benchmark submit", "compare"),
 )

@@ -27,7 +27,6 @@ from opticoll.analysis.cli.new import new
 from opticoll.analysis.cli.options import notify
 from opticoll.analysis.cli.report import report
 from opticoll.analysis.cli.results import results
-from opticoll.analysis.cli.schema import schema
 from opticoll.analysis.cli.solve import solve
 from opticoll.analysis.cli.study import study
 from opticoll.analysis.cli.sweep import sweep
@@ -61,7 +60,6 @@ for _command in (
     new,
     report,
     results,
-    schema,
     solve,
     study,
     sweep,

@@ -9,5 +9,4 @@ EXTENSION = Extension(
         "opticoll.analysis.conjectures.conjecture:Conjecture",
         "opticoll.analysis.conjectures.conjecture:conjecture",
     ),
-    outputs={"conjecture": "opticoll.analysis.conjectures.conjecture:Conjecture"},
 )

@@ -11,5 +11,4 @@ EXTENSION = Extension(
         "opticoll.analysis.designs.reconfigure:reconfigure",
         "opticoll.analysis.designs.sequence_records:best_sequence",
     ),
-    without_schema=("design",),
 )

@@ -7,10 +7,6 @@ EXTENSION = Extension(
     commands=("opticoll.analysis.ledger.commands.claims:claims",),
     lists={"claims": ("opticoll.analysis.ledger.descriptions:listed", ("name", "paper", "where", "claim"))},
     describe=("opticoll.analysis.ledger.descriptions:describe",),
-    outputs={
-        "claims": "opticoll.analysis.ledger.claim:ClaimRow[]",
-        "list claims": "opticoll.analysis.ledger.descriptions:ClaimNameRow[]",
-    },
     examples={"claim": "claims own.{name} --plugin {file}"},
     sections=("opticoll.analysis.ledger.report_section:section",),
     kinds={"CLAIM": Kind("opticoll.analysis.ledger.claim:Claim", "opticoll.analysis.ledger.ledger:package_names")},

@@ -8,9 +8,5 @@ EXTENSION = Extension(
     functions=("opticoll.analysis.papers.figure:figure",),
     lists={"figures": ("opticoll.analysis.papers.descriptions:listed", ("name", "where", "title", "study"))},
     describe=("opticoll.analysis.papers.descriptions:describe",),
-    outputs={
-        "figure": "opticoll.analysis.papers.figure:FigureOutput",
-        "list figures": "opticoll.analysis.papers.descriptions:FigureRow[]",
-    },
     sections=("opticoll.analysis.papers.report_section:section",),
 )

@@ -12,8 +12,4 @@ EXTENSION = Extension(
         "opticoll.analysis.training.cluster:cluster",
         "opticoll.analysis.training.iteration:iteration",
     ),
-    outputs={
-        "iteration": "opticoll.analysis.training.iteration:IterationTime",
-        "cluster": "opticoll.analysis.training.cluster:Cluster",
-    },
 )

@@ -46,10 +46,6 @@ class Extension:
         Lists of ``opticoll list``: a function without arguments that returns rows with ``name``, and the columns shown.
     describe
         Functions that describe a name, or return None if it is not theirs: ``opticoll describe``.
-    outputs
-        Types of what commands print with ``--json``; with ``[]`` behind it, a list of them.
-    without_schema
-        Commands that print JSON of no fixed type.
     examples
         Kinds of examples of ``opticoll new``, with the command that uses one.
     sections
@@ -65,8 +61,6 @@ class Extension:
     functions: tuple[str, ...] = ()
     lists: Mapping[str, tuple[str, tuple[str, ...]]] = field(default_factory=dict)
     describe: tuple[str, ...] = ()
-    outputs: Mapping[str, str] = field(default_factory=dict)
-    without_schema: tuple[str, ...] = ()
     examples: Mapping[str, str] = field(default_factory=dict)
     sections: tuple[str, ...] = ()
     schedules: tuple[str, ...] = ()

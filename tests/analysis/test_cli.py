@@ -12,15 +12,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+import json_outputs
 import pytest
 from reference import RUN_KEYS
 
 import opticoll as oc
-from opticoll.analysis import json_outputs
 from opticoll.analysis.cli.main import cli, main
 from opticoll.analysis.result.schedule_lines import executed_lines, written_lines
 from opticoll.analysis.store import Store
-from opticoll.extensions import extensions
 from opticoll.formulations.model import FORMS as MODEL_FORMS
 
 if TYPE_CHECKING:
@@ -209,22 +208,11 @@ def test_the_forms_that_export_takes_are_those_that_help_and_describe_name(capfd
 def test_lists_under_other_names_are_known(capfd: pytest.CaptureFixture[str], asked: str) -> None:
     assert main(asked.split()) == 2
     assert "'instances'" in capfd.readouterr().err
-    assert main(["schema", *asked.split()]) == 2
-    assert "did you mean 'list instances'?" in capfd.readouterr().err
 
 
-def test_the_help_of_schema_names_every_command(capfd: pytest.CaptureFixture[str]) -> None:
-    assert main(["schema", "--help"]) == 0
-    shown = capfd.readouterr().out.replace(",", " ").split()
-    assert {name for name in json_outputs.outputs() if " " not in name} <= set(shown)
-
-
-def test_commands_whose_json_has_no_schema_say_so(capfd: pytest.CaptureFixture[str]) -> None:
-    assert main(["schema", "design"]) == 2
-    assert "there is no schema of what 'design' prints" in capfd.readouterr().err
-    printing = set(commands_with_json(cli))
-    without = {name for one in extensions() for name in one.without_schema}
-    assert printing - {name.removeprefix("list ") for name in json_outputs.outputs()} == without
+def test_every_json_output_has_a_type_or_is_known_to_have_none() -> None:
+    typed = {name.removeprefix("list ") for name in json_outputs.OUTPUTS}
+    assert set(commands_with_json(cli)) - typed == json_outputs.UNTYPED
 
 
 def commands_with_json(command: click.Command, names: tuple[str, ...] = ()) -> Iterator[str]:

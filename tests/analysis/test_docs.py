@@ -56,7 +56,7 @@ def test_reference_has_every_command_with_its_options():
 
 
 def test_every_field_of_a_run_has_a_meaning():
-    from opticoll.analysis.json_outputs import SolveOutput
+    from json_outputs import SolveOutput
 
     assert list(tables().MEANING) == list(SolveOutput.__struct_fields__)
 

@@ -13,15 +13,15 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import json_outputs
 import pytest
 from case_families import each
 from light_imports import without_grammars
 
-from opticoll.analysis import catalog, json_outputs
+from opticoll.analysis import catalog
 from opticoll.analysis.cli.main import main
 from opticoll.analysis.describe import _text, describe
 from opticoll.analysis.study import study_file
-from opticoll.errors import BadInput
 from opticoll.formulations import formulations
 from opticoll.formulations.model import Formulation, forms_of, title_of
 from opticoll.formulations.registry import PAPERS, paper_of
@@ -234,7 +234,7 @@ OUTPUTS = {
 
 
 def test_every_json_output_with_a_schema_is_tested():
-    assert set(OUTPUTS) == set(json_outputs.outputs())
+    assert set(OUTPUTS) == set(json_outputs.OUTPUTS)
 
 
 RINGS = """
@@ -303,16 +303,6 @@ def test_metrics_of_several_formulations_are_documented(capfd, jsonschema):
     validator.validate(document)
     with pytest.raises(jsonschema.ValidationError):
         validator.validate({**document, "metrics": {**document["metrics"], "T_s": "fast"}})
-
-
-def test_schemas_are_printed(capfd):
-    everything = json.loads(shown(capfd, "schema"))
-    assert set(everything) == set(OUTPUTS)
-    assert json.loads(shown(capfd, "schema", "list", "claims")) == everything["list claims"]
-    assert main(["schema", "slove"]) == 2
-    assert "no JSON output of 'slove'; did you mean 'solve'?" in capfd.readouterr().err
-    with pytest.raises(BadInput):
-        json_outputs.schema("lab")
 
 
 # completion -----------------------------------------------------------------------------------------------------------

@@ -20,7 +20,6 @@ from opticoll.analysis.report import page_tables as columns
 from opticoll.analysis.report.findings import collect
 from opticoll.analysis.report.page_tables import Column, table, written
 from opticoll.analysis.store import Store
-from opticoll.analysis.store.schema import encode
 from opticoll.errors import BadInput
 from opticoll.formulations import formulations
 from opticoll.instances import parse
@@ -433,18 +432,6 @@ def test_sort_keys_are_the_numbers_themselves():
     text = macro("tables", "table", table(frame, [Column("a", "a"), Column("b", "b", "number")], "t"))
     assert 'data-sort="1234567.0"' in text
     assert 'data-sort=""' in text
-
-
-def test_records_of_later_versions_are_shown(tmp_path):
-    store = fill(Store(tmp_path / "store"), record("ring:8", None))
-    (file,) = store.records.glob("*.json")
-    known = json.loads(file.read_text(encoding="utf-8"))
-    del known["checksum"]
-    later = {"new <field>": json.dumps({"a": 1}), "time": {**known["time"], "new <part>": 1.5}}
-    file.write_bytes(encode({**known, **later}))
-    page = report.build(store, tmp_path / "out").read_text(encoding="utf-8")
-    assert "new &lt;field&gt;" in page
-    assert "time.new &lt;part&gt;" in page
 
 
 # claims -------------------------------------------------------------------------------------------------------------

@@ -1,16 +1,23 @@
-"""JSON Schemas of what the commands print with ``--json``."""
+"""JSON Schemas of what the commands print with ``--json``: the page on JSON output, and tests of real outputs."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 import msgspec
 
-from opticoll.analysis.catalog import CALLED
-from opticoll.errors import BadInput
-from opticoll.extensions import extensions, part
-from opticoll.nearest_names import nearest
+from opticoll.analysis import catalog
+from opticoll.analysis.bounds.instance_bounds import BoundRow
+from opticoll.analysis.bounds.sweep import SweepResult
+from opticoll.analysis.conjectures.conjecture import Conjecture
+from opticoll.analysis.describe import Description
+from opticoll.analysis.ledger.claim import ClaimRow
+from opticoll.analysis.ledger.descriptions import ClaimNameRow
+from opticoll.analysis.papers.descriptions import FigureRow
+from opticoll.analysis.papers.figure import FigureOutput
+from opticoll.analysis.store.schema import flat_columns
+from opticoll.analysis.training.cluster import Cluster
+from opticoll.analysis.training.iteration import IterationTime
 from opticoll.solvers.task import CheckRecord, Fields, Record
 from opticoll.types import Json
 
@@ -70,65 +77,39 @@ class StudyOutput(Fields, frozen=True, kw_only=True):
 
 def _stored_run() -> type[msgspec.Struct]:
     """A row of ``opticoll results --json`` without SQL: the columns of the view ``latest``."""
-    from opticoll.analysis.store.schema import flat_columns
-
     kinds: dict[str, Any] = {"VARCHAR": str, "BIGINT": int, "DOUBLE": float, "BOOLEAN": bool, "TIMESTAMP": str}
     types = {name: list[Any] if of.endswith("[]") else kinds.get(of, Any) for name, of, _ in flat_columns()}
     fields = [(name, kind | None) for name, kind in {**types, "same_code": bool, "superseded": bool}.items()]
     return msgspec.defstruct("StoredRun", fields, kw_only=True)
 
 
-def outputs() -> Mapping[str, object]:
-    """Types of the outputs by command."""
-    from opticoll.analysis import catalog
-    from opticoll.analysis.bounds.instance_bounds import BoundRow
-    from opticoll.analysis.bounds.sweep import SweepResult
-    from opticoll.analysis.describe import Description
-
-    return {
-        "solve": SolveOutput,
-        "check": CheckRecord,
-        "study": StudyOutput,
-        "results": list[_stored_run()],  # type: ignore[misc]
-        "bounds": list[BoundRow],
-        "describe": list[Description],
-        "sweep": SweepResult,
-        "list": list[catalog.NameRow],
-        "list instances": list[catalog.InstanceRow],
-        "list formulations": list[catalog.FormulationRow],
-        "list methods": list[catalog.MethodRow],
-        "list solvers": list[catalog.SolverRow],
-        "list studies": list[catalog.StudyRow],
-        **{command: _type(target) for one in extensions() for command, target in one.outputs.items()},
-    }
-
-
-def _type(target: str) -> object:
-    """A type that an extension names, or a list of it."""
-    one = part(target.removesuffix("[]"))
-    return list[one] if target.endswith("[]") else one  # type: ignore[valid-type]
+#: Types of the outputs by command; those of ``design`` and of the benchmark's commands have no fixed type.
+OUTPUTS: dict[str, Any] = {
+    "solve": SolveOutput,
+    "check": CheckRecord,
+    "study": StudyOutput,
+    "results": list[_stored_run()],  # type: ignore[misc]
+    "bounds": list[BoundRow],
+    "describe": list[Description],
+    "sweep": SweepResult,
+    "list": list[catalog.NameRow],
+    "list instances": list[catalog.InstanceRow],
+    "list formulations": list[catalog.FormulationRow],
+    "list methods": list[catalog.MethodRow],
+    "list solvers": list[catalog.SolverRow],
+    "list studies": list[catalog.StudyRow],
+    "conjecture": Conjecture,
+    "claims": list[ClaimRow],
+    "list claims": list[ClaimNameRow],
+    "figure": FigureOutput,
+    "list figures": list[FigureRow],
+    "iteration": IterationTime,
+    "cluster": Cluster,
+}
+#: Commands that print JSON of no fixed type.
+UNTYPED = {"design", "benchmark list", "benchmark submit", "compare"}
 
 
-def schema(command: str) -> dict[str, Json]:
-    """The JSON Schema (2020-12) of the output of a command with ``--json``.
-
-    Raises
-    ------
-    BadInput
-        If the command has no such output.
-    """
-    known = outputs()
-    if any(command in one.without_schema for one in extensions()):
-        msg = f"schema: there is no schema of what {command!r} prints as JSON"
-        raise BadInput(msg)
-    if command not in known:
-        other = CALLED.get(command.removeprefix("list "))
-        near = nearest(command, list(known)) if other is None else f"did you mean 'list {other}'?"
-        msg = f"schema: no JSON output of {command!r}; {near}"
-        raise BadInput(msg)
-    result: dict[str, Any] = msgspec.json.schema(known[command])
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": f"opticoll {command} --json",
-        **result,
-    }
+def schema(command: str) -> dict[str, Any]:
+    """The JSON Schema (2020-12) of the output of a command with ``--json``."""
+    return msgspec.json.schema(OUTPUTS[command])
