@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from functools import partial
 from typing import TYPE_CHECKING
 
 import pandas as pd
@@ -17,7 +16,7 @@ from opticoll.analysis.report.sections import AddedSection
 from opticoll.solvers.task import plain
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Sequence
 
     from markupsafe import Markup
 
@@ -45,18 +44,16 @@ def section(store: Store, findings: Findings) -> AddedSection | None:
         "claims",
         "Claims",
         "results",
-        partial(_html, rows, len(known) - len(rows)),
+        _html(rows, len(known) - len(rows)),
         tables={"claims": _table(rows)},
-        records=[name for row in rows for name in row.records],
     )
 
 
-def _html(rows: Sequence[ClaimRow], unmeasured: int, shown: Collection[str]) -> Markup:
+def _html(rows: Sequence[ClaimRow], unmeasured: int) -> Markup:
     return section_of(
         "claims.html.j2",
         rows=rows,
         unmeasured=unmeasured,
-        shown=shown,
         VERDICTS=VERDICTS,
         HEADINGS=HEADINGS,
         MOST_INSTANCES=MOST_INSTANCES,

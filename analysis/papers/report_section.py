@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -10,11 +9,10 @@ from opticoll.analysis.papers.figure import drawn, source_of, stored_runs
 from opticoll.analysis.papers.paper_figure import PAPER_NAMES, figures
 from opticoll.analysis.report.drawings import ReportFigure, slug
 from opticoll.analysis.report.page import section_of
-from opticoll.analysis.report.page_tables import Column, PageTable, table
 from opticoll.analysis.report.sections import AddedSection
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Mapping
 
     import pandas as pd
     from markupsafe import Markup
@@ -22,18 +20,6 @@ if TYPE_CHECKING:
     from opticoll.analysis.papers.paper_figure import PaperFigure
     from opticoll.analysis.report.findings import Findings
     from opticoll.analysis.store import Store
-
-_RUNS = (
-    Column("problem", "instance", "name", link=True),
-    Column("instance", "instance", "name", link=True),
-    Column("heuristic", "method"),
-    Column("method", "method"),
-    Column("n", "N", "count"),
-    Column("objective", "value", "number"),
-    Column("reference", "optimum or bound", "number"),
-    Column("ratio", "ratio", "ratio"),
-    Column("proof", "proof", "proof"),
-)
 
 
 class PaperPart(NamedTuple):
@@ -43,7 +29,6 @@ class PaperPart(NamedTuple):
     statement: str
     study: str | None
     drawn: ReportFigure
-    runs: PageTable | None
 
 
 class Paper(NamedTuple):
@@ -63,7 +48,7 @@ def section(store: Store, findings: Findings) -> AddedSection | None:
         rows = None if figure.study is None else figure.select(findings.results)
         if rows is not None and stored_runs(figure, rows):
             made[figure.name] = _drawn(figure, rows, store.root)
-    return AddedSection("papers", "Figures of the papers", "times", partial(_html, made), tuple(made.values()))
+    return AddedSection("papers", "Figures of the papers", "times", _html(made), tuple(made.values()))
 
 
 def _drawn(figure: PaperFigure, rows: pd.DataFrame, store: Path) -> ReportFigure:
@@ -73,23 +58,13 @@ def _drawn(figure: PaperFigure, rows: pd.DataFrame, store: Path) -> ReportFigure
     return ReportFigure.of(f"paper-{made.name}", made.title, caption, made, written)
 
 
-def _html(made: Mapping[str, ReportFigure], shown: Collection[str]) -> Markup:
+def _html(made: Mapping[str, ReportFigure]) -> Markup:
     papers: dict[str, Paper] = {}
     for figure in figures():
         if (one := made.get(figure.name)) is not None:
             name = figure.paper.lower()
             title = f"{figure.where[:1].upper()}{figure.where[1:]}: {figure.title}"
-            runs = None if one.rows is None else runs_behind(one.rows, shown)
             paper = papers.setdefault(name, Paper(f"paper-{slug(name)}", PAPER_NAMES.get(name, name), []))
-            paper.parts.append(PaperPart(title, figure.says, figure.study, one, runs))
+            paper.parts.append(PaperPart(title, figure.says, figure.study, one))
     undrawn = [(figure.name, figure.title) for figure in figures() if figure.name not in made]
     return section_of("papers.html.j2", papers=list(papers.values()), undrawn=undrawn)
-
-
-def runs_behind(rows: pd.DataFrame, shown: Collection[str]) -> PageTable | None:
-    """Runs that a figure is made of, each with a link to its record; None if the page has none of them."""
-    known = rows[rows["id"].isin(shown)].drop_duplicates("id") if "id" in rows else rows.head(0)
-    if known.empty:
-        return None
-    by_heading = {column.heading: column for column in reversed(_RUNS) if column.field in known}
-    return table(known, reversed(by_heading.values()), "Runs of this figure")

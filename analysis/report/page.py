@@ -77,8 +77,7 @@ def build(store: Store, out: Path, findings: Findings | None = None) -> Path:
         frames = {"results": findings.results, "bounds": findings.bounds, "failures": findings.failures}
         drawn = [*bounds.values(), *times.values(), *(figure for one in added for figure in one.figures)]
         write_files(out, drawn, frames | {name: rows for one in added for name, rows in one.tables.items()})
-        shown = sections.shown_records(store, findings, added)
-        content |= {"added": [(one, one.html(set(shown))) for one in added], "times": times}
+        content |= {"added": added, "times": times}
         if not findings.results.empty:
             content |= {
                 "overview": sections.overview(findings),
@@ -87,7 +86,6 @@ def build(store: Store, out: Path, findings: Findings | None = None) -> Path:
                 "missing_bounds": sections.missing_bounds(findings),
                 "failures": sections.failures(findings),
                 "environment": sections.environment(findings),
-                "records": sections.records({name: store.read(name) for name in shown}),
             }
         return write_page(out, "page.html.j2", content)
 
@@ -104,7 +102,6 @@ def templates() -> jinja2.Environment:
         lstrip_blocks=True,
     )
     environment.filters |= {"written": page_tables.written}
-    environment.tests |= {"missing": page_tables.missing}
     environment.globals |= {
         "PROOFS": page_tables.PROOFS,
         "SUPERSEDED_COMMAND": SUPERSEDED_COMMAND,

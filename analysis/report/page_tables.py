@@ -34,12 +34,11 @@ MOST_ROWS = 500
 
 @dataclass(frozen=True)
 class Column:
-    """A column: the field it shows, its heading, the kind of its values, and whether they link to the row's record."""
+    """A column: the field it shows, its heading, and the kind of its values."""
 
     field: str
     heading: str
     kind: Kind = "text"
-    link: bool = False
 
     @property
     def numeric(self) -> bool:
@@ -63,7 +62,7 @@ class PageTable:
     columns
         The first one heads its row.
     rows
-        Values by field; ``id`` is the record that linked columns lead to, ``bold`` names the fields to emphasise.
+        Values by field; ``bold`` names the fields to emphasise.
     total
         Number of rows before the table was cut to :data:`MOST_ROWS`.
     sortable

@@ -2,40 +2,33 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pandas as pd
 
-from opticoll.analysis.rendering import record_lines
 from opticoll.analysis.report import page_tables
 from opticoll.analysis.report.findings import distinguishing_columns, machine
-from opticoll.analysis.report.page_tables import PROOFS, Column, PageTable, missing, table, written
+from opticoll.analysis.report.page_tables import PROOFS, Column, PageTable, missing, table
 from opticoll.extensions import parts
-from opticoll.solvers.task import plain
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from markupsafe import Markup
 
     from opticoll.analysis.report.drawings import ReportFigure
     from opticoll.analysis.report.findings import Findings
     from opticoll.analysis.store import Store
-    from opticoll.analysis.store.schema import StoredRecord
 
 
-#: Maximum number of runs with details on the page. With more than :data:`report.MOST_ROWS`, the JSON text of the
-#: records, which is most of the bytes, is omitted.
-MOST_RECORDS = 5000
 _RESULTS = (
-    Column("problem", "instance", "name", link=True),
+    Column("problem", "instance", "name"),
     Column("formulation", "formulation"),
     Column("method", "method"),
     Column("n", "N", "count"),
-    Column("objective", "objective", "number", link=True),
-    Column("T", "T = 1/F", "number", link=True),
+    Column("objective", "objective", "number"),
+    Column("T", "T = 1/F", "number"),
     Column("outcome", "proof", "proof"),
     Column("gap", "gap", "gap"),
     Column("time_solve_s", "solve [s]", "seconds"),
@@ -43,7 +36,7 @@ _RESULTS = (
     Column("solver_name", "solver"),
 )
 _FAILURES = (
-    Column("problem", "instance", "name", link=True),
+    Column("problem", "instance", "name"),
     Column("formulation", "formulation"),
     Column("method", "method"),
     Column("termination", "termination"),
@@ -66,11 +59,10 @@ _ENVIRONMENT = (
 
 
 class Fact(NamedTuple):
-    """A named value; ``code`` sets it in a fixed-width font."""
+    """A named value."""
 
     name: str
     value: Any
-    code: bool = False
 
 
 class Overview(NamedTuple):
@@ -95,15 +87,6 @@ class ReportEnvironment(NamedTuple):
     table: PageTable
 
 
-class Details(NamedTuple):
-    """One record; ``text`` is its JSON, None if omitted."""
-
-    id: str
-    heading: str
-    facts: list[Fact]
-    text: str | None
-
-
 @dataclass(frozen=True)
 class AddedSection:
     """A section of an extension.
@@ -115,20 +98,17 @@ class AddedSection:
     before
         Anchor of the section before which it stands.
     html
-        Its content, given the ids of the records on the page.
+        Its content.
     figures, tables
         Its figures, and its tables by file name.
-    records
-        Ids of the records that it rests on.
     """
 
     anchor: str
     title: str
     before: str
-    html: Callable[[Collection[str]], Markup]
+    html: Markup
     figures: Sequence[ReportFigure] = ()
     tables: Mapping[str, pd.DataFrame] = field(default_factory=dict)
-    records: Sequence[str] = ()
 
 
 def added(store: Store, findings: Findings) -> list[AddedSection]:
@@ -153,7 +133,7 @@ def overview(findings: Findings) -> Overview:
 
 
 def results(findings: Findings) -> PageTable:
-    """Best run of every cell, each with a link to its record."""
+    """Best run of every cell."""
     timed = findings.results["T"].notna().any()
     apart = [Column(field, heading) for field, heading in distinguishing_columns(findings.results).items()]
     columns = [*_RESULTS[:3], *apart, *(column for column in _RESULTS[3:] if timed or column.field != "T")]
@@ -201,7 +181,7 @@ def environment(findings: Findings) -> ReportEnvironment:
     current = machine()
     solvers = findings.results[["solver_name", "solver_version"]].dropna().drop_duplicates().sort_values("solver_name")
     versions = ", ".join(f"{name} {version}" for name, version in solvers.itertuples(index=False))
-    facts = _known_facts(
+    facts = [
         Fact("report written on", current["platform"]),
         Fact("cores", current["cpus"]),
         Fact("memory [GiB]", current["memory_gib"]),
@@ -209,7 +189,8 @@ def environment(findings: Findings) -> ReportEnvironment:
         Fact("opticoll", current["opticoll"]),
         Fact("commit", current["git_commit"]),
         Fact("solvers in the store", versions),
-    )
+    ]
+    facts = [fact for fact in facts if fact.value is not None and fact.value != ""]
     rows = page_tables.rows(findings.environments)
     for row in rows:
         for moment in ("first", "last"):
@@ -218,54 +199,3 @@ def environment(findings: Findings) -> ReportEnvironment:
             commit, dash, dirty = str(row["git_commit"]).partition("-")
             row["git_commit"] = f"{commit[:12]}{dash}{dirty}"
     return ReportEnvironment(facts, PageTable("Environments", _ENVIRONMENT, rows, len(findings.environments)))
-
-
-def shown_records(store: Store, findings: Findings, added: Iterable[AddedSection]) -> list[str]:
-    """Ids of the records on the page: those of the results, then those that other sections rest on."""
-    stored = set(store.names())
-    used = [name for section in added for name in section.records if name in stored]
-    return list(dict.fromkeys([*findings.results["id"], *used]))[:MOST_RECORDS]
-
-
-def records(shown: Mapping[str, StoredRecord]) -> list[Details]:
-    """Details of records: what each found, its settings, options, versions, times and key; of a few also the JSON text.
-
-    Parameters
-    ----------
-    shown
-        Records by id, in order.
-    """
-    return [_details(record, whole=len(shown) <= page_tables.MOST_ROWS) for record in shown.values()]
-
-
-def _details(record: StoredRecord, *, whole: bool) -> Details:
-    document = plain(record)
-    requested = plain(record.requested)
-    facts = _known_facts(
-        Fact("key", record.key, code=True),
-        Fact("record", record.id, code=True),
-        Fact("instance hash", record.instance_hash, code=True),
-        *(Fact(name, text) for name, text in record_lines(record).items() if text != "–"),
-        Fact("effective settings", _pairs(record.settings)),
-        Fact("effective options", _pairs(record.solver.options)),
-        Fact("limits", _pairs(requested, ("time_limit_s", "memory_limit_gib", "tol"))),
-        Fact("run with", _pairs(requested, ("threads", "seed", "repetition"))),
-        Fact("violations", _pairs({k: written(v, "gap") for k, v in (record.violations or {}).items()})),
-        Fact("versions", _pairs(plain(record.environment), ("opticoll", "git_commit", "python"))),
-        Fact("started, finished (UTC)", " – ".join(filter(None, (record.started, record.finished)))),
-    )
-    problem = ", ".join(written(name, "text") for name in (record.instance, record.formulation, record.method))
-    text = json.dumps(document, indent=2, ensure_ascii=False, default=str) if whole else None
-    return Details(str(record.id), f"{problem}: {written(record.proof, 'text')}", facts, text)
-
-
-def _known_facts(*facts: Fact) -> list[Fact]:
-    return [fact for fact in facts if not missing(fact.value) and fact.value not in ("", {}, [])]
-
-
-def _pairs(values: Any, names: Iterable[str] | None = None) -> str | None:
-    """Values as ``name = value``: all of them, or those of ``names`` that are known."""
-    if not isinstance(values, dict):
-        return None
-    shown = values if names is None else {name: values[name] for name in names if values.get(name) is not None}
-    return ", ".join(f"{name} = {value}" for name, value in shown.items())

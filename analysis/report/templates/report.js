@@ -1,5 +1,5 @@
 "use strict";
-// Columns sort by their buttons; long tables filter; a link to a record or a claim opens it.
+// Columns sort by their buttons; long tables filter.
 for (const table of document.querySelectorAll("table.sortable")) {
   const heads = [...table.tHead.rows[0].cells];
   heads.forEach((head, column) => {
@@ -53,9 +53,3 @@ for (const box of document.querySelectorAll(".tall")) {
   line.append(field, count);
   box.before(line);
 }
-const open = () => {
-  const wanted = location.hash && document.getElementById(location.hash.slice(1));
-  if (wanted && wanted.tagName === "DETAILS") wanted.open = true;
-};
-addEventListener("hashchange", open);
-open();

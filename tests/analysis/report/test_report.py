@@ -13,7 +13,6 @@ from opticoll.analysis.cli.output import show
 from opticoll.analysis.ledger.claim import ClaimRow
 from opticoll.analysis.ledger.ledger import claims, keep
 from opticoll.analysis.papers.paper_figure import figures
-from opticoll.analysis.papers.report_section import runs_behind
 from opticoll.analysis.report import findings as report_data
 from opticoll.analysis.report import page as report
 from opticoll.analysis.report import page_tables as columns
@@ -212,7 +211,6 @@ def test_accessible(page):
     assert len(ids) == len(set(ids))
     links = {a["href"][1:] for a in page.all("a") if "href" in a}
     assert links <= set(ids)
-    assert any(link.startswith("record-") for link in links)
 
 
 def test_failures_are_listed(page, findings):
@@ -221,15 +219,6 @@ def test_failures_are_listed(page, findings):
     assert "3 of 7 cells have no verified value" in words
     assert "the worker died" in words
     assert "time-limit" in words
-
-
-def test_the_record_is_on_the_page(page, store):
-    words = "".join(page.words)
-    shown = store.sql("SELECT key FROM latest WHERE instance = 'petersen'")["key"].iloc[0]
-    for part in (shown, "presolve = on", "simplex", "highs-simplex 1.0"):
-        assert part in words
-    opened = [a for a in page.all("details") if a.get("id", "").startswith("record-")]
-    assert len(opened) == 7
 
 
 def test_files_beside_the_page(out):
@@ -253,15 +242,6 @@ def test_figures_without_runs_in_the_store_are_listed(page):
     assert {figure.name for figure in figures() if figure.study is None} <= listed
 
 
-def test_the_runs_behind_a_figure_link_to_records_on_the_page():
-    rows = pd.DataFrame({"id": ["a", "b", "b", "c"], "instance": list("xyyz"), "objective": [1.0, 2.0, 2.0, None]})
-    text = macro("figures", "runs", "tables/points.csv", runs_behind(rows, {"a", "b"}))
-    assert re.findall(r'href="#([^"]*)"', text) == ["record-a", "record-b"]
-    assert "The 2 runs behind it" in text
-    assert "tables/points.csv" in text
-    assert "<details" not in macro("figures", "runs", "tables/points.csv", runs_behind(rows.drop(columns="id"), {"a"}))
-
-
 def test_instances_without_bounds_are_folded_by_reason(failed, tmp_path):
     findings = replace(collect(failed), missing={"x": "too <big>", "y": "too <big>", "z": "gone"})
     source = report.build(failed, tmp_path / "out", findings).read_text(encoding="utf-8")
@@ -271,9 +251,8 @@ def test_instances_without_bounds_are_folded_by_reason(failed, tmp_path):
     assert "1 instance: gone" in text
 
 
-def test_values_link_to_their_runs(source):
+def test_parameters_tell_runs_apart(source):
     results = source[source.index('id="results"') : source.index('id="bounds"')]
-    assert re.search(r'<a href="#record-[^"]+" class="plain">0\.125</a>', results)
     assert "hypercube:3 [printed=true]" in results, "the formulation's own parameters tell runs apart"
 
 
@@ -377,10 +356,6 @@ def test_a_long_store_is_cut_and_says_so(tmp_path, monkeypatch):
     page = Page(report.build(store, tmp_path / "out").read_text(encoding="utf-8"))
     words = page.text
     assert "The first 2 of 7 rows" in words
-    output = [one["id"] for one in page.all("details") if str(one.get("id")).startswith("record-")]
-    assert len(output) == 7, "every run keeps its details, for the figures that link to it"
-    assert "Complete record" not in words
-    assert "7 runs; complete records: opticoll results" in words
 
 
 def printed(findings, capsys):
@@ -474,12 +449,11 @@ def claimed(tmp_path_factory):
     nothing = dict.fromkeys(("measured", "count", "violations", "tightness", "witness"))
     keep(store, claim("lumorph.steps", "not-testable", **failure, **nothing), 0.5)
     keep(store, claim("optree.theorem1", "not-reproduced"), 0.5)
-    return report.build(store, folder / "out"), run
+    return report.build(store, folder / "out")
 
 
 def test_claims_are_shown_with_verdict_reason_and_runs(claimed):
-    file, run = claimed
-    source = file.read_text(encoding="utf-8")
+    source = claimed.read_text(encoding="utf-8")
     page = Page(source)
     words = page.text
     section = source[source.index('id="claims"') : source.index('id="results"')]
@@ -501,8 +475,7 @@ def test_claims_are_shown_with_verdict_reason_and_runs(claimed):
     ):
         assert part in words, part
     assert "<odd>" not in source
-    assert f'href="#record-{run}"' in section
-    assert "gone.1" not in section, "a run that the store does not have is no link"
+    assert "Runs: 2; " in section
     assert {"Claims of alltoall", "Claims of lumorph", "Claims of optree"} <= {
         a["aria-label"] for a in page.all("table")
     }
@@ -514,14 +487,14 @@ def test_claims_are_shown_with_verdict_reason_and_runs(claimed):
 
 
 def test_claims_are_tabled(claimed):
-    out = claimed[0].parent
+    out = claimed.parent
     table = pd.read_csv(out / "tables" / "claims.csv").set_index("id")
     assert len(table) == 4
     assert json.loads(table.loc["alltoall.theorem-2", "tightness"])["median"] == 0.75
 
 
 def test_the_last_measurement_of_a_claim_is_shown(claimed):
-    source = claimed[0].read_text(encoding="utf-8")
+    source = claimed.read_text(encoding="utf-8")
     assert source.count('id="claim-alltoall.theorem-2"') == 1
     assert "measured again" in source
     assert "measured at first" not in source
