@@ -89,7 +89,7 @@ def study(
         Size of a shard, for a column ``T_s``, the time in seconds: bytes, or a string such as ``"64MB"``; by default
         that of the study file. The capacities must have a unit.
     dry_run
-        Run nothing; return a row per cell with ``cell``, ``key``, ``status`` (stored or would run) and ``reason``.
+        Run nothing; return a row per cell with ``cell``, ``key`` and ``status`` (stored or would run).
 
     Returns
     -------
