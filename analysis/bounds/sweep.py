@@ -12,11 +12,9 @@ are evaluated again each time, before anything is solved; cases to which the bou
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from opticoll.analysis.bounds.bound_comparison import SAME, TOLERANCE, Case, Quantity, Status, compared
@@ -112,32 +110,6 @@ class SweepResult(Printed, Fields, frozen=True, kw_only=True):
         what = self.quantity if self.quantity != "objective" else "objective [units of the formulation]"
         return bound_sweep(self.frame, title=f"{self.bound}: {self.sense} bound, {self.formulation}", quantity=what)
 
-    def save(self, folder: str | os.PathLike[str]) -> list[Path]:
-        """Write ``cases.csv``, ``sweep.json``, ``sweep.svg`` and ``sweep.png`` into a folder; returns the files.
-
-        Raises
-        ------
-        BadInput
-            If the folder cannot be written.
-        """
-        from opticoll.analysis.plots.style import png, svg
-
-        target, figure = Path(folder), self.plot()
-        files: dict[str, bytes] = {
-            "cases.csv": self.frame.to_csv(index=False).encode(),
-            "sweep.json": (json.dumps(plain(self), allow_nan=False) + "\n").encode(),
-            "sweep.svg": svg(figure).encode(),
-            "sweep.png": png(figure),
-        }
-        try:
-            target.mkdir(parents=True, exist_ok=True)
-            for name, content in files.items():
-                (target / name).write_bytes(content)
-        except OSError as error:
-            msg = f"{target}: cannot be written: {error.strerror}; name another folder"
-            raise BadInput(msg) from error
-        return [target / name for name in files]
-
     @property
     def _title(self) -> str:
         return f"sweep of {self.bound} over {self.formulation}"
@@ -183,7 +155,7 @@ class SweepResult(Printed, Fields, frozen=True, kw_only=True):
         noted = [case for case in self.cases if case.status not in {Status.HOLDS, Status.INAPPLICABLE}]
         values = ["bound", "optimum", "lower", "upper", "ratio"]
         columns = ["case", "n", "copies", "status", *(EXACT_VALUES if self.exact else values), "message"]
-        more = f"... {len(noted) - MOST_CASES} more; --json and --out give all" if len(noted) > MOST_CASES else ""
+        more = f"... {len(noted) - MOST_CASES} more; --json gives all" if len(noted) > MOST_CASES else ""
         title = "cases in which the bound is violated, undecided or fails"
         return [Listing(title, columns, noted[:MOST_CASES], more)] if noted else []
 
@@ -213,7 +185,6 @@ def sweep(
     time_limit: Seconds | None = None,
     tol: float = TOLERANCE,
     exact: bool = False,
-    keep_copies: bool = False,
     store: Store | str | os.PathLike[str] | None = None,
     jobs: int | None = None,
     dask: str | None = None,
@@ -245,9 +216,6 @@ def sweep(
         Also solve every case in rational arithmetic, and compare fractions, without a tolerance. A bound that is a
         float stands for its exact value. A case without an exact optimum is violated only beyond ``tol``, and
         otherwise undecided. With ``tol=0``, the usual solves keep their default.
-    keep_copies
-        Solve isomorphic copies too. They are always solved if their optima may differ: with a demand, with paths chosen
-        by number, for a metric, and for formulations that do not state ``label_invariant``.
     store
         A store or its folder; by default ``$OPTICOLL_STORE``, or ``results``.
     jobs, dask
@@ -279,7 +247,7 @@ def sweep(
     function, label = bound_function(bound)
     specs, instances = instances_of(over)
     quantity = _quantity(model, function, on, sense, lambda: _quantities(model, instances[0], given))
-    alike = not keep_copies and not quantity.metric and _label_invariant(model, given)
+    alike = not quantity.metric and _label_invariant(model, given)
     classes = _classes(model, function or label, instances, given, merged=alike)
     if quantity.inverse:
         _refuse_without_time(model, classes[0].instance, given)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import click
@@ -18,7 +17,6 @@ from opticoll.analysis.cli.options import (
     demand_setting,
     notify,
     refuse_together,
-    refuse_unwritable,
 )
 
 
@@ -52,15 +50,11 @@ from opticoll.analysis.cli.options import (
 )
 @click.option("--exact", is_flag=True, help="Solve every case in rational arithmetic and compare fractions.")
 @click.option("--fail-on-violation", is_flag=True, help="Exit with status 1 if the bound is violated in some case.")
-@click.option("--keep-copies", is_flag=True, help="Also solve isomorphic copies.")
 @click.option("--jobs", type=click.IntRange(min=1), help="Number of cases to run at a time, in local processes.")
 @click.option("--dask", metavar="ADDRESS", help="Scheduler of a Dask cluster on which to run the cases.")
-@click.option(
-    "--out", type=click.Path(path_type=Path), metavar="DIR", help="Write a table, JSON and plots of the cases."
-)
 @STORE
 @JSON
-def sweep(out: Path | None, fail_on_violation: bool, as_json: bool, **options: Any) -> int:
+def sweep(fail_on_violation: bool, as_json: bool, **options: Any) -> int:
     """Test a bound on the optimum of FORMULATION over many instances.
 
     The bound is one of the formulation (`opticoll describe FORMULATION` lists them) or a Python function of the
@@ -73,17 +67,12 @@ def sweep(out: Path | None, fail_on_violation: bool, as_json: bool, **options: A
     opticoll sweep alltoall.master --bound my.py:cut --over "ring:{3..9}" --exact --fail-on-violation
     """  # noqa: D301  click's mark for a paragraph that keeps its lines
     refuse_together(("--jobs", "--dask"))
-    if out is not None:
-        refuse_unwritable(out / "sweep.json" if out.is_dir() else out)
     with output.diverted_stdout():
         from opticoll.analysis.bounds.bound_comparison import Status
         from opticoll.analysis.bounds.sweep import sweep
 
         result = sweep(**options)
-        files = [] if out is None else result.save(out)
     output.show(result, as_json=as_json)
-    for file in files:
-        click.echo(f"wrote {file}", err=True)
     for case in result.cases:
         if case.status == Status.ERROR:
             notify(f"sweep: {result.bound} on {case.case}: {case.message}")
