@@ -47,7 +47,6 @@ from opticoll.errors import BadFile, BadInput, SolverUnavailable, one_line
 from opticoll.file_contents import read_bytes
 from opticoll.instances.readers.reading import decode, names_file, pinned
 from opticoll.instances.spec import expand
-from opticoll.instances.topology import parse_size
 from opticoll.nearest_names import nearest
 from opticoll.plugins import digests, load_plugin
 from opticoll.solvers.process.memory import TooLarge
@@ -96,7 +95,6 @@ _FIELDS: dict[str, tuple[Any, str]] = {
     "name": (Name, "must be a string"),
     "title": (str, "must be a string"),
     "plugins": (Names, _LIST),
-    "shard": (str, 'must be a size with its unit, such as "64MB", not {value!r}'),
     "include": (list[dict[str, Any]], "must be tables [[include]]"),
     "exclude": (list[dict[str, Any]], "must be tables [[exclude]]"),
     "time_limit_s": (float, _NUMBER),
@@ -142,13 +140,12 @@ class Cell:
 
 @dataclass(frozen=True)
 class Study:
-    """A named set of cells, all checked; with the size of a shard if the file states one, for times in seconds."""
+    """A named set of cells, all checked."""
 
     name: str
     title: str
     cells: tuple[Cell, ...]
     source: Path
-    shard: str | None = None
 
 
 def studies() -> dict[str, Path]:
@@ -240,11 +237,7 @@ def tasks(path: Path) -> list[Task]:
 
 def _load(path: Path, where: str) -> Study:
     name, title, result = _read(path, where)
-    table = _table(path)
-    shard = _value(table, "shard", where) if "shard" in table else None
-    if shard is not None:
-        parse_size(shard, "shard")
-    return Study(name, title, tuple(_cells(result, where)), path, shard)
+    return Study(name, title, tuple(_cells(result, where)), path)
 
 
 def _read(path: Path, where: str) -> tuple[str, str, list[Task]]:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from opticoll.analysis.store import Store
     from opticoll.analysis.study.study_file import Study
-    from opticoll.types import DataSize, Gibibytes, Seconds
+    from opticoll.types import Gibibytes, Seconds
 
 #: Columns that are returned unless others are asked for.
 COLUMNS = (
@@ -60,7 +60,6 @@ def study(
     tol: float = 1e-6,
     seed: int = 0,
     threads: int = 2,
-    shard: DataSize | None = None,
     dry_run: bool = False,
     **settings: Any,
 ) -> pd.DataFrame:
@@ -85,9 +84,6 @@ def study(
         Names of columns, as ``opticoll results`` has them; ``"all"`` for all; by default 19 of them.
     time_limit, memory_limit, tol, seed, threads, **settings
         As in :func:`opticoll.solve`, for every cell.
-    shard
-        Size of a shard, for a column ``T_s``, the time in seconds: bytes, or a string such as ``"64MB"``; by default
-        that of the study file. The capacities must have a unit.
     dry_run
         Run nothing; return a row per cell with ``cell``, ``key`` and ``status`` (stored or would run).
 
@@ -120,7 +116,6 @@ def study(
     else:
         msg = "study: no instances; write for example oc.study('alltoall.master', ['ring:8', 'torus:4x4'])"
         raise BadInput(msg)
-    seconds = _seconds_per_shard(stated, shard)
     kept_nowhere = store is None and instances is not None
     with TemporaryDirectory(prefix="opticoll-") if kept_nowhere else nullcontext(store) as folder:
         kept = folder if isinstance(folder, Store) else Store(folder)
@@ -137,13 +132,9 @@ def study(
             .set_index("key", drop=False)
         )
     table = rows.loc[[cell.key for cell in summary.study.cells if cell.key in rows.index]].reset_index(drop=True)
-    wanted = list(chosen or COLUMNS)
-    if seconds:
-        table.insert(list(table).index("T") + 1, "T_s", table["T"] * table["key"].map(seconds))
-        if columns is None:
-            wanted.insert(wanted.index("T") + 1, "T_s")
     if columns == "all":
         return table
+    wanted = list(chosen or COLUMNS)
     unknown = [name for name in wanted if name not in table]
     if unknown:
         from opticoll.nearest_names import nearest
@@ -151,29 +142,6 @@ def study(
         msg = f"study: no column {unknown[0]!r}; {nearest(unknown[0], list(map(str, table.columns)))}"
         raise BadInput(msg)
     return table[wanted]
-
-
-def _seconds_per_shard(stated: Study, shard: DataSize | None) -> dict[str, float]:
-    """Time of a shard over a link of capacity 1 [s] by the key of a cell, where it is known.
-
-    Raises
-    ------
-    BadInput
-        If a shard is given, and a formulation has none or the capacities of an instance have no unit.
-    """
-    from opticoll.analysis.result.units import Scale, shard_of
-    from opticoll.formulations.registry import formulation
-    from opticoll.instances import as_instance
-
-    result = {}
-    for cell in stated.cells:
-        task, model = cell.task, formulation(cell.task.formulation)
-        size = shard_of(task, model, shard or stated.shard)
-        if size is not None:
-            scale = Scale.of(model, as_instance(task.instance), size, task.settings.get("bandwidth"))
-            if scale.seconds is not None:
-                result[cell.key] = scale.seconds
-    return result
 
 
 def _listed(given: object, what: str) -> list[Any]:

@@ -84,19 +84,3 @@ def test_an_error_names_arguments_in_the_words_of_the_door(ask, command, python,
     assert python in str(pickle.loads(pickle.dumps(refused.value)))  # noqa: S301 - made here
     assert main(command) == 2
     assert line in capsys.readouterr().err
-
-
-def test_a_shard_gives_seconds(tmp_path):
-    table = oc.study("alltoall.master", ["ring:4+unit=100Gb/s"], shard="1MB")
-    assert list(table.columns).index("T_s") == list(table.columns).index("T") + 1
-    known = oc.solve("alltoall.master", "ring:4+unit=100Gb/s", shard="1MB")
-    assert table["T_s"].iloc[0] == pytest.approx(known.metrics["T_s"])
-    with pytest.raises(oc.BadInput, match="the capacities of ring:4 have no unit"):
-        oc.study("alltoall.master", ["ring:4"], shard="1MB")
-    path = tmp_path / "mine.toml"
-    path.write_text(
-        'name = "mine"\nformulations = ["alltoall.master"]\ninstances = ["ring:4+unit=100Gb/s"]\n'
-        'methods = ["highs"]\nshard = "2MB"\n'
-    )
-    again = oc.study(path, store=tmp_path / "store")
-    assert again["T_s"].iloc[0] == pytest.approx(2 * table["T_s"].iloc[0])
