@@ -23,7 +23,7 @@ from opticoll.nearest_names import nearest
 from opticoll.solvers import verify
 from opticoll.solvers.auto import SIMPLEX_VARIABLES
 from opticoll.solvers.compile.compilation import refuse_other_axes
-from opticoll.solvers.compile.recompiled import Fingerprint, Recompiler, data_besides, fingerprint
+from opticoll.solvers.compile.recompiled import Fingerprint, Recompiler, fingerprint
 from opticoll.solvers.compile.user_models import as_found, layer_of, named_model, program_of
 from opticoll.solvers.compile.write_back import Loader
 from opticoll.solvers.task import Task, Termination
@@ -98,7 +98,6 @@ class Model:
         self._compile = Recompiler(self._built)
         self._loader: Loader | None = None
         self._updated = False
-        self._alone: tuple[tuple[Fingerprint | None, list[object]], bool] | None = None
         self._basis: SimplexBasis | None = None
         self._far = False
         self._values: Mapping[str, F64] | None = None
@@ -385,37 +384,7 @@ class Model:
             origin=self.formulation,
             origin_instance=self.instance,
             same_objective=self._compile.fingerprint.same_objective(self._original),
-            capacities_alone=not form.is_mip and self._known_capacities_alone(form),
             notes=(f"the model of {self.formulation.name} was changed by hand",),
-        )
-
-    def _known_capacities_alone(self, form: StandardForm) -> bool:
-        """:meth:`_capacities_alone`, asked again only after a change of something else than capacities."""
-        model = self._compile.fingerprint, data_besides(self._stated, "c")
-        if self._alone is None or self._alone[0] != model:
-            self._alone = model, self._capacities_alone(form)
-        return self._alone[1]
-
-    def _capacities_alone(self, form: StandardForm) -> bool:
-        """Whether doubling the capacities changes the right-hand sides of their rows in the matrix and nothing else."""
-        held, rows = self._parameters().get("c"), form.rows.get("capacity")
-        if held is None or rows is None or rows.index.size != held.size:
-            return False
-        self._put("c", 2 * held)
-        try:
-            doubled = self._compile(self._stated).form
-        finally:
-            self._put("c", held)
-        kept = rows.index >= 0
-        upper = form.row_upper.copy()
-        upper[rows.index[kept]] += held[kept]
-        return (
-            (form.A != doubled.A).nnz == 0
-            and np.array_equal(form.row_lower, doubled.row_lower)
-            and np.array_equal(upper, doubled.row_upper)
-            and np.array_equal(form.col_lower, doubled.col_lower)
-            and np.array_equal(form.col_upper, doubled.col_upper)
-            and np.array_equal(form.cost, doubled.cost)
         )
 
     def _usual_start(self, form: StandardForm) -> Mapping[str, F64] | None:

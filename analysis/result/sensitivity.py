@@ -71,8 +71,8 @@ def lengths_of(result: Result) -> F64 | None:
 def prices(result: Result) -> F64 | None:
     """dT/dc of every link [shards / link bandwidth²], ``(m,)``; None where no duals prove T, as in integer programs.
 
-    Where nothing but capacities limits the flow, F = sum c y for the duals y, and so dT/dc = -T y / (sum c y). Where
-    other rows limit it too, as in a model that was changed by hand, dT/dc = -T² y, since T = 1/F.
+    Where nothing but capacities limits the flow, F = sum c y for the duals y, and so dT/dc = -T y / (sum c y). A model
+    that was changed by hand has none, since its other rows may hold a part of the price, or capacities too.
     """
     time, lengths, topology = result.T, lengths_of(result), network(result)
     if time is None or lengths is None or topology is None or result.bound is None:
@@ -82,9 +82,7 @@ def prices(result: Result) -> F64 | None:
     offered = float(topology.capacity @ lengths)
     kept = np.where(lengths > NOTHING * lengths.max(), lengths, 0.0)
     alone = abs(offered - result.bound) <= SAME * abs(result.bound)
-    if isinstance(problem, StatedModel) and not alone:
-        return -time * time * kept + 0.0 if problem.model.capacities_alone else None
-    if not offered > 0 or (is_own(problem) and not (problem.concurrent and alone)):
+    if isinstance(problem, StatedModel) or not offered > 0 or (is_own(problem) and not (problem.concurrent and alone)):
         return None
     return -time * kept / offered + 0.0
 
@@ -186,7 +184,7 @@ def bottleneck(result: Result) -> Bottleneck:
                 f"T >= {number(1 / value)}{scale.beside(1 / value, TIME)}"
             )
             return Bottleneck("cut", reason, binding, (names[side].tolist(), names[~side].tolist()))
-    if lengths is not None and known and not isinstance(problem, StatedModel):
+    if lengths is not None and known:
         named = dict(zip(arc_names(result.links.topology), lengths.tolist(), strict=True))
         reason = (
             f"with the lengths below, all data need at least {number(result.T)} times the sum of capacity times "
@@ -367,7 +365,7 @@ def bound_after(result: Result, changed: Topology) -> float | None:
     if not duals or price is None or result.T is None or old is None:
         return None
     arcs = _places(old, changed)
-    if isinstance(plan.problem, StatedModel) or not states(plan.problem, "certify"):
+    if not states(plan.problem, "certify"):
         capacity = np.zeros(old.arcs)
         capacity[arcs] = changed.capacity
         flow = 1 / result.T - float(price @ (capacity - old.capacity)) / result.T**2
@@ -441,7 +439,7 @@ def no_price(result: Result) -> str:
     if result.plan is not None and result.plan.integer:
         return f"{name} is an integer program, which has no prices; its bound rests on {result.record.bound_source}"
     if result.plan is not None and isinstance(result.plan.problem, StatedModel) and lengths_of(result) is not None:
-        return "capacities of links also occur in other rows of the changed model, so that their duals are no prices"
+        return f"{name} is a model that was changed by hand, whose other rows may hold a part of the prices"
     if result.plan is not None and is_own(result.plan.problem) and lengths_of(result) is not None:
         return f"{name} has other limits than the capacities of links, so that these alone do not determine T"
     return f"the bound rests on {result.record.bound_source}, not on duals; solve with a solver, such as method='highs'"

@@ -51,9 +51,6 @@ class StatedProgram(MatrixProgram):
         The problem that the model was before it was changed, and its instance; None for a model from elsewhere.
     same_objective
         Whether its objective is still that of ``origin``.
-    capacities_alone
-        Whether capacities of links occur as the right-hand sides of the rows ``capacity`` and nowhere else, so that the
-        duals of these rows are the derivatives of the optimum.
     """
 
     variables: Mapping[str, Block] = field(default_factory=dict)
@@ -61,7 +58,6 @@ class StatedProgram(MatrixProgram):
     origin: Formulation | None = None
     origin_instance: Instance | None = None
     same_objective: bool = False
-    capacities_alone: bool = False
 
 
 class StatedModel(FileProgram):

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from operator import is_
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from opticoll.solvers.compile.user_models import compiled, layer_of
 
 if TYPE_CHECKING:
@@ -103,14 +101,6 @@ class Recompiler:
             self._last = values, compiled(stated, self.built)
             self.fingerprint = now
         return self._last[1]
-
-
-def data_besides(stated: Any, name: str) -> list[object]:
-    """The values of all parameters of a Pyomo or CVXPY model but those called ``name``, in order."""
-    if layer_of(stated) == "cvxpy":
-        return [np.asarray(one.value).tobytes() for one in stated.parameters() if one.name() != name]
-    kept = stated.find_component(name)
-    return [value for one, value in _parameter_values(stated) if one.parent_component() is not kept]
 
 
 def _parameter_values(stated: Any) -> list[tuple[Any, Any]]:

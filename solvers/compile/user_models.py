@@ -51,7 +51,6 @@ def program_of(
     origin: Formulation | None = None,
     origin_instance: Instance | None = None,
     same_objective: bool = False,
-    capacities_alone: bool = False,
     notes: tuple[str, ...] = (),
 ) -> StatedProgram:
     """A compiled model as an instance; ``spec`` is its name in records."""
@@ -85,7 +84,6 @@ def program_of(
         origin=origin,
         origin_instance=origin_instance,
         same_objective=same_objective,
-        capacities_alone=capacities_alone,
     )
 
 
