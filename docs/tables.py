@@ -143,8 +143,8 @@ def with_limits(text: str) -> str:
 
 COMMANDS = """# Commands
 
-`opticoll COMMAND --help` prints the same. `opticoll completion SHELL` prints a script that completes commands, options
-and names.
+`opticoll COMMAND --help` prints the same. `eval "$(_OPTICOLL_COMPLETE=bash_source opticoll)"` in `~/.bashrc` completes
+commands, options and names (`zsh_source` in `~/.zshrc`; `fish_source` for fish).
 
 **Exit status.** 0 solved and verified, also at a limit with an incumbent; 2 invalid input (one line says what is wrong,
 where, and how to fix it; nothing is stored); 3 no solution; 4 solver unavailable (package or licence); 130 after
@@ -161,10 +161,13 @@ lists plug-ins, `OPTICOLL_SOLVERS` lists solver configurations; `OPTICOLL_DEBUG=
 
 def commands_page() -> str:
     """Usage, description and options of every command, from the command line itself."""
+    import click
+
     from opticoll.analysis.cli.main import cli
 
-    parts = [COMMANDS]
-    for name, command in sorted(cli.commands.items()):
+    parts, context = [COMMANDS], click.Context(cli)
+    for name in cli.list_commands(context):
+        command = cli.get_command(context, name)
         parts += _command(f"## {name}", f"opticoll {name}", command)
         for word, part in sorted(getattr(command, "commands", {}).items()):
             parts += _command(f"### {name} {word}", f"opticoll {name} {word}", part)

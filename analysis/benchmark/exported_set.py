@@ -71,8 +71,8 @@ def export_set(
 
 
 def _write(folder: Path, chosen: list[BenchmarkProblem], tell: Callable[[str], None] | None) -> list[dict[str, Any]]:
-    from opticoll.analysis import opticoll_version
     from opticoll.analysis.benchmark.runs import ProblemMatrix
+    from opticoll.analysis.checkout import opticoll_version
 
     known = best_known()
     rows: list[dict[str, Any]] = []

@@ -4,8 +4,11 @@ from opticoll.extensions import Extension
 
 EXTENSION = Extension(
     "opticoll.analysis.benchmark",
-    commands=(
-        "opticoll.analysis.benchmark.commands.benchmark:benchmark",
-        "opticoll.analysis.benchmark.commands.compare:compare",
-    ),
+    commands={
+        "benchmark": ("opticoll.analysis.benchmark.commands.benchmark:benchmark", "Benchmark of LP and MIP solvers."),
+        "compare": (
+            "opticoll.analysis.benchmark.commands.compare:compare",
+            "Compare the contestants of a study that has been run.",
+        ),
+    },
 )

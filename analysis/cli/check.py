@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from opticoll.analysis.cli import output
-from opticoll.analysis.cli.options import FORMULATION, INSTANCE, JSON, PRINT_CHECKER, notify, read_settings
+from opticoll.analysis.cli.options import FORMULATION, INSTANCE, JSON, PRINT_CHECKER, read_settings
 
 
 @click.command()
@@ -53,6 +53,6 @@ def check(formulation: str, instance: str, file: Path, settings: dict[str, str],
     if not result["verified"]:
         words = {"schedule": "schedule", "certificate": "certificate of this problem"}
         kind = next((word for key, word in words.items() if key in result), "solution")
-        notify(f"{file}: is not a valid {kind}: {result.get('reason') or 'a constraint is violated'}")
+        output.notify(f"{file}: is not a valid {kind}: {result.get('reason') or 'a constraint is violated'}")
         return 3
     return 0

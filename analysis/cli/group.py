@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from opticoll.analysis.cli import streams
-from opticoll.extensions import parts
+from opticoll.extensions import extensions, part
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 _WITHOUT = ("lab", "new")
 
@@ -42,7 +45,14 @@ PLUGIN = click.option(
 
 
 class Commands(click.Group):
-    """Commands that take plug-ins, and end quietly on Ctrl-C and when nobody reads their output any more."""
+    """Commands that take plug-ins, and end quietly on Ctrl-C and when nobody reads their output any more.
+
+    ``deferred`` are commands by name that are imported when they are used: where each is, and its line in the help.
+    """
+
+    def __init__(self, *arguments: Any, deferred: Mapping[str, tuple[str, str]] | None = None, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.deferred = dict(deferred or {})
 
     def add_command(self, cmd: click.Command, name: str | None = None) -> None:
         """Add a command, with the option ``--plugin``."""
@@ -50,9 +60,31 @@ class Commands(click.Group):
 
     def add_contributed(self) -> None:
         """Add the commands of extensions."""
-        for command in parts("commands"):
-            if command.name not in self.commands:
-                self.add_command(command)
+        for one in extensions():
+            self.deferred = {**one.commands, **self.deferred}
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Names of the commands, sorted."""
+        return sorted({*self.commands, *self.deferred})
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """A command, imported if need be."""
+        if cmd_name not in self.commands and cmd_name in self.deferred:
+            self.add_command(part(self.deferred[cmd_name][0]), cmd_name)
+        return self.commands.get(cmd_name)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write names and lines of the commands into the help of all; none is imported for that."""
+        with formatter.section("Commands"):
+            formatter.write_dl(
+                [
+                    (
+                        name,
+                        self.deferred[name][1] if name in self.deferred else self.commands[name].get_short_help_str(),
+                    )
+                    for name in self.list_commands(ctx)
+                ]
+            )
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command."""

@@ -20,7 +20,7 @@ def explained(error: click.UsageError) -> str:
             return f"{message}; a parameter of the model or method is written --set {name}=VALUE"
     if isinstance(command, click.Group) and message.startswith("No such command"):
         word = message.split("'")[1]
-        return f"No such command {word!r}; {nearest(word, list(command.commands))}"
+        return f"No such command {word!r}; {nearest(word, command.list_commands(error.ctx))}"
     if message.startswith("Got unexpected extra argument"):
         takes = [one.make_metavar(error.ctx) for one in command.params if isinstance(one, click.Argument)]
         return f"{message}; this command takes {' '.join(takes) or 'none'}"

@@ -18,7 +18,7 @@ def lab(arguments: tuple[str, ...]) -> int:
     import subprocess
     from importlib.util import find_spec
 
-    from opticoll.analysis import CHECKOUT
+    from opticoll.analysis.checkout import CHECKOUT
 
     folder = next((f for f in (CHECKOUT / "notebooks", Path("notebooks")) if f.is_dir()), None)
     if folder is None:

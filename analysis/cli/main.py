@@ -15,56 +15,49 @@ from typing import TYPE_CHECKING
 import click
 
 from opticoll.analysis.cli import streams
-from opticoll.analysis.cli.bounds import bounds_command
-from opticoll.analysis.cli.check import check
-from opticoll.analysis.cli.completion import completion
-from opticoll.analysis.cli.describe import describe
-from opticoll.analysis.cli.export import export
 from opticoll.analysis.cli.group import PLUGIN, Commands
-from opticoll.analysis.cli.lab import lab
-from opticoll.analysis.cli.list import list_command
-from opticoll.analysis.cli.new import new
-from opticoll.analysis.cli.options import notify
-from opticoll.analysis.cli.report import report
-from opticoll.analysis.cli.results import results
-from opticoll.analysis.cli.solve import solve
-from opticoll.analysis.cli.study import study
-from opticoll.analysis.cli.sweep import sweep
+from opticoll.analysis.cli.output import notify
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-@click.group(cls=Commands, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
+#: The commands of the library by name: where each is, and its line in the help of all.
+COMMANDS = {
+    "bounds": ("opticoll.analysis.cli.bounds:bounds_command", "Print the analytic bounds of instances."),
+    "check": ("opticoll.analysis.cli.check:check", "Verify a solution, schedule or certificate."),
+    "describe": ("opticoll.analysis.cli.describe:describe", "Describe a formulation, family, method, claim, ..."),
+    "export": ("opticoll.analysis.cli.export:export", "Write the model as an MPS or LP file."),
+    "lab": ("opticoll.analysis.cli.lab:lab", "Open JupyterLab on the notebooks."),
+    "list": ("opticoll.analysis.cli.list:list_command", "List what is available."),
+    "new": ("opticoll.analysis.cli.new:new", "Write an example plug-in of your own, and its test."),
+    "report": ("opticoll.analysis.cli.report:report", "Write the tables and plots of the store as HTML."),
+    "results": ("opticoll.analysis.cli.results:results", "Print the results store as a table."),
+    "solve": ("opticoll.analysis.cli.solve:solve", "Solve, verify and certify a formulation on an instance."),
+    "study": ("opticoll.analysis.cli.study:study", "Run a study, by name or TOML file."),
+    "sweep": ("opticoll.analysis.cli.sweep:sweep", "Test a bound on the optimum over many instances."),
+}
+
+
+@click.group(
+    cls=Commands,
+    deferred=COMMANDS,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 @PLUGIN
 @click.option("--version", "show_version", is_flag=True, help="Print the version and exit.")
 @click.pass_context
 def cli(context: click.Context, show_version: bool) -> None:
     """Optimization models of optical interconnects: solve them with any solver and certify the result."""
     if show_version:
-        from opticoll.analysis import opticoll_version
+        from opticoll.analysis.checkout import opticoll_version
 
         click.echo(f"opticoll {opticoll_version() or 'unknown'}")
     elif context.invoked_subcommand is None:
         click.echo(context.get_help())
 
 
-for _command in (
-    bounds_command,
-    check,
-    completion,
-    describe,
-    export,
-    lab,
-    list_command,
-    new,
-    report,
-    results,
-    solve,
-    study,
-    sweep,
-):
-    cli.add_command(_command)
 cli.add_contributed()
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from opticoll.analysis.cli import output
 from opticoll.analysis.cli.completions import names_of
 
 if TYPE_CHECKING:
@@ -297,11 +298,4 @@ def progress_line(title: str, *, shown: bool, plain: bool) -> ProgressLine | nul
         return nullcontext()
     from opticoll.analysis.result.progress_line import PlainLines, ProgressLine, RedrawnLine
 
-    return ProgressLine(title, RedrawnLine() if terminal else PlainLines(notify))
-
-
-def notify(message: str) -> None:
-    """Print a message as one line on stderr."""
-    from opticoll.errors import one_line
-
-    click.echo(f"opticoll: {one_line(message)}", err=True)
+    return ProgressLine(title, RedrawnLine() if terminal else PlainLines(output.notify))

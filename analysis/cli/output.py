@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import math
 import os
 import sys
@@ -28,6 +27,13 @@ if TYPE_CHECKING:
 _READABLE = 6
 
 
+def notify(message: str) -> None:
+    """Print a message as one line on stderr."""
+    from opticoll.errors import one_line
+
+    click.echo(f"opticoll: {one_line(message)}", err=True)
+
+
 @contextlib.contextmanager
 def diverted_stdout() -> Iterator[None]:
     """Redirect stdout to stderr, also for compiled code: stdout is reserved for the result."""
@@ -49,6 +55,8 @@ def diverted_stdout() -> Iterator[None]:
 
 def emit_json(value: Any) -> None:
     """Print exactly one JSON value; NaN and infinity become null."""
+    import json
+
     from opticoll.solvers.task import plain
 
     click.echo(json.dumps(plain(value), allow_nan=False, ensure_ascii=not streams.prints_unicode()))

@@ -21,7 +21,6 @@ from opticoll.analysis.cli.options import (
     STORE,
     OutputFile,
     demand_setting,
-    notify,
     progress_line,
     refuse_together,
     schedule_options,
@@ -121,7 +120,7 @@ def solve(
     with (
         output.diverted_stdout(),
         progress_line(f"{formulation} {instance}", shown=not show_log, plain=not as_json) as on_progress,
-        stoppable(notify) as stop,
+        stoppable(output.notify) as stop,
     ):
         from opticoll.analysis.result.result import run_task
 
@@ -146,15 +145,15 @@ def solve(
         if diagnosis is not None:
             output.show(diagnosis, as_json=False)
     for failure in failures:
-        notify(str(failure))
+        output.notify(str(failure))
     if failures:
         return failures[0].exit_status
     if result.exit_status:
         from opticoll.analysis.rendering import unsolved
 
-        notify(unsolved(result.record))
+        output.notify(unsolved(result.record))
     if outputs.certificate is not None and "certificate" not in written:
-        notify(f"--certificate {outputs.certificate}: nothing is proven exactly, so no file was written")
+        output.notify(f"--certificate {outputs.certificate}: nothing is proven exactly, so no file was written")
         return result.exit_status or 3
     return result.exit_status
 
@@ -182,7 +181,7 @@ def _show(result: Result, written: Mapping[str, Mapping[str, object]]) -> None:
     for kind, facts in written.items():
         output.show_fields(written_lines(kind, facts), kind)
     if result.plan is not None and _listed_one_way(result.plan.instance):
-        notify(
+        output.notify(
             f"note: no link of {result.task.instance} runs both ways; append ,directed=false if each line is a "
             "two-way link"
         )

@@ -6,7 +6,7 @@ import click
 
 from opticoll.analysis.cli import output
 from opticoll.analysis.cli.completions import names_of
-from opticoll.analysis.cli.options import JSON, SOLVERS, STORE, notify, refuse_together, store_at
+from opticoll.analysis.cli.options import JSON, SOLVERS, STORE, refuse_together, store_at
 
 
 @click.command()
@@ -42,8 +42,10 @@ def study(study: str, jobs: int | None, dask: str | None, dry_run: bool, store: 
     output.show(summary, as_json=as_json)
     if summary.interrupted:
         rest = len(summary.study.cells) - len(summary.results)
-        notify(f"interrupted with {rest} cell{'s' * (rest != 1)} to go; run `opticoll study {study}` again to resume")
+        output.notify(
+            f"interrupted with {rest} cell{'s' * (rest != 1)} to go; run `opticoll study {study}` again to resume"
+        )
         return 130
     if summary.unanswered:
-        notify(summary.unanswered)
+        output.notify(summary.unanswered)
     return summary.exit_status

@@ -15,7 +15,6 @@ from opticoll.analysis.cli.options import (
     SET,
     STORE,
     demand_setting,
-    notify,
     refuse_together,
 )
 
@@ -75,9 +74,9 @@ def sweep(fail_on_violation: bool, as_json: bool, **options: Any) -> int:
     output.show(result, as_json=as_json)
     for case in result.cases:
         if case.status == Status.ERROR:
-            notify(f"sweep: {result.bound} on {case.case}: {case.message}")
+            output.notify(f"sweep: {result.bound} on {case.case}: {case.message}")
     if result.interrupted:
         rest = result.classes - len(result.cases)
-        notify(f"interrupted with {rest} case{'s' * (rest != 1)} to go; run the same command again to resume")
+        output.notify(f"interrupted with {rest} case{'s' * (rest != 1)} to go; run the same command again to resume")
         return 130
     return 1 if result.errors or (fail_on_violation and result.violations) else 0

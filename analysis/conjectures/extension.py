@@ -4,7 +4,12 @@ from opticoll.extensions import Extension
 
 EXTENSION = Extension(
     "opticoll.analysis.conjectures",
-    commands=("opticoll.analysis.conjectures.commands.conjecture:conjecture",),
+    commands={
+        "conjecture": (
+            "opticoll.analysis.conjectures.commands.conjecture:conjecture",
+            "Fit closed forms to exact optima.",
+        ),
+    },
     functions=(
         "opticoll.analysis.conjectures.conjecture:Conjecture",
         "opticoll.analysis.conjectures.conjecture:conjecture",

@@ -4,7 +4,9 @@ from opticoll.extensions import Extension
 
 EXTENSION = Extension(
     "opticoll.analysis.designs",
-    commands=("opticoll.analysis.designs.commands.design:design",),
+    commands={
+        "design": ("opticoll.analysis.designs.commands.design:design", "Find a topology of N nodes with D ports each."),
+    },
     functions=(
         "opticoll.analysis.designs.design:design",
         "opticoll.analysis.designs.envelope:envelope",

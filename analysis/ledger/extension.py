@@ -4,7 +4,9 @@ from opticoll.extensions import Extension, Kind
 
 EXTENSION = Extension(
     "opticoll.analysis.ledger",
-    commands=("opticoll.analysis.ledger.commands.claims:claims",),
+    commands={
+        "claims": ("opticoll.analysis.ledger.commands.claims:claims", "Compare the papers' numbers with measurements."),
+    },
     lists={"claims": ("opticoll.analysis.ledger.descriptions:listed", ("name", "paper", "where", "claim"))},
     describe=("opticoll.analysis.ledger.descriptions:describe",),
     examples={"claim": "claims own.{name} --plugin {file}"},

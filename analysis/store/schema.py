@@ -24,7 +24,7 @@ from typing import NewType, get_args, get_origin, get_type_hints
 import msgspec
 
 from opticoll import package_code
-from opticoll.analysis import CHECKOUT, opticoll_version
+from opticoll.analysis.checkout import CHECKOUT, opticoll_version
 from opticoll.solvers.task import Environment, Fields, Needed, Record, Repaired, SolverClaims, Termination
 from opticoll.types import Json
 

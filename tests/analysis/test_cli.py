@@ -218,7 +218,10 @@ def test_every_json_output_has_a_type_or_is_known_to_have_none() -> None:
 def commands_with_json(command: click.Command, names: tuple[str, ...] = ()) -> Iterator[str]:
     """The commands that take ``--json``."""
     if isinstance(command, click.Group):
-        for name, one in command.commands.items():
+        context = click.Context(command)
+        for name in command.list_commands(context):
+            one = command.get_command(context, name)
+            assert one is not None
             yield from commands_with_json(one, (*names, name))
     if any("--json" in one.opts for one in command.params):
         yield " ".join(names)
@@ -412,7 +415,7 @@ def test_compiled_code_cannot_write_to_stdout(
 def test_lab_says_what_is_missing(
     capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("opticoll.analysis.CHECKOUT", tmp_path)
+    monkeypatch.setattr("opticoll.analysis.checkout.CHECKOUT", tmp_path)
     monkeypatch.chdir(tmp_path)
     assert main(["lab"]) == 2
     assert "no folder notebooks" in capfd.readouterr().err

@@ -206,7 +206,7 @@ FORMAT = ScheduleFormat(
 )
 EXTENSION = Extension(
     "greetings",
-    commands=(f"{__name__}:hello",),
+    commands={"hello": (f"{__name__}:hello", "Say hello.")},
     lists={"greetings": (f"{__name__}:rows", ("name", "words"))},
     schedules=(f"{__name__}:FORMAT",),
 )

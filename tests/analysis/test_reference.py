@@ -351,8 +351,11 @@ def test_names_are_completed(words, some, none, capfd, monkeypatch):
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_completion_scripts_are_of_their_shell(shell, capfd, tmp_path):
-    script = shown(capfd, "completion", shell)
+def test_completion_scripts_are_of_their_shell(shell, capfd, tmp_path, monkeypatch):
+    monkeypatch.setenv("_OPTICOLL_COMPLETE", f"{shell}_source")
+    with pytest.raises(SystemExit):
+        main([])
+    script = capfd.readouterr().out
     assert f"_OPTICOLL_COMPLETE={shell}_complete" in script
     path = tmp_path / "script"
     path.write_text(script, encoding="utf-8")

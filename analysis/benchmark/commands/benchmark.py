@@ -9,7 +9,7 @@ import click
 
 from opticoll.analysis.cli import output
 from opticoll.analysis.cli.group import Commands
-from opticoll.analysis.cli.options import JSON, SOLVERS, FloatRange, notify
+from opticoll.analysis.cli.options import JSON, SOLVERS, FloatRange
 from opticoll.analysis.plots.style import counted
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def export(target: Path, names: tuple[str, ...], grades: tuple[str, ...]) -> int
     """
     from opticoll.analysis.benchmark.exported_set import export_set
 
-    rows = export_set(target, _chosen(names, grades), notify)
+    rows = export_set(target, _chosen(names, grades), output.notify)
     click.echo(f"wrote {counted(len(rows), 'problem')} and the index to {target}", err=True)
     return 0
 
@@ -111,7 +111,9 @@ def run(
     left = runs.missing(_chosen(names, grades), runs.installed(solvers) or runs.usable_solvers(), out, under)
     total, place, ran = sum(map(len, left.values())), 0, False
     if total:
-        notify(f"runs end after {under.cpu_limit_s:g} s of processor time, or {under.wall_limit_s:g} s on the clock")
+        output.notify(
+            f"runs end after {under.cpu_limit_s:g} s of processor time, or {under.wall_limit_s:g} s on the clock"
+        )
     try:
         for row, _ in runs.run_cells(left, out, under):
             place += 1
@@ -121,9 +123,9 @@ def run(
             variant: dict[str, float] = {"seed": row.seed, "order": row.order, "repetition": row.repetition}
             variant |= {"tol": row.tol} if tols else {}
             which = "".join(f" {name}={value:g}" for name, value in variant.items() if value)
-            notify(f"{place} of {total}: {row.problem}, {row.solver}{which}: {row.termination}{spent}{why}")
+            output.notify(f"{place} of {total}: {row.problem}, {row.solver}{which}: {row.termination}{spent}{why}")
     except KeyboardInterrupt:
-        notify(f"run: interrupted; {place} of {total} runs are in {out}; the same command resumes")
+        output.notify(f"run: interrupted; {place} of {total} runs are in {out}; the same command resumes")
         return 130
     done = f"wrote {counted(place, 'run')} to {out}" if total else f"all of these runs are in {out}"
     click.echo(f"{done}; compare them with `opticoll benchmark compare {out}`", err=True)

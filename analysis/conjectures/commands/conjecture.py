@@ -15,7 +15,6 @@ from opticoll.analysis.cli.options import (
     SET,
     STORE,
     demand_setting,
-    notify,
     refuse_together,
 )
 
@@ -66,6 +65,6 @@ def conjecture(variables: str | None, values: bool, latex: bool, as_json: bool, 
         if values and not as_json:
             output.show_listing(result.table_of_values())
     if result.interrupted:
-        notify("interrupted; run the same command again to resume")
+        output.notify("interrupted; run the same command again to resume")
         return 130
     return 0

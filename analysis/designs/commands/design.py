@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from opticoll.analysis.cli import output
-from opticoll.analysis.cli.options import JSON, notify, progress_line, refuse_together
+from opticoll.analysis.cli.options import JSON, progress_line, refuse_together
 
 
 @click.command()
@@ -65,7 +65,7 @@ def design(
         or len(sizes) != 2
         or not all(v.isdecimal() and len(v) < 9 for v in given.values())
     ):
-        notify(f"design: cannot read {' '.join(sizes)[:60]!r}; write whole numbers, such as n=64 degree=4")
+        output.notify(f"design: cannot read {' '.join(sizes)[:60]!r}; write whole numbers, such as n=64 degree=4")
         return 2
     n, degree = int(given["n"]), int(given["degree"])
     if delay is not None:
@@ -80,7 +80,7 @@ def design(
             )
         return output.show(answer, as_json=as_json)
     if shard is not None or bandwidth is not None:
-        notify("design: --shard and --bandwidth are for times in seconds; add --delay TIME")
+        output.notify("design: --shard and --bandwidth are for times in seconds; add --delay TIME")
         return 2
     with output.diverted_stdout():
         from opticoll.analysis.designs import design as designs

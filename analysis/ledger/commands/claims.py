@@ -9,7 +9,7 @@ import click
 
 from opticoll.analysis.cli import output
 from opticoll.analysis.cli.completions import names_of
-from opticoll.analysis.cli.options import JSON, STORE, notify, readable_store, refuse_together, writable_store
+from opticoll.analysis.cli.options import JSON, STORE, readable_store, refuse_together, writable_store
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -75,7 +75,7 @@ def claims(
         else:
             home = None if no_store else writable_store(store)
             if wanted > 1:
-                notify(f"{wanted} claims are measured; `opticoll claims --cached` shows stored measurements")
+                output.notify(f"{wanted} claims are measured; `opticoll claims --cached` shows stored measurements")
             rows = _gathered(
                 _until_interrupted(ledger(identifiers, home, resume=resume, seed=seed, jobs=jobs)), "claims"
             )
@@ -93,13 +93,13 @@ def claims(
     elif not wanted:
         click.echo("no claims registered yet")
     if rest and cached:
-        notify(f"{rest} of {wanted} claims have no measurement in this store; `opticoll claims` measures them")
+        output.notify(f"{rest} of {wanted} claims have no measurement in this store; `opticoll claims` measures them")
     elif rest:
-        notify(f"interrupted with {rest} of {wanted} claims to go; resume with `opticoll claims --resume`")
+        output.notify(f"interrupted with {rest} of {wanted} claims to go; resume with `opticoll claims --resume`")
         return 130
     failed = [row["id"] for row in rows if row.get("failed")]
     if failed:
-        notify(f"{len(failed)} of {wanted} claims could not be measured: {', '.join(failed)}")
+        output.notify(f"{len(failed)} of {wanted} claims could not be measured: {', '.join(failed)}")
     return 1 if failed else 0
 
 
