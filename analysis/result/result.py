@@ -22,7 +22,7 @@ from opticoll.analysis.rendering import number
 from opticoll.analysis.result.interruption import stoppable_here
 from opticoll.analysis.result.labelled_tables import labelled_axes, table
 from opticoll.analysis.result.progress_line import progress_here
-from opticoll.analysis.result.schedule_tables import Configurations, Moves, Rounds, Schedule
+from opticoll.analysis.result.schedule_tables import Configurations, Rounds, Schedule
 from opticoll.analysis.result.units import Scale, shard_of, timed
 from opticoll.arguments import refused
 from opticoll.errors import BadInput, LimitSpent, NoSolution
@@ -566,7 +566,7 @@ class Result(rendering.Printed, Run):
 
         return sensitivity.sensitivity(self, most)
 
-    def schedule(self, *, chunks: int | Sequence[int] | None = None) -> Schedule | Moves | Rounds | Configurations:
+    def schedule(self, *, chunks: int | Sequence[int] | None = None) -> Schedule | Rounds | Configurations:
         """The solution as a schedule: transfers in steps, moves along trees, circuits in rounds or configurations.
 
         Parameters
@@ -584,7 +584,7 @@ class Result(rendering.Printed, Run):
             If solutions of the formulation hold no schedule, the demand is not uniform, or a number is invalid.
         """
         from opticoll.formulations.rounds.round_schedule import RoundSchedule
-        from opticoll.solvers.schedules.collective_steps import CollectiveSchedule
+        from opticoll.solvers.schedules.collective_steps import CollectiveSchedule, moves_of
         from opticoll.solvers.schedules.schedule_kinds import schedule_of
         from opticoll.solvers.schedules.sequence_schedule import SequenceSchedule
 
@@ -595,8 +595,8 @@ class Result(rendering.Printed, Run):
         if isinstance(made, SequenceSchedule):
             return Configurations(self, chunks, made)
         if isinstance(made, CollectiveSchedule):
-            return Moves(self, chunks, made)
-        return Schedule(self, chunks, made)
+            return Schedule(self, chunks, made.steps, made.fluid_time)
+        return Schedule(self, chunks, moves_of(made), made.fluid_time)
 
     def check(self) -> dict[str, float]:
         """Prepare the data again and verify the values with the formulation's checker.

@@ -18,7 +18,7 @@ from opticoll.analysis.output_files import (
 )
 from opticoll.analysis.plots.style import counted, label
 from opticoll.analysis.rendering import WIDTH, number
-from opticoll.formulations.variables import TIME, arc_names
+from opticoll.formulations.variables import TIME
 from opticoll.instances import Topology
 
 if TYPE_CHECKING:
@@ -29,8 +29,7 @@ if TYPE_CHECKING:
 
     from opticoll.analysis.result.result import Result
     from opticoll.formulations.rounds.round_schedule import RoundSchedule
-    from opticoll.solvers.schedules.collective_steps import CollectiveSchedule
-    from opticoll.solvers.schedules.link_schedule import LinkSchedule
+    from opticoll.solvers.schedules.collective_steps import CollectiveSteps, Shard
     from opticoll.solvers.schedules.schedule_check import ScheduleCheck
     from opticoll.solvers.schedules.sequence_schedule import SequenceSchedule
     from opticoll.types import Json
@@ -107,65 +106,22 @@ class _Steps:
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Schedule(_Steps):
-    """Transfers of chunks in synchronous steps.
+    """Moves of chunks in synchronous steps: along the routes of an all-to-all, or along packed trees.
 
     Parameters
     ----------
     result
-        The result whose routes it uses.
+        The solution; trees attain its time, but are not taken from it.
     chunks
         Requested chunks per shard, see :meth:`Result.schedule`.
-    links
-        The transfers, as :class:`opticoll.solvers.schedules.link_schedule.LinkSchedule`.
-    """
-
-    links: LinkSchedule
-
-    @cached_property
-    def verdict(self) -> ScheduleCheck:
-        """The schedule executed step by step."""
-        from opticoll.solvers.schedules.collective_steps import moves_of, run_moves
-        from opticoll.solvers.schedules.schedule_kinds import cost_model
-
-        alpha, beta = cost_model(self.result.solved()[0])
-        return run_moves(moves_of(self.links), self.links.topology, alpha=alpha, beta=beta)
-
-    @property
-    def frame(self) -> pd.DataFrame:
-        """One row per transfer: step, arc, and the shard (source, target, chunk) by names."""
-        import pandas as pd
-
-        topology = self.links.topology
-        step, arc, source, target, chunk = self.links.transfers.T
-        names = np.array(topology.labels, dtype=object)
-        arcs = np.array(arc_names(topology), dtype=object)
-        return pd.DataFrame(
-            {"step": step, "arc": arcs[arc], "source": names[source], "target": names[target], "chunk": chunk}
-        )
-
-    def __repr__(self) -> str:
-        own = self.links
-        sizes = ((own.steps, "step"), (len(own.transfers), "transfer"))
-        line = self._summary(own.topology.spec, sizes, own.chunks, own.fluid_time)
-        keeps = kept_rows(self.result.solved()[0].problem)
-        return line if keeps is None else f"{line}; it keeps {keeps}"
-
-
-@dataclass(frozen=True, repr=False, eq=False)
-class Moves(_Steps):
-    """Copies and sums along packed trees in synchronous steps.
-
-    Parameters
-    ----------
-    result
-        The solution; the trees attain its time, but are not taken from it.
-    chunks
-        Requested chunks per shard, None by default; at most the largest number is used.
-    made
+    steps
         The moves, as :mod:`opticoll.solvers.schedules.collective_steps` defines them.
+    fluid_time
+        Time of the flow or of the trees [shards / link bandwidth].
     """
 
-    made: CollectiveSchedule
+    steps: CollectiveSteps
+    fluid_time: float | None
 
     @cached_property
     def verdict(self) -> ScheduleCheck:
@@ -177,27 +133,32 @@ class Moves(_Steps):
         assert isinstance(plan.instance, Topology)
         alpha, beta = cost_model(plan)
         root = int(plan.parameters.get("root", 0))
-        return run_moves(self.made.steps, plan.instance, root, alpha=alpha, beta=beta)
+        return run_moves(self.steps, plan.instance, root, alpha=alpha, beta=beta)
 
     @property
     def frame(self) -> pd.DataFrame:
-        """One row per move: step, path, shard and chunk, and whether it adds to what the receiver holds."""
+        """One row per move: step, path, shard (of a rank or a pair), chunk, and whether it adds to the receiver's."""
         import pandas as pd
 
-        plan, _ = self.result.solved()
-        assert isinstance(plan.instance, Topology)
-        names = plan.instance.labels
+        instance = self.result.instance
+        assert isinstance(instance, Topology)
+        names = instance.labels
         rows = [
-            (t, " ".join(names[v] for v in move.path), names[move.shard], move.chunk, move.adds)
-            for t, step in enumerate(self.made.steps.steps)
+            (t, "->".join(names[v] for v in move.path), _shard_name(move.shard, names), move.chunk, move.adds)
+            for t, step in enumerate(self.steps.steps)
             for move in step
         ]
         return pd.DataFrame(rows, columns=["step", "path", "shard", "chunk", "adds"])
 
     def __repr__(self) -> str:
-        steps = self.made.steps
-        sizes = ((len(steps.steps), "step"), (steps.moves, "move"))
-        return self._summary(self.result.instance.spec, sizes, steps.chunks, self.made.fluid_time)
+        sizes = ((len(self.steps.steps), "step"), (self.steps.moves, "move"))
+        line = self._summary(self.result.instance.spec, sizes, self.steps.chunks, self.fluid_time)
+        keeps = kept_rows(self.result.solved()[0].problem)
+        return line if keeps is None else f"{line}; it keeps {keeps}"
+
+
+def _shard_name(shard: Shard, names: Sequence[str]) -> str:
+    return names[shard] if isinstance(shard, int) else f"{names[shard[0]]}->{names[shard[1]]}"
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -234,7 +195,7 @@ class Configurations(_Steps):
 
         chunks = self.made.chunks
         rows = [
-            (k, " ".join(map(str, move.path)), move.chunk, *chunks[move.chunk], move.start, move.end)
+            (k, "->".join(map(str, move.path)), move.chunk, *chunks[move.chunk], move.start, move.end)
             for k, one in enumerate(self.made.configurations)
             for move in one.transfers
         ]
