@@ -89,26 +89,6 @@ class Listing(NamedTuple):
     note: str = ""
 
 
-def as_latex(listings: Sequence[Listing]) -> str:
-    """Tables for a paper, one after the other, each with its title as a comment."""
-    texts = []
-    for one in listings:
-        rows = [[cell(row.get(name)) for name in one.columns] for row in one.rows]
-        lines = [r"\begin{tabular}{l" + "r" * (len(one.columns) - 1) + "}", r"\hline"]
-        lines += [
-            " & ".join(map(_latex, row)) + r" \\" for row in [[name.replace("_", " ") for name in one.columns], *rows]
-        ]
-        lines[3:3] = [r"\hline"]
-        texts.append("\n".join([*([f"% {one.title}"] if one.title else []), *lines, r"\hline", r"\end{tabular}", ""]))
-    return "\n".join(texts)
-
-
-def _latex(text: str) -> str:
-    """A text with the special characters of LaTeX escaped."""
-    special = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
-    return "".join(special.get(one, "\\" + one if one in "&%$#_{}" else one) for one in text)
-
-
 class Printed:
     """What prints as lines of text below a title, and in a notebook as a table.
 
@@ -132,8 +112,15 @@ class Printed:
         return []
 
     def to_latex(self) -> str:
-        """The tables for a paper."""
-        return as_latex(self.tables())
+        """The tables for a paper, one after the other, each with its title as a comment."""
+        import pandas as pd
+
+        texts = []
+        for one in self.tables():
+            rows = [[cell(row.get(name)) for name in one.columns] for row in one.rows]
+            table = pd.DataFrame(rows, columns=[name.replace("_", " ") for name in one.columns])
+            texts.append((f"% {one.title}\n" if one.title else "") + table.to_latex(index=False, escape=True))
+        return "\n".join(texts)
 
     def document(self) -> Any:
         """What ``--json`` prints."""
