@@ -22,9 +22,7 @@ from opticoll.analysis.plots.style import (
     label,
     legend_mark,
     log_axes,
-    name_rows,
     series,
-    strip_and_box,
 )
 from opticoll.solvers.task import PROVEN
 
@@ -47,22 +45,19 @@ _BOUNDS = {
 def throughput_over_bounds(table: pd.DataFrame, *, most: int = 20) -> Figure:
     """Draw the optimum as a fraction of each bound, one row per instance, sorted by the first bound.
 
-    With more than ``most`` instances, one row per bound: a mark per instance, with the quartiles as a box.
-
     Parameters
     ----------
     table
         One row per instance and bound: ``instance``, ``bound`` (its name), ``ratio`` (optimum over bound, 1 where
         the bound is met), ``proof``.
     most
-        Largest number of instances with a row each.
+        Largest number of rows; the title counts the others.
     """
     drawn = table[np.isfinite(table["ratio"].astype(float))]
     names = [name for name in _BOUNDS if name in set(drawn["bound"])]
     names += sorted(set(drawn["bound"]) - set(_BOUNDS))
-    shown = _by_first_bound(drawn, names)
-    if len(shown) > most:
-        return _spread_of_bounds(drawn, names, len(shown))
+    ordered = _by_first_bound(drawn, names)
+    shown = ordered[:most]
     looks = {name: _BOUNDS.get(name) or series(number + 5) for number, name in enumerate(names)}
     lane = np.linspace(-0.27, 0.27, len(names)) if len(names) > 1 else np.zeros(1)
     offsets = dict(zip(names, lane, strict=False))
@@ -90,6 +85,8 @@ def throughput_over_bounds(table: pd.DataFrame, *, most: int = 20) -> Figure:
                     markersize=9 if marker == "*" else 6,
                     markerfacecolor=colour if proven else "none",
                 )
+        if len(shown) < len(ordered):
+            axes.set_title(f"the first {len(shown)} of {len(ordered)} instances", loc="left")
         reference(axes, x=1.0, zorder=2)
         axes.set_yticks(range(len(shown)), [label(name) for name in shown])
         axes.set_ylim(max(len(shown), 1) - 0.5, -0.5)
@@ -99,26 +96,6 @@ def throughput_over_bounds(table: pd.DataFrame, *, most: int = 20) -> Figure:
         axes.grid(visible=True, axis="x")
         axes.set_axisbelow(True)
         handles += [legend_mark(name, *looks[name], size=7) for name in names]
-        if not drawn["proof"].isin(PROVEN).all():
-            handles.append(legend_mark("open: optimum not proven", MUTED, "o", filled=False))
-    return figure
-
-
-def _spread_of_bounds(drawn: pd.DataFrame, names: list[str], instances: int) -> Figure:
-    """Draw the tightness of each bound over many instances: a strip, a box, and how often the bound is met."""
-    spread = np.random.default_rng(0)
-    heading = "optimum ÷ bound [–], 1 = bound met"
-    with one_panel(6.6, 1.7 + 0.5 * len(names), x=heading) as (figure, axes, handles):
-        labels = []
-        for row, name in enumerate(names):
-            selected = drawn[drawn["bound"] == name]
-            ratios = selected["ratio"].astype(float)
-            colour, _ = _BOUNDS.get(name) or series(row + 5)
-            strip_and_box(axes, row, ratios, selected["proof"].isin(PROVEN).tolist(), colour, "o", spread)
-            labels.append(f"{label(name)}\nmet on {int((abs(ratios - 1) <= 1e-6).sum())} of {len(selected)}")
-        name_rows(axes, labels)
-        axes.set_xlim(min(0.0, float(drawn["ratio"].min())), max(1.04, 1.02 * float(drawn["ratio"].max())))
-        axes.set_title(f"{instances} instances, one mark each", loc="left")
         if not drawn["proof"].isin(PROVEN).all():
             handles.append(legend_mark("open: optimum not proven", MUTED, "o", filled=False))
     return figure

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from markupsafe import Markup
 
 from opticoll.analysis.plots import store_plots
-from opticoll.analysis.plots.style import counted, drawing, inline, png
+from opticoll.analysis.plots.style import counted, drawing, inline
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -30,8 +30,6 @@ class ReportFigure:
         Plain text.
     drawing
         The figure as SVG text.
-    png
-        The figure as PNG.
     rows
         Its points, written as a CSV file; None if another table has them.
     figure
@@ -42,14 +40,13 @@ class ReportFigure:
     title: str
     caption: str
     drawing: str
-    png: bytes
     figure: Figure
     rows: pd.DataFrame | None = None
 
     @classmethod
     def of(cls, name: str, title: str, caption: str, figure: Figure, rows: pd.DataFrame | None = None) -> ReportFigure:
-        """Write a figure of matplotlib in both formats."""
-        return cls(name, title, caption, drawing(figure), png(figure), figure, rows)
+        """Write a figure of matplotlib as SVG."""
+        return cls(name, title, caption, drawing(figure), figure, rows)
 
     @property
     def points(self) -> str:

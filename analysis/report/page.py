@@ -1,7 +1,7 @@
 """Write the report: one self-contained HTML page of a results store, with its figures and tables as files.
 
     OUT/index.html      the page; it loads no other file, no font and nothing from the network
-    OUT/figures/        every figure as SVG and PNG
+    OUT/figures/        every figure as SVG
     OUT/tables/         results, bounds, failures, and the tables and points of other sections as CSV
 
 Each file is replaced atomically. The templates escape all text, such as instance names and messages, and a content
@@ -154,10 +154,9 @@ def writing(out: Path, command: str, remedy: str) -> Iterator[None]:
 
 
 def write_files(out: Path, drawn: Iterable[drawings.ReportFigure], tables: Mapping[str, pd.DataFrame]) -> None:
-    """Write figures as SVG and PNG, and their points and the tables as CSV."""
+    """Write figures as SVG, and their points and the tables as CSV."""
     for figure in drawn:
         _write(out / "figures" / f"{figure.name}.svg", card(figure.drawing).encode())
-        _write(out / "figures" / f"{figure.name}.png", figure.png)
         if figure.rows is not None:
             _write(out / figure.points, figure.rows.to_csv(index=False).encode())
     for name, frame in tables.items():
