@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from opticoll.analysis.plots.style import counted, label
+from opticoll.analysis.plots.style import label
 from opticoll.errors import BadInput
 from opticoll.instances import LightpathMesh, Topology
 from opticoll.instances.spec import family_name
@@ -354,8 +354,6 @@ class Arrangement:
         Arcs that lead around a torus, drawn as their two ends, ``(m,)``.
     sides
         Vertices in the first column or last row of a grid, ``(n,)``; None for other layouts.
-    kinds
-        Kinds of arcs that differ: the name of each, and whether every arc is of it, ``(m,)``.
     """
 
     place: F64
@@ -364,17 +362,6 @@ class Arrangement:
     level: I64 | None
     wrapped: NDArray[np.bool_]
     sides: NDArray[np.bool_] | None = None
-    kinds: tuple[tuple[str, NDArray[np.bool_]], ...] = ()
-
-
-def _wafer_arcs(topology: Topology, named: Instance) -> tuple[tuple[str, NDArray[np.bool_]], ...]:
-    """Waveguides on wafers and fibres between them; nothing for other instances, and for a single wafer."""
-    mesh = _tiles(named, topology.n)
-    if mesh is None or mesh.wafers == 1:
-        return ()
-    joins = np.asarray(mesh.wafer_of[topology.tail] != mesh.wafer_of[topology.head])
-    waveguides, fibres = counted(mesh.waveguides, "waveguide"), counted(mesh.fibres, "fibre")
-    return (f"{waveguides} an arc on a wafer", ~joins), (f"{fibres} an arc between wafers", joins)
 
 
 def arrangement(
@@ -401,4 +388,4 @@ def arrangement(
     sides = None
     if chosen == "grid":
         sides = (place[:, 0] <= place[:, 0].min() + 0.01) | (place[:, 1] <= place[:, 1].min() + 0.01)
-    return Arrangement(place, group, word, level, wrapped, sides, _wafer_arcs(topology, named))
+    return Arrangement(place, group, word, level, wrapped, sides)

@@ -1,4 +1,4 @@
-"""Plots of one problem: the sparsity pattern of its matrix, its topology, and the cases of a sweep."""
+"""Plots of one problem: the sparsity pattern of its matrix, and the cases of a sweep."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.analysis.plots.network_plots import topology
 from opticoll.analysis.plots.panels import one_panel, styled_figure
 from opticoll.analysis.plots.style import INK, MUTED, PALETTE, label, legend_mark
 
@@ -162,6 +161,3 @@ def bound_sweep(cases: pd.DataFrame, *, title: str, quantity: str) -> Figure:
         names = {status: f"{status} ({len(part)})" for status, part in parts.items()}
         handles += [legend_mark(names[status], *_CASES[status]) for status in parts]
     return figure
-
-
-__all__ = ["bound_sweep", "sparsity", "topology"]

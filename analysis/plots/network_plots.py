@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opticoll.analysis.plots.layouts import Arrangement, Places, arrangement
-from opticoll.analysis.plots.panels import legend_below, new_figure
+from opticoll.analysis.plots.panels import new_figure
 from opticoll.analysis.plots.style import BAND, GRID, INK, MUTED, ON_SERIES, PALETTE, counted, label, style
 from opticoll.analysis.plots.vertex_labels import Box, place_labels, row_labels
 from opticoll.arguments import refused
@@ -51,32 +51,36 @@ _MOST_MARKED = 40
 _STUB = 0.36
 
 
-def topology(
-    instance: Topology,
-    *,
-    load: ArrayLike | None = None,
-    layout: str | Places | ArrayLike = "auto",
-    title: str | None = None,
+def plot_topology(
+    instance: InstanceLike, *, layout: str | Places | ArrayLike = "auto", title: str | None = None
 ) -> DataFigure:
-    """Draw the vertices and arcs of a topology, arcs coloured by their load.
+    """Draw the vertices and arcs of a topology, one line for equal arcs in both directions.
 
     Parameters
     ----------
     instance
-        The topology. Terminals are filled; vertices that only forward are open.
-    load
-        Load of every arc in the instance's arc order, shape ``(m,)``, in the unit of its capacities; drawn as
-        load over capacity. Plain arcs if None, one line for equal arcs in both directions.
+        A spec, an instance, a graph, or a table of edges. Ranks are filled; vertices that only forward are open.
     layout
-        As in :func:`opticoll.analysis.plots.layouts.positions`.
+        ``"auto"``: the places that the nodes of a file have (``x`` and ``y``, or ``pos``), else by family; one of
+        ``"circular"``, ``"grid"``, ``"hypercube"``, ``"columns"``, ``"rings"``, ``"star"``, ``"layers"``, ``"spring"``;
+        ``"racks:R"`` for racks of R consecutive vertices, drawn together; or positions: a mapping of the labels to x
+        and y, as networkx layouts give it, or an array of shape ``(n, 2)``.
     title
         Heading; the instance's spec if None.
+
+    Raises
+    ------
+    BadInput
+        For an instance without arcs, an unknown layout, or positions that do not fit.
     """
-    share = None if load is None else np.asarray(load, dtype=float) / instance.capacity
+    drawn = as_instance(instance)
+    if not isinstance(drawn, Topology):
+        msg = f"plot: {label(drawn.spec, 60)} is not a topology; solve it and plot the result"
+        raise BadInput(msg)
     if not isinstance(title, str | None):
         raise refused(title, "plot_topology: title", "a string")
-    heading = title or f"{instance.spec}: {instance.n} vertices, {instance.arcs} arcs"
-    return _figure(instance, arrangement(instance, layout), share, 1.0, "arc load ÷ capacity [–]", heading)
+    heading = title or f"{drawn.spec}: {drawn.n} vertices, {drawn.arcs} arcs"
+    return _figure(drawn, arrangement(drawn, layout), None, 1.0, "", heading)
 
 
 def loads(
@@ -99,7 +103,7 @@ def loads(
     scale
         The absolute unit for a relative one, with its factor, or None.
     layout, title
-        As in :func:`topology`.
+        As in :func:`plot_topology`.
     price
         dT/dc of every link, ``(m,)``; up to 40 links with a price are marked by diamonds.
     """
@@ -166,8 +170,6 @@ def _figure(
         norm = Normalize(0.0, max(top, float(shown.max(initial=0.0))) if shown is not None else 1.0)
         order = np.arange(drawn.arcs) if shown is None else np.argsort(shown, kind="stable")  # busy links on top
         colours: list[Any] = [MUTED] * drawn.arcs if shown is None else [scale(norm(value)) for value in shown]
-        if shown is None and placed.kinds:
-            colours = _kind_colours(figure, placed)
         points = size * 72.0 * 0.85 / float(max(span[0], span[1] / 1.1))
         diameter = _diameter(place, points)
         _draw_groups(axes, placed)
@@ -182,19 +184,6 @@ def _figure(
         _finish(axes, place, 0.5 + 0.2 * (placed.group is not None) + diameter / points)
         _set_title(figure, title)
     return figure
-
-
-def _kind_colours(figure: DataFigure, placed: Arrangement) -> list[str]:
-    """Colour every arc by its kind, and name the kinds in a legend below the drawing."""
-    from matplotlib.lines import Line2D
-
-    colours, handles = [MUTED] * placed.kinds[0][1].size, []
-    for colour, (name, members) in zip((MUTED, PALETTE[1]), placed.kinds, strict=True):
-        handles.append(Line2D([], [], color=colour, linewidth=1.8, label=name))
-        for a in np.flatnonzero(members).tolist():
-            colours[a] = colour
-    legend_below(figure, handles)
-    return colours
 
 
 def _finish(axes: Axes, place: F64, room: float) -> None:
@@ -254,8 +243,7 @@ def _draw_groups(axes: Axes, placed: Arrangement) -> None:
         axes.add_patch(box)
         if placed.word:
             text = f"{placed.word} {number}"
-            above = 0.95 if placed.kinds else 0.42  # over the names of the tiles
-            axes.text(low[0] - 0.3, high[1] + above, text, fontsize=7, color=INK, va="bottom", zorder=5, **_halo())
+            axes.text(low[0] - 0.3, high[1] + 0.42, text, fontsize=7, color=INK, va="bottom", zorder=5, **_halo())
 
 
 def _halo() -> dict[str, Any]:
@@ -498,7 +486,7 @@ def rounds(
     schedule
         Circuits by round.
     layout, title
-        As in :func:`topology`. Of more than :data:`MOST_PANELS` rounds the first are drawn, and the title says so;
+        As in :func:`plot_topology`. Of more than :data:`MOST_PANELS` rounds the first are drawn, and the title says so;
         ``result.schedule().circuits`` is the table of all.
     """
     placed, panels = arrangement(instance, layout), min(max(schedule.rounds, 1), MOST_PANELS)
@@ -595,45 +583,4 @@ def _draw_circuits(
     axes.add_collection(PolyCollection(tips, facecolors=tip_colours, edgecolors="none", zorder=2.5))
 
 
-def plot_topology(
-    instance: InstanceLike,
-    *,
-    layout: str = "auto",
-    positions: Places | ArrayLike | None = None,
-    racks: int | None = None,
-    title: str | None = None,
-) -> DataFigure:
-    """Draw a topology.
-
-    Parameters
-    ----------
-    instance
-        A spec, an instance, a graph, or a table of edges.
-    layout
-        ``"auto"``: the places that the nodes of a file have (``x`` and ``y``, or ``pos``), else by family; or one of
-        ``"circular"``, ``"grid"``, ``"hypercube"``, ``"columns"``, ``"rings"``, ``"star"``, ``"layers"``, ``"racks"``,
-        ``"spring"``.
-    positions
-        Own positions: a mapping of the labels to x and y, as networkx layouts give it, or an array of shape ``(n, 2)``.
-    racks
-        Vertices of a rack: consecutive ones are drawn together.
-    title
-        Heading; the instance's spec if None.
-
-    Raises
-    ------
-    BadInput
-        For an instance without arcs, an unknown layout, positions that do not fit, or several of the three.
-    """
-    result = as_instance(instance)
-    if not isinstance(result, Topology):
-        msg = f"plot: {label(result.spec, 60)} is not a topology; solve it and plot the result"
-        raise BadInput(msg)
-    if (positions is not None) + (racks is not None) + (layout != "auto") > 1:
-        msg = "plot: give one of layout, positions and racks"
-        raise BadInput(msg)
-    chosen: Any = layout if racks is None else f"racks:{racks}"
-    return topology(result, layout=chosen if positions is None else positions, title=title)
-
-
-__all__ = ["MOST_PANELS", "loads", "plot_topology", "rounds", "topology"]
+__all__ = ["MOST_PANELS", "loads", "plot_topology", "rounds"]

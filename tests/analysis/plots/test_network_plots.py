@@ -86,7 +86,7 @@ def test_switches_are_above_the_servers_and_the_rows_are_named():
 
 def test_racks_stand_together():
     topology = oc.parse("genkautz:n=32,d=4")
-    figure = oc.plot_topology(topology, racks=4)
+    figure = oc.plot_topology(topology, layout="racks:4")
     placed = arrangement(topology, "racks:4")
     assert np.bincount(placed.group).tolist() == [4] * 8
     centres = np.array([placed.place[placed.group == rack].mean(axis=0) for rack in range(8)])
@@ -132,7 +132,7 @@ def test_positions_come_from_the_file_or_the_user(tmp_path):
         bare.nodes[node]["pos"] = np.array(place)
     assert positions(oc.topology(bare)) == pytest.approx(positions(oc.topology(graph)))
     assert oc.topology(bare).hash == oc.topology(graph).hash, "a place in a drawing is not part of the problem"
-    drawn = oc.plot_topology(bare, positions=given)
+    drawn = oc.plot_topology(bare, layout=given)
     assert {"north", "south", "east"} <= {one.get_text() for one in drawn.axes[0].texts}
     run = oc.solve("alltoall.master", graph)
     assert {"north", "south"} <= {one.get_text() for one in run.plot().axes[0].texts}
@@ -142,11 +142,10 @@ def test_positions_come_from_the_file_or_the_user(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ({"positions": {"0": (0, 0)}}, "no position of vertex '1' (3 missing)"),
-        ({"positions": [[0, 0]]}, "finite numbers x and y of each of the 4 vertices"),
-        ({"positions": "here"}, "unknown layout 'here'"),
-        ({"positions": np.zeros((4, 2)), "racks": 2}, "give one of layout, positions and racks"),
-        ({"racks": 9}, "write racks:R with the vertices of a rack, 1 to 4"),
+        ({"layout": {"0": (0, 0)}}, "no position of vertex '1' (3 missing)"),
+        ({"layout": [[0, 0]]}, "finite numbers x and y of each of the 4 vertices"),
+        ({"layout": "here"}, "unknown layout 'here'"),
+        ({"layout": "racks:9"}, "write racks:R with the vertices of a rack, 1 to 4"),
         ({"layout": "racks"}, "has no racks of its own; write racks:R"),
         ({"layout": "given"}, "has no places; give x and y of the nodes in its file"),
         ({"layout": "ring:2"}, "unknown layout 'ring:2'"),
