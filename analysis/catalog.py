@@ -15,14 +15,6 @@ if TYPE_CHECKING:
     from opticoll.formulations.parameters import Parameter
 
 
-#: Lists that hold what is looked for under another name.
-CALLED = {
-    **dict.fromkeys(("families", "family", "modifiers", "populations", "topologies", "specs"), "instances"),
-    **dict.fromkeys(("models", "problems"), "formulations"),
-    **dict.fromkeys(("adapters",), "solvers"),
-}
-
-
 class NameRow(TypedDict):
     """A name of any kind: a row of ``opticoll list --json``."""
 

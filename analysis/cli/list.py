@@ -6,9 +6,8 @@ from typing import Any
 
 import click
 
-from opticoll.analysis.catalog import CALLED
 from opticoll.analysis.cli import output
-from opticoll.analysis.cli.options import JSON, SOLVERS, Kind
+from opticoll.analysis.cli.options import JSON, SOLVERS
 from opticoll.extensions import extensions
 
 #: Columns of the lists of the library; ``--json`` prints all of them.
@@ -26,16 +25,16 @@ def listed() -> dict[str, list[str]]:
     return LISTED | {kind: list(columns) for one in extensions() for kind, (_, columns) in one.lists.items()}
 
 
-class _Lists(Kind):
+class _Lists(click.Choice[str]):
     """The argument KIND, which plug-ins may extend."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         self.choices = tuple(listed())
-        return super().convert(value, param, ctx)
+        return str(super().convert(value, param, ctx))
 
 
 @click.command("list")
-@click.argument("kind", required=False, type=_Lists(listed(), CALLED))
+@click.argument("kind", required=False, type=_Lists(listed()))
 @SOLVERS
 @JSON
 def list_command(kind: str | None, as_json: bool) -> int:

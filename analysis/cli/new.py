@@ -13,7 +13,6 @@ from shlex import quote
 
 import click
 
-from opticoll.analysis.cli.options import Kind
 from opticoll.extensions import shipped
 
 # Plug-ins ------------------------------------------------------------------------------------------------------
@@ -31,7 +30,7 @@ USES = {
 
 
 @click.command()
-@click.argument("kind", type=Kind(USES))
+@click.argument("kind", type=click.Choice(list(USES)))
 @click.argument("name")
 @click.option(
     "--dir",
@@ -62,14 +61,11 @@ def write_example(kind: str, name: str, folder: Path) -> list[Path]:
     Raises
     ------
     BadInput
-        If the name cannot be used or is taken, or the files cannot be written.
+        If the name cannot be used, or the files cannot be written.
     """
     from opticoll.errors import BadInput
 
     _refuse_name(name)
-    if _taken(kind, name):
-        msg = f"new: the {kind} name {name!r} is already used by opticoll; choose another name"
-        raise BadInput(msg)
     stem = name.replace("-", "_")
     parts = re.split("[-_]", name)
     words = {"name": name, "stem": stem, "dashed": "-".join(parts), "title": " ".join(parts).capitalize()}
@@ -90,25 +86,6 @@ def write_example(kind: str, name: str, folder: Path) -> list[Path]:
         text = string.Template(template.read_text(encoding="utf-8")).substitute(words)
         path.write_text(text, encoding="utf-8")
     return list(templates)
-
-
-def _taken(kind: str, name: str) -> bool:
-    """Whether opticoll itself uses the name; those of formulations and claims begin with ``own.`` and are free."""
-    dashed = name.replace("_", "-")
-    if kind in {"method", "solver"}:
-        from opticoll.solvers.methods import package_names
-
-        return name in package_names()
-    if kind == "family":
-        from opticoll.instances.spec import FAMILIES, POPULATIONS, load_families
-
-        load_families()
-        return dashed in FAMILIES or dashed in POPULATIONS
-    if kind == "bound":  # the example bounds the all-to-all
-        from opticoll.analysis.bounds.instance_bounds import bound_rows
-
-        return dashed in {row["name"] for row in bound_rows("ring:6")}
-    return False
 
 
 def _refuse_name(name: str) -> None:

@@ -16,7 +16,7 @@ from opticoll.analysis.cli import output
 from opticoll.analysis.cli.completions import names_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from opticoll.analysis.result.progress_line import ProgressLine
     from opticoll.analysis.store import Store
@@ -31,24 +31,6 @@ class FloatRange(click.FloatRange):
         if math.isnan(number):
             self.fail(f"{number} is not in the range {self._describe_range()}.", param, ctx)
         return number
-
-
-class Kind(click.Choice[str]):
-    """The argument KIND of a command: one of several words, of which a wrong one is answered by the nearest."""
-
-    def __init__(self, kinds: Iterable[str], called: Mapping[str, str] | None = None) -> None:
-        super().__init__(list(kinds))
-        self.called = called or {}
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Refuse an unknown word."""
-        if value in self.choices:
-            return str(value)
-        from opticoll.nearest_names import nearest
-
-        other = self.called.get(str(value))
-        msg = f"{value!r} is none; {nearest(str(value), list(self.choices)) if other is None else f'use {other!r}'}"
-        raise click.BadParameter(msg, ctx=ctx, param=param, param_hint="KIND")
 
 
 # options and arguments ------------------------------------------------------------------------------------------------

@@ -145,17 +145,10 @@ def test_new_names_a_family_as_specs_do(tmp_path, capfd):
         (["bound", "two words"], "cannot be used"),
         (["bound", "class"], "is a keyword of Python"),
         (["bound", "Mine"], "digits, '-' and '_'"),
-        (["bound", "moore"], "already used by opticoll"),
-        (["bound", "node_cut"], "already used by opticoll"),
-        (["method", "fptas"], "already used by opticoll"),
-        (["solver", "highs"], "already used by opticoll"),
-        (["family", "ring"], "already used by opticoll"),
-        (["family", "all_digraphs"], "already used by opticoll"),
         (["bound", "../up"], "cannot be used"),
         (["bound", "mine", "--dir", "nowhere"], "create it first"),
         (["bound", "there"], "already exists"),
-        (["thing", "mine"], "known: bound, claim, family"),
-        (["solvr", "mine"], "did you mean 'solver'?"),
+        (["thing", "mine"], "is not one of 'formulation'"),
     ],
 )
 def test_new_refuses(words, message, tmp_path, monkeypatch, capfd):
