@@ -27,7 +27,8 @@ from claim_pages import page
 from measured_tables import tables
 from timed_commands import Row
 
-from opticoll.analysis.cli.options import STORE, notify, store_at, writable_store
+from opticoll.analysis.cli.options import STORE, writable_store
+from opticoll.analysis.cli.output import notify
 from opticoll.analysis.ledger.explanation import tally
 from opticoll.analysis.ledger.ledger import claims, kept
 from opticoll.analysis.papers.paper_figure import PAPER_NAMES
@@ -379,8 +380,10 @@ def write_documents(parts: tuple[str, ...], from_store: bool, jobs: int | None, 
     PART is a study behind a plot, `claims` or a table of times. Results are stored; stored cells and claims are not
     repeated. Exit status: 0; 1 if a block lacks data, which is named with the command that computes it.
     """
+    from opticoll.analysis.store import Store
+
     chosen = chosen_parts(parts)
-    home = store_at(store) if from_store else writable_store(store)
+    home = Store(store) if from_store else writable_store(store)
     for part in () if from_store else chosen:
         notify(f"documents: {part} ...")
         measure_part(part, home, jobs)

@@ -228,23 +228,20 @@ def schedule_options(command: Callable[..., int]) -> Callable[..., int]:
 # helpers --------------------------------------------------------------------------------------------------------------
 
 
-def store_at(folder: str | None) -> Store:
-    """The results store in a folder, or the default one."""
-    from opticoll.analysis.store import Store
-
-    return Store(folder)
-
-
 def readable_store(folder: str | None) -> Store:
     """The results store in a folder, which must be there if it is named, or the default one."""
-    store = store_at(folder)
+    from opticoll.analysis.store import Store
+
+    store = Store(folder)
     store.check_readable()
     return store
 
 
 def writable_store(folder: str | None) -> Store:
     """The results store in a folder; raises an error if it cannot be written."""
-    store = store_at(folder)
+    from opticoll.analysis.store import Store
+
+    store = Store(folder)
     store.check_writable()
     return store
 

@@ -6,7 +6,7 @@ import click
 
 from opticoll.analysis.cli import output
 from opticoll.analysis.cli.completions import names_of
-from opticoll.analysis.cli.options import JSON, SOLVERS, STORE, refuse_together, store_at
+from opticoll.analysis.cli.options import JSON, SOLVERS, STORE, refuse_together
 
 
 @click.command()
@@ -25,10 +25,11 @@ def study(study: str, jobs: int | None, dask: str | None, dry_run: bool, store: 
     resume after an interruption. Exit status: 0 if no cell failed; 1 if some failed or were not run; 3 if no cell has
     an answer (4 if all lack their solver); 130 after Ctrl-C.
     """
+    from opticoll.analysis.store import Store
     from opticoll.analysis.study import running
 
     refuse_together(("--jobs", "--dask"))
-    home = store_at(store)
+    home = Store(store)
     if dry_run:
         with output.diverted_stdout():
             from opticoll.analysis.study.dry_run import preview

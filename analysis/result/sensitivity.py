@@ -257,15 +257,12 @@ class WhatIf(Printed):
     T
         The proven time after the change, where that is expected to take less than a second (``SHORT_NONZEROS``,
         ``SHORT_S``); infinite if some data can no longer arrive; None if it is not known: :meth:`solve` it.
-    alone
-        Arcs that change while those in the other direction do not, unless all were named.
     """
 
     before: float
     at_least: float | None
     instance: Topology
     T: float | None
-    alone: tuple[str, ...]
     _of: Result = field(repr=False)
     _solve: Callable[..., Result] = field(repr=False)
 
@@ -292,9 +289,6 @@ class WhatIf(Printed):
         else:
             bound = "no duals bound it" if self.at_least is None else f"at least {self._shown(self.at_least)}, a bound"
             lines |= {"T then": bound, "exactly": "what_if(...).solve().T"}
-        if self.alone:
-            other = self.alone[0].partition("#")[0].replace("->", "--")
-            lines["one way"] = f"{_names(list(self.alone))} alone; '{other}' names both directions of the cable"
         return lines
 
     @property
@@ -327,14 +321,11 @@ def what_if(result: Result, factors: Mapping[Any, float] | float, solve: Callabl
     if result.T is None or not isinstance(plan.instance, Topology) or plan.problem.needs is not None:
         msg = f"what_if: {plan.problem.name} states no time on the links of a topology"
         raise BadInput(msg)
-    old, now = plan.instance, plan.instance.capacity
+    old = plan.instance
     new = changed_capacities(old, factors, factors=True)
     topology = with_links_of(old, new)
     least = bound_after(result, topology)
-    back = {(u, v) for u, v, same in zip(old.head.tolist(), old.tail.tolist(), new == now, strict=True) if same}
-    ends = zip(old.tail.tolist(), old.head.tolist(), strict=True)
-    mixed = [name for name, one, same in zip(arc_names(old), ends, new == now, strict=True) if not same and one in back]
-    change = WhatIf(result.T, least, topology, None, tuple(mixed), result, solve)
+    change = WhatIf(result.T, least, topology, None, result, solve)
     if least is not None and np.isinf(least):
         return replace(change, T=np.inf)
     if not _is_short(result):

@@ -30,7 +30,7 @@ from opticoll.analysis.study.cells import (
 )
 from opticoll.analysis.study.study_file import find, load
 from opticoll.arguments import refused
-from opticoll.errors import BadInput, OpticollError, one_line
+from opticoll.errors import OpticollError, one_line
 from opticoll.solvers.process.executor import InProcess, JobCrashed
 
 if TYPE_CHECKING:
@@ -39,22 +39,6 @@ if TYPE_CHECKING:
     from opticoll.analysis.study.study_file import Cell, Study
     from opticoll.solvers.process.executor import Executor
     from opticoll.types import Json
-
-
-def check_writable(store: Store) -> None:
-    """Create a store, or refuse one that cannot be written before any cell runs.
-
-    Raises
-    ------
-    BadInput
-        If its folder cannot be written.
-    """
-    store.check_writable()
-    try:
-        store.records.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        msg = f"store {store.root}: cannot be created: {error.strerror}; choose another folder"
-        raise BadInput(msg) from error
 
 
 #: First and longest wait [s] before retrying cells that another study is running.
@@ -175,9 +159,9 @@ def run_study(
     Raises
     ------
     BadInput
-        If the store cannot be written, or is removed while the study runs.
+        If the store cannot be written.
     """
-    check_writable(store)
+    store.check_writable()
     store.sweep()
     summary = Summary(study)
 
@@ -197,20 +181,7 @@ def run_study(
         (_work if elsewhere else _work_and_record)(executor, jobs, finish)
     except KeyboardInterrupt:
         summary.interrupted = True
-    _check_records_kept(summary, store)
     return summary
-
-
-def _check_records_kept(summary: Summary, store: Store) -> None:
-    """Refuse to count cells as done whose records have been removed in the meantime."""
-    stored = {name.partition(".")[0] for name in store.names()}
-    gone = [key for key, result in summary.results.items() if result.status == "done" and key not in stored]
-    if gone:
-        msg = (
-            f"study {summary.study.name}: {len(gone)} records are gone from the store {store.root}, which was removed "
-            "or replaced while the study ran; start it again"
-        )
-        raise BadInput(msg)
 
 
 def _work(executor: Executor, jobs: list[CellJob], finish: Callable[[CellResult], None]) -> None:

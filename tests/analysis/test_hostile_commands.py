@@ -127,23 +127,6 @@ def test_a_study_with_failed_cells_says_so(capfd: pytest.CaptureFixture[str], tm
     assert "\x1b" not in err
 
 
-def test_a_study_whose_store_vanishes_is_not_done(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    study, store = _study(tmp_path), Store(tmp_path / "store")
-    seen: list[str] = []
-
-    def remove(result: Any) -> None:
-        seen.append(result.key)
-        if len(seen) == 2:
-            store.root.rename(tmp_path / "elsewhere")
-
-    # The thread that records may be writing the next run at this moment: it is lost too, or cannot be written.
-    with pytest.raises(BadInput, match=r"[2-5] records are gone|cannot write"):
-        run_study(study, store, InProcess(), on_result=remove)
-    again = run_study(study, store, InProcess())
-    assert again.complete
-    assert set(seen[:2]) <= {key for key, result in again.results.items() if result.status == "done"}
-
-
 def test_a_torn_record_of_a_study_is_tried_again(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     study, store = _study(tmp_path), Store(tmp_path / "store")
     run_study(study, store, InProcess())

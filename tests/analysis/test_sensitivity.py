@@ -83,7 +83,6 @@ def test_a_short_change_is_exact(name, seed, monkeypatch):
             exact = oc.solve(name, oc.topology({one: c for one, c in left.items() if c})).T
             assert pytest.approx(exact) == change.T
             assert f"{100 * (exact / result.T - 1):+.3g} %".replace("-0 %", "+0 %") in repr(change)
-            assert ("one way" in change.lines()) == (len(arcs) == 1)
     monkeypatch.setattr(sensitivity, "SHORT_S", 0.0)
     assert result.what_if({f"{u}--{v}": 0.5}).T is not None, "a small one, however long it took"
     monkeypatch.setattr(sensitivity, "SHORT_NONZEROS", 0)
