@@ -34,7 +34,7 @@ class _Lists(click.Choice[str]):
 
 
 @click.command("list")
-@click.argument("kind", required=False, type=_Lists(listed()))
+@click.argument("kind", required=False, metavar="[KIND]", type=_Lists(listed()))
 @SOLVERS
 @JSON
 def list_command(kind: str | None, as_json: bool) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import errno
 import gc
 import os
 import signal
@@ -64,19 +63,6 @@ cli.add_contributed()
 # errors -------------------------------------------------------------------------------------------------------
 
 
-def _plain(error: click.UsageError) -> str:
-    """The message of an error; if a value is not a number, it says what the option counts."""
-    from opticoll.analysis.cli.hints import explained
-
-    message = explained(error)
-    counted = {"S": "a number of seconds", "GIB": "a number of GiB"}
-    number = counted.get(getattr(getattr(error, "param", None), "metavar", None) or "", "a number")
-    for words, plain in (("a valid float", number), ("a valid integer", "a whole number")):
-        for end in (" range", ""):
-            message = message.replace(f"is not {words}{end}", f"is not {plain}")
-    return message
-
-
 #: Set by Ctrl-C. Modules in C that load when it comes end with an error of their own, not with KeyboardInterrupt.
 _interrupted = threading.Event()
 
@@ -114,9 +100,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except click.UsageError as error:
         if os.environ.get("OPTICOLL_DEBUG"):
             raise
+        from opticoll.analysis.cli.hints import explained
+
         command = error.ctx.command_path if error.ctx is not None else "opticoll"
-        message = _plain(error)
-        notify(f"{message}; see `{command} --help`")
+        notify(f"{explained(error)}; see `{command} --help`")
         return 2
     except click.ClickException as error:
         notify(error.format_message())
@@ -146,21 +133,6 @@ def _argument(command: click.Command, name: str, value: object) -> str:
     return option.opts[0] if option.is_flag or value is None else f"{option.opts[0]} {value}"
 
 
-#: Errors of the file system that a user can fix.
-_FILE_ERRORS = {
-    errno.ENOENT,
-    errno.EACCES,
-    errno.EPERM,
-    errno.EISDIR,
-    errno.ENOTDIR,
-    errno.ENAMETOOLONG,
-    errno.ELOOP,
-    errno.EROFS,
-    errno.ENOSPC,
-    errno.EDQUOT,
-}
-
-
 def _report_error(error: BaseException, command: click.Command) -> int:
     from opticoll.errors import OpticollError, one_line
 
@@ -170,11 +142,9 @@ def _report_error(error: BaseException, command: click.Command) -> int:
     if isinstance(error, MemoryError):
         notify(f"out of memory: {error or 'allocation failed'}; use a smaller instance or another method")
         return 2
-    if isinstance(error, OSError) and error.errno in _FILE_ERRORS:
-        notify(f"{one_line(error.filename or 'a file', 120)}: {error.strerror}; name another file or folder")
-        return 2
-    if isinstance(error, OSError) and error.errno is None:  # a library's own words
-        notify(str(error))
+    if isinstance(error, OSError):
+        named = f"{one_line(error.filename or 'a file', 120)}: {error.strerror}; name another file or folder"
+        notify(named if error.strerror else str(error))
         return 2
     if isinstance(error, ValueError) and "null byte" in str(error):
         notify("a path holds a NUL character; name another file or folder")

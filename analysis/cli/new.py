@@ -30,7 +30,7 @@ USES = {
 
 
 @click.command()
-@click.argument("kind", type=click.Choice(list(USES)))
+@click.argument("kind", metavar="KIND", type=click.Choice(list(USES)))
 @click.argument("name")
 @click.option(
     "--dir",
