@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, Literal, TypedDict
+from typing import TYPE_CHECKING, Literal, TypedDict
 
 from opticoll.extensions import extensions, part
+from opticoll.solvers.task import Fields, plain
+from opticoll.types import Json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -39,14 +41,15 @@ class NamedRow(TypedDict):
     name: str
 
 
-class SettingRow(TypedDict):
-    """A parameter that ``--set`` takes."""
+class ParameterRow(Fields, frozen=True, kw_only=True):
+    """A parameter: of ``--set`` for formulations and methods, of the spec for families."""
 
     name: str
     type: str
-    default: Any
-    choices: list[str] | None
-    help: str
+    default: Json = None
+    required: bool = False
+    choices: list[str] | None = None
+    help: str = ""
 
 
 FormulationRow = TypedDict(
@@ -60,7 +63,7 @@ FormulationRow = TypedDict(
         "sense": Literal["min", "max"],
         "forms": list[str],
         "methods": list[str],
-        "parameters": list[SettingRow],
+        "parameters": list[ParameterRow],
     },
 )
 FormulationRow.__doc__ = "A formulation: its class and sense, the forms and methods that solve it, and its parameters."
@@ -73,7 +76,7 @@ class MethodRow(TypedDict):
     title: str
     summary: str
     formulations: list[str]
-    parameters: list[SettingRow]
+    parameters: list[ParameterRow]
 
 
 class SolverRow(TypedDict):
@@ -236,15 +239,15 @@ def _about(row: Mapping[str, object]) -> str:
     return str(row.get("summary") or row.get("title") or "")
 
 
-def parameter_rows(parameters: Iterable[Parameter]) -> list[SettingRow]:
+def parameter_rows(parameters: Iterable[Parameter]) -> list[ParameterRow]:
     """One row per parameter that ``--set`` takes."""
     return [
-        {
-            "name": p.name,
-            "type": "str" if issubclass(p.kind, str) else p.kind.__name__,
-            "default": p.default,
-            "choices": list(p.choices) or None,
-            "help": p.help,
-        }
+        ParameterRow(
+            name=p.name,
+            type="str" if issubclass(p.kind, str) else p.kind.__name__,
+            default=plain(p.default),
+            choices=list(p.choices) or None,
+            help=p.help,
+        )
         for p in parameters
     ]

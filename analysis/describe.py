@@ -14,6 +14,7 @@ import msgspec
 
 from opticoll import plugins
 from opticoll.analysis.bounds.instance_bounds import FLOW
+from opticoll.analysis.catalog import ParameterRow, names, parameter_rows
 from opticoll.analysis.problem.model_sizes import Sizes, example_sizes, model_sizes, solvers_for, takes
 from opticoll.docstrings import about_parameters, without_sections
 from opticoll.errors import BadInput
@@ -28,18 +29,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from opticoll.formulations import Formulation
-    from opticoll.formulations.parameters import Parameter
-
-
-class ParameterRow(Fields, frozen=True, kw_only=True):
-    """A parameter: of ``--set`` for formulations and methods, of the spec for families."""
-
-    name: str
-    type: str
-    default: Json = None
-    required: bool = False
-    choices: list[str] | None = None
-    help: str = ""
 
 
 class Description(Fields, frozen=True, kw_only=True):
@@ -84,8 +73,6 @@ def describe(name: str, instance: str | None = None, settings: Mapping[str, obje
     """
     results = [one for describe_kind in (*_KINDS, *parts("describe")) if (one := describe_kind(name)) is not None]
     if not results:
-        from opticoll.analysis.catalog import names
-
         msg = f"describe: unknown name {name!r}; {nearest(name, sorted({row['name'] for row in names()}))}"
         raise BadInput(msg)
     if instance is None and not settings:
@@ -131,7 +118,7 @@ def _formulation(name: str) -> Description | None:
         or _text(model, of_module=True),
         source=", ".join(filter(None, (paper_of(model), model.where))),
         example=example,
-        parameters=_parameters(model.parameters),
+        parameters=tuple(parameter_rows(model.parameters)),
         forms=forms_of(model),
         methods=tuple(sorted(methods_for(model))),
         solvers=solvers_for(model),
@@ -232,7 +219,7 @@ def _method(name: str) -> Description | None:
         title=method.title,
         text="\n\n".join([method.summary, _text(does)]),
         example=_solved_by(takes, name, does),
-        parameters=_parameters(method.parameters),
+        parameters=tuple(parameter_rows(method.parameters)),
         formulations=tuple(model.name for model in takes),
     )
 
@@ -295,12 +282,6 @@ def _study(name: str) -> Description | None:
 
 
 _KINDS = (_formulation, _family, _method, _solver, _study)
-
-
-def _parameters(parameters: Sequence[Parameter]) -> tuple[ParameterRow, ...]:
-    from opticoll.analysis.catalog import parameter_rows
-
-    return tuple(ParameterRow(**{**row, "default": plain(row["default"])}) for row in parameter_rows(parameters))
 
 
 def _text(item: Callable[..., object], *, of_module: bool = False) -> str:

@@ -8,20 +8,21 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from opticoll.formulations.variables import TIME
-from opticoll.solvers.task import NOTE, Proof
+from opticoll.solvers.task import NOTE, Fields, Proof
 from opticoll.solvers.verify import FEASIBLE, violated
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     import pandas as pd
 
     from opticoll.analysis.bounds.instance_bounds import BoundRow
-    from opticoll.solvers.task import Fields, Record
+    from opticoll.solvers.task import Record
     from opticoll.types import Json
 
 #: Maximum length of a name in a title.
@@ -58,7 +59,8 @@ def number(value: Any, digits: int = 8) -> str:
 def cell(value: Any) -> str:
     """A value in a table: a list by its names, a mapping by its pairs, one that is false omitted."""
     if isinstance(value, (list, tuple)):
-        return ", ".join(v["name"] if isinstance(v, dict) and "name" in v else str(v) for v in value) or "–"
+        named = (dict(v).get("name", v) if isinstance(v, Mapping | Fields) else v for v in value)
+        return ", ".join(map(str, named)) or "–"
     if isinstance(value, dict):
         return ", ".join(k if v is True else f"{k}={v}" for k, v in value.items() if v is not False) or "–"
     return number(value)
