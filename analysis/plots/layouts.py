@@ -46,8 +46,6 @@ _FAMILIES: dict[str, str] = {
     "dragonfly": "racks",
     "star": "star",
 }
-#: Tiles of a wafer in the LuMorph paper: rows, columns.
-WAFER = (4, 8)
 #: Distance added between neighbouring columns of two wafers.
 _GAP = 0.9
 
@@ -146,15 +144,9 @@ def _tiles(named: Instance, n: int) -> LightpathMesh | None:
 
 
 def wafers(named: Instance, n: int) -> I64 | None:
-    """The wafer of every tile of a mesh that has several, or is larger than one; None for other instances."""
-    if (mesh := _tiles(named, n)) is not None and mesh.wafers > 1:
-        return mesh.wafer_of
-    if family_name(named.spec) != "lightpath" or (shape := _shape(named, n)) is None:
-        return None
-    if any(size % part for size, part in zip(shape, WAFER, strict=True)) or shape == WAFER:
-        return None
-    row, column = np.divmod(np.arange(n), shape[1])
-    return np.asarray(row // WAFER[0] * (shape[1] // WAFER[1]) + column // WAFER[1], dtype=np.int64)
+    """The wafer of every tile of a mesh that has several; None for other instances."""
+    mesh = _tiles(named, n)
+    return mesh.wafer_of if mesh is not None and mesh.wafers > 1 else None
 
 
 def layers_of(topology: Topology) -> I64:

@@ -21,7 +21,7 @@ from opticoll.arguments import whole_number
 from opticoll.errors import BadInput, NotApplicable
 from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow
 from opticoll.formulations.flows.flow_bounds import cut_value
-from opticoll.formulations.matrix.stated_model import StatedModel, StatedProgram
+from opticoll.formulations.matrix.stated_model import StatedModel
 from opticoll.formulations.model import is_own, states
 from opticoll.formulations.variables import BANDWIDTHS, SHARDS, TIME, arc_names
 from opticoll.instances import Topology
@@ -50,10 +50,8 @@ SAME = 1e-6
 
 
 def network(result: Result) -> Topology | None:
-    """The topology whose links carry a solution, also one of a model that was changed by hand; None without one."""
+    """The topology whose links carry a solution; None without one."""
     instance = None if result.plan is None else result.plan.instance
-    if isinstance(instance, StatedProgram):
-        instance = instance.origin_instance
     return instance if isinstance(instance, Topology) else None
 
 
@@ -82,7 +80,7 @@ def prices(result: Result) -> F64 | None:
     offered = float(topology.capacity @ lengths)
     kept = np.where(lengths > NOTHING * lengths.max(), lengths, 0.0)
     alone = abs(offered - result.bound) <= SAME * abs(result.bound)
-    if isinstance(problem, StatedModel) or not offered > 0 or (is_own(problem) and not (problem.concurrent and alone)):
+    if not offered > 0 or (is_own(problem) and not (problem.concurrent and alone)):
         return None
     return -time * kept / offered + 0.0
 
@@ -429,7 +427,7 @@ def no_price(result: Result) -> str:
         return f"{name} states no time T, whose derivative a price would be"
     if result.plan is not None and result.plan.integer:
         return f"{name} is an integer program, which has no prices; its bound rests on {result.record.bound_source}"
-    if result.plan is not None and isinstance(result.plan.problem, StatedModel) and lengths_of(result) is not None:
+    if result.plan is not None and isinstance(result.plan.problem, StatedModel):
         return f"{name} is a model that was changed by hand, whose other rows may hold a part of the prices"
     if result.plan is not None and is_own(result.plan.problem) and lengths_of(result) is not None:
         return f"{name} has other limits than the capacities of links, so that these alone do not determine T"

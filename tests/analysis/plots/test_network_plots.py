@@ -97,8 +97,8 @@ def test_racks_stand_together():
     assert len(boxes) == 8
     groups = arrangement(oc.parse("dragonfly:a=4,h=2"))
     assert (groups.word, int(groups.group.max()) + 1) == ("group", 9)
-    wafers = arrangement(oc.parse("lightpath:8x16"))
-    assert (wafers.word, np.bincount(wafers.group).tolist()) == ("wafer", [32] * 4)
+    wafers = arrangement(oc.parse("lightpath:4x8,wafers=2,fibres=4"))
+    assert (wafers.word, np.bincount(wafers.group).tolist()) == ("wafer", [32] * 2)
     assert arrangement(oc.parse("lightpath:4x8")).group is None
     hosts = arrangement(oc.parse("ring:4+host=2.0"))
     assert np.bincount(hosts.group).tolist() == [3] * 4
