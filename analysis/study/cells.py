@@ -21,8 +21,6 @@ from opticoll.solvers.run import Run
 from opticoll.solvers.task import Proof, Record, Requested, Termination
 
 if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
-
     from opticoll.analysis.store.schema import StoredRecord
     from opticoll.analysis.study.study_file import Cell
     from opticoll.solvers.task import Environment
@@ -57,21 +55,12 @@ class CellJob:
 
 def run_cell(job: CellJob) -> CellResult:
     """Run a cell if it has no answer in the store yet, and record the result."""
-    with claim_cell(job) as ours:
+    store = Store(job.root)
+    with claim(store.locks / f"{job.cell.key}.lock") as ours:
         if not ours:
             return CellResult(job.cell.key, "busy")
-        return answer_of(job) or record_attempt(job, attempt(job.cell))
-
-
-def claim_cell(job: CellJob) -> AbstractContextManager[bool]:
-    """Hold a cell during the block; yield False if another study is working on it."""
-    return claim(Store(job.root).locks / f"{job.cell.key}.lock")
-
-
-def answer_of(job: CellJob) -> CellResult | None:
-    """The result of a cell that has an answer in the store, else None."""
-    store = Store(job.root)
-    return _answer_among(job.cell, store, store.attempts(job.cell.key))
+        answer = _answer_among(job.cell, store, store.attempts(job.cell.key))
+        return answer or record_attempt(job, attempt(job.cell))
 
 
 def _answer_among(cell: Cell, store: Store, attempts: list[StoredRecord | None]) -> CellResult | None:

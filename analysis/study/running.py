@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import itertools
 import sys
 import time
 from collections import Counter
-from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING
 
@@ -20,9 +18,7 @@ from opticoll.analysis.study.cells import (
     Attempt,
     CellJob,
     CellResult,
-    answer_of,
     attempt,
-    claim_cell,
     record_attempt,
     record_failure,
     result_of,
@@ -31,12 +27,12 @@ from opticoll.analysis.study.cells import (
 from opticoll.analysis.study.study_file import find, load
 from opticoll.arguments import refused
 from opticoll.errors import OpticollError, one_line
-from opticoll.solvers.process.executor import InProcess, JobCrashed
+from opticoll.solvers.process.executor import JobCrashed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
-    from opticoll.analysis.study.study_file import Cell, Study
+    from opticoll.analysis.study.study_file import Study
     from opticoll.solvers.process.executor import Executor
     from opticoll.types import Json
 
@@ -177,15 +173,14 @@ def run_study(
             finish(result_of(cell, answered[cell.key], "skipped"))
     jobs = [CellJob(cell, str(store.root), study.name) for cell in study.cells if cell.key not in answered]
     try:
-        elsewhere = executor.shares_files and not isinstance(executor, InProcess)
-        (_work if elsewhere else _work_and_record)(executor, jobs, finish)
+        (_work if executor.shares_files else _work_elsewhere)(executor, jobs, finish)
     except KeyboardInterrupt:
         summary.interrupted = True
     return summary
 
 
 def _work(executor: Executor, jobs: list[CellJob], finish: Callable[[CellResult], None]) -> None:
-    """Run all jobs in processes that record them; retry those that another study is running until it has finished."""
+    """Run all jobs where they are recorded; retry those that another study is running until it has finished."""
     pause = _RETRY_S[0]
     while jobs:
         busy: list[CellJob] = []
@@ -195,57 +190,19 @@ def _work(executor: Executor, jobs: list[CellJob], finish: Callable[[CellResult]
                 busy.append(jobs[index])
             else:
                 finish(outcome)
-        pause = _wait_for_others(busy, jobs, pause)
+        if busy:
+            pause = _RETRY_S[0] if len(busy) < len(jobs) else min(2 * pause, _RETRY_S[1])
+            time.sleep(pause)
         jobs = busy
 
 
-def _wait_for_others(busy: list[CellJob], jobs: list[CellJob], pause: float) -> float:
-    """Sleep if another study is running cells, longer if no other cells remain; return the pause [s]."""
-    if busy:
-        pause = _RETRY_S[0] if len(busy) < len(jobs) else min(2 * pause, _RETRY_S[1])
-        time.sleep(pause)
-    return pause
+def _work_elsewhere(executor: Executor, jobs: list[CellJob], finish: Callable[[CellResult], None]) -> None:
+    """Run all jobs where the store cannot be reached, and record them here.
 
-
-def _work_and_record(executor: Executor, jobs: list[CellJob], finish: Callable[[CellResult], None]) -> None:
-    """Run all jobs, in this process or where the store cannot be reached; this process claims and records each."""
-    pause = _RETRY_S[0]
-    while jobs:
-        running: dict[int, tuple[CellJob, ExitStack]] = {}
-        busy: list[CellJob] = []
-
-        def claimed(
-            jobs: list[CellJob] = jobs,
-            running: dict[int, tuple[CellJob, ExitStack]] = running,
-            busy: list[CellJob] = busy,
-        ) -> Iterator[Cell]:
-            sent = itertools.count()
-            for job in jobs:
-                with ExitStack() as stack:
-                    try:
-                        ours = stack.enter_context(claim_cell(job))
-                        known = answer_of(job) if ours else None
-                    except Exception as error:  # noqa: BLE001  reported as the result of the cell
-                        finish(_outcome(job, error))
-                        continue
-                    if not ours:
-                        busy.append(job)
-                    elif known is not None:
-                        finish(known)
-                    else:
-                        running[next(sent)] = (job, stack.pop_all())
-                        yield job.cell
-
-        try:
-            for index, made in executor.map_unordered(attempt, claimed()):
-                job, hold = running.pop(index)
-                with hold:
-                    finish(_recorded(job, made))
-        finally:
-            for _, hold in running.values():
-                hold.close()
-        pause = _wait_for_others(busy, jobs, pause)
-        jobs = busy
+    A cell that another study runs at the same time is run twice and recorded once.
+    """
+    for index, made in executor.map_unordered(attempt, [job.cell for job in jobs]):
+        finish(_recorded(jobs[index], made))
 
 
 def _recorded(job: CellJob, made: Attempt | Exception) -> CellResult:
