@@ -91,11 +91,8 @@ class LightpathMesh(Topology):
         for name, number in (("lasers", lasers), ("waveguides", waveguides), ("wafers", wafers), ("fibres", fibres)):
             whole_number(number, f"lightpath: {name}", 1)
         super().__init__(mesh.n, mesh.tail, mesh.head, mesh.capacity, spec="lightpath", labels=mesh.labels)
-        object.__setattr__(self, "shape", Dimensions(shape))
-        object.__setattr__(self, "lasers", int(lasers))
-        object.__setattr__(self, "waveguides", int(waveguides))
-        object.__setattr__(self, "wafers", int(wafers))
-        object.__setattr__(self, "fibres", int(fibres))
+        self._put(shape=Dimensions(shape), lasers=int(lasers), waveguides=int(waveguides))
+        self._put(wafers=int(wafers), fibres=int(fibres))
 
     @property
     def scarce_fibres(self) -> WaferFibres | None:
@@ -178,8 +175,7 @@ class WdmFibres(Topology):
         check_size(n, 2 * segments, self.named)
         nodes = np.arange(segments)
         super().__init__(n, *both_ways(nodes, (nodes + 1) % n), spec=self.named)
-        object.__setattr__(self, "wavelengths", int(wavelengths))
-        object.__setattr__(self, "fibres", int(fibres))
+        self._put(wavelengths=int(wavelengths), fibres=int(fibres))
 
     @property
     def channels(self) -> int:

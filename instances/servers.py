@@ -156,14 +156,9 @@ class ServerPool(Instance):
             if outside:
                 refuse(spec, f"all-reduce group {k} names server {outside[0]}; servers are 0 to {n - 1}")
         matrix += 0.0  # -0.0 becomes 0.0, so that equal traffic has equal hashes
-        matrix.setflags(write=False)
-        put = object.__setattr__
-        put(self, "n", int(n))
-        put(self, "degree", int(degree))
-        put(self, "point_to_point", matrix)
-        put(self, "groups", together)
-        put(self, "spec", spec)
-        put(self, "parameters", tuple(parameters.items()) if isinstance(parameters, dict) else parameters)
+        self._put(
+            n=int(n), degree=int(degree), point_to_point=matrix, groups=together, spec=spec, parameters=parameters
+        )
 
     @cached_property
     def traffic(self) -> NDArray[np.float64]:

@@ -490,8 +490,7 @@ def _split_modifiers(text: str) -> tuple[str, list[tuple[str, str]]]:
 
 def _named(made: Instance, spec: str, values: dict[str, Any]) -> Instance:
     instance = made.renamed(spec, values)
-    object.__setattr__(instance, "family", family_name(spec))
-    object.__setattr__(instance, "_parsed", spec)
+    instance._put(family=family_name(spec), _parsed=spec)
     return instance
 
 

@@ -19,6 +19,7 @@ import hashlib
 import math
 import re
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from copy import copy
 from dataclasses import dataclass, fields
 from fractions import Fraction
@@ -31,8 +32,6 @@ from opticoll.arguments import array_of, number, whole_number
 from opticoll.errors import BadInput, refuse
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     import scipy.sparse as sp
     from numpy.typing import ArrayLike, NDArray
 
@@ -168,10 +167,15 @@ class Instance(ABC):
     def renamed(self, spec: str, parameters: Mapping[str, object] | None = None) -> Self:
         """A copy with another spec, and with other parameters if they are given."""
         new = copy(self)
-        object.__setattr__(new, "spec", spec)
-        if parameters is not None:
-            object.__setattr__(new, "parameters", tuple(parameters.items()))
+        new._put(spec=spec, parameters=self.parameters if parameters is None else parameters)
         return new
+
+    def _put(self, **values: Any) -> None:
+        """Set attributes of an instance that is being made; arrays become read-only, mappings tuples of their items."""
+        for name, value in values.items():
+            if isinstance(value, np.ndarray):
+                value.setflags(write=False)
+            object.__setattr__(self, name, tuple(value.items()) if isinstance(value, Mapping) else value)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Instance) and type(self) is type(other) and self.hash == other.hash
@@ -325,21 +329,21 @@ class Topology(Instance):
             refuse(spec, f"{len(names)} labels for {n} vertices")
         if places is not None and np.shape(places) != (n, 2):
             refuse(spec, f"places of shape {np.shape(places)} for {n} vertices; give x and y of each")
-        settings = tuple(parameters.items()) if isinstance(parameters, dict) else tuple(parameters)
-        put = object.__setattr__
-        put(self, "n", n)
-        put(self, "tail", _frozen(tails[order], np.int64))
-        put(self, "head", _frozen(heads[order], np.int64))
-        put(self, "capacity", _frozen(caps[order], np.float64))
-        put(self, "spec", "custom" if own is None else own)
-        put(self, "terminals", _frozen(ends, np.int64))
-        put(self, "labels", names)
-        put(self, "parameters", settings)
-        put(self, "capacity_unit", capacity_unit)
-        put(self, "places", None if places is None else _frozen(places, np.float64))
-        put(self, "notes", notes)
+        self._put(
+            n=n,
+            tail=tails[order],
+            head=heads[order],
+            capacity=caps[order],
+            spec="custom" if own is None else own,
+            terminals=ends,
+            labels=names,
+            parameters=parameters,
+            capacity_unit=capacity_unit,
+            places=None if places is None else np.array(places, dtype=float),
+            notes=notes,
+        )
         if own is None and type(self) is Topology:
-            put(self, "spec", f"custom:{self.hash[:12]}")
+            self._put(spec=f"custom:{self.hash[:12]}")
 
     @property
     def arcs(self) -> int:

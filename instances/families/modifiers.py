@@ -183,5 +183,5 @@ def unit(topology: Topology, rate: str) -> Topology:
     """
     parse_rate(rate, "modifier 'unit'")
     changed = topology.with_arcs(topology.tail, topology.head, topology.capacity)
-    object.__setattr__(changed, "capacity_unit", rate)
+    changed._put(capacity_unit=rate)
     return changed

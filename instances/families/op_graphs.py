@@ -99,21 +99,17 @@ class OpGraph(Instance):
         first, last = ends[0][order], ends[1][order]
         twice = (first[1:] == first[:-1]) & (last[1:] == last[:-1])
         _refuse(bool(twice.any()), spec, "a dependency is given twice; add up its bytes")
-        put = object.__setattr__
-        arrays = {
-            "duration": time,
-            "operation": ops,
-            "tail": first,
-            "head": last,
-            "volume": size[order],
-            "weights": held,
-        }
-        for name, array in arrays.items():
-            array.setflags(write=False)
-            put(self, name, array)
-        put(self, "n", n)
-        put(self, "spec", spec)
-        put(self, "parameters", parameters)
+        self._put(
+            n=n,
+            duration=time,
+            operation=ops,
+            tail=first,
+            head=last,
+            volume=size[order],
+            weights=held,
+            spec=spec,
+            parameters=parameters,
+        )
 
     @property
     def dependencies(self) -> int:

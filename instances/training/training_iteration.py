@@ -126,13 +126,7 @@ class TrainingIteration(Instance):
             if not 0 <= time < np.inf:
                 msg = f"{spec}: {what} for {time} us; give a finite time of at least 0"
                 raise BadInput(msg)
-        put = object.__setattr__
-        put(self, "n", int(n))
-        put(self, "calls", calls)
-        put(self, "transfers", transfers)
-        put(self, "stages", stages)
-        put(self, "spec", spec)
-        put(self, "parameters", tuple(parameters.items()) if isinstance(parameters, dict) else parameters)
+        self._put(n=int(n), calls=calls, transfers=transfers, stages=stages, spec=spec, parameters=parameters)
 
     @property
     def all_reduce_bytes(self) -> int:
