@@ -219,7 +219,10 @@ class _Lines:
         """
         graph = self.graph
         if self.braced and self.plain:
-            refuse(graph.where(self.braced), "lines with and without {...} cannot be mixed")
+            refuse(
+                graph.where(self.braced),
+                "lines with and without {...} cannot be mixed; write {...} on all of them, or on none",
+            )
         heads = [] if self.heading is None else [self.heading[i] for i in self.ends]
         twice = next((name for name in heads if graph.has_vertex(name)), None)
         if twice is not None:

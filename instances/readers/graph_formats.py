@@ -83,7 +83,7 @@ def read_graphml(data: bytes, what: str, options: ReadOptions | None = None) -> 
     graph = graphs[0]
     default = graph.get("edgedefault", "directed")
     if default not in {"directed", "undirected"}:
-        refuse(what, f"edgedefault {default[:60]!r} must be directed or undirected")
+        refuse(what, f"edgedefault {default[:60]!r}; write directed or undirected")
     listed = ListedGraph(what, "edge", options, directed=default == "directed")
     names: dict[str | None, str] = {}
     defaults: dict[str, dict[str, str]] = {"node": {}, "edge": {}, "graph": {}}
@@ -115,7 +115,7 @@ def read_graphml(data: bytes, what: str, options: ReadOptions | None = None) -> 
     for number, edge in enumerate(graph.findall("edge"), start=1):
         stated = edge.get("directed")
         if stated not in {"true", "false", None}:
-            refuse(listed.where(number), f"directed {str(stated)[:20]!r} must be true or false")
+            refuse(listed.where(number), f"directed {str(stated)[:20]!r}; write true or false")
         own = None if stated is None else stated == "true"
         listed.list_link(edge.get("source"), edge.get("target"), attributes(edge, "edge"), number, own)
     return listed.build()
@@ -231,7 +231,7 @@ def read_gml(text: str, what: str, options: ReadOptions) -> Topology:
     about = _entries(graphs[0], what, 1)
     for key in ("directed", "multigraph"):
         if about.get(key, "0") not in {"0", "1"}:
-            refuse(what, f"{key} {str(about[key])[:20]!r} must be 0 or 1")
+            refuse(what, f"{key} {str(about[key])[:20]!r}; write 0 or 1")
     result = ListedGraph(what, "line", options, directed=about.get("directed") == "1")
     result.multigraph = about["multigraph"] == "1" if "multigraph" in about else None
     result.keep_loops = about.get("loops") == "keep"
@@ -355,7 +355,7 @@ _SKIPPED = {"META", "ADMISSIBLE_PATHS"}
 def _amount(text: str | None, where: str, name: str) -> float:
     """Read a finite nonnegative number of an SNDlib file."""
     if text is None or not parses_as_float(text) or not 0 <= float(text) < float("inf"):
-        refuse(where, f"{name} {str(text)[:40]!r} is not a finite nonnegative number")
+        refuse(where, f"{name} {str(text)[:40]!r} is not a finite nonnegative number; write one")
     return float(text)
 
 
@@ -430,7 +430,7 @@ def _snd_entry(result: ListedGraph, section: str, entry: re.Match[str], where: s
     if section == "LINKS":
         modules = entry["modules"].split()
         if len(modules) % 2:
-            refuse(where, "modules must be pairs of capacity and cost")
+            refuse(where, "modules are pairs of capacity and cost; complete the last one")
         _snd_link(result, ends, entry["installed"], modules[::2], where, line)
         return
     _snd_demand(result, ends, entry["unit"], entry["value"], where)
@@ -454,7 +454,10 @@ def sndlib_xml_links(root: Element, what: str, options: ReadOptions | None = Non
     for node in root.iterfind("networkStructure/nodes/node"):
         name = node.get("id", "")
         if not name or result.has_vertex(name):
-            refuse(f"{what}, line {line_of(node)}", f"a node without id, or id {name[:60]!r} is used twice")
+            refuse(
+                f"{what}, line {line_of(node)}",
+                f"a node without id, or id {name[:60]!r} is used twice; give each a name",
+            )
         result.add_vertex(name)
     for link in root.iterfind("networkStructure/links/link"):
         line = line_of(link)

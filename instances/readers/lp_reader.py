@@ -306,7 +306,7 @@ class _Reader(ProgramReader):
         if self.number is not None:
             self._refuse_constant(self.number)
         if self.sign:
-            self.refuse(self.line, f"row {self._row_name()}: nothing between the sign and {word}")
+            self.refuse(self.line, f"row {self._row_name()}: nothing between the sign and {word}; complete the term")
         if word in {"=<", "=>"}:
             self.note(self.line, f"the relation {word}", "which MOSEK 11.2 reads the other way round")
         self.relation, self.begun = word, self.begun or self.line
@@ -426,7 +426,7 @@ class _Reader(ProgramReader):
                 self.refuse(self.line, f"{what}; keep one of the two")
             ends = [(">", "- inf"), ("<", "inf")]
         elif len(ends) == 2 and {relation for relation, _ in ends} != {"<", ">"}:
-            self.refuse(self.line, f"{quoted(text)}: the two relations must point the same way")
+            self.refuse(self.line, f"{quoted(text)}: the two relations must point the same way; write 1 <= x <= 4")
         elif not found["right"]:
             self.note(self.line, f"the bound {quoted(text)} with its column right", "which MOSEK 11.2 ignores")
         for relation, end in ends:

@@ -145,7 +145,9 @@ def _read_pci(machine: _Machine, element: Element, parent: str, host: str, cpu: 
     gbs = width * _PCIE.get(speed, 60) / 80.0
     gpus = element.findall("gpu")
     if len(gpus) > 1 or any("mlopart" in gpu.attrib for gpu in gpus):
-        raise machine.refuse(gpus[-1], "shares its device with another rank, which is not supported")
+        raise machine.refuse(
+            gpus[-1], "shares its device with another rank, which is not supported; dump it with one rank a GPU"
+        )
     if gpus:
         rank = machine.whole(gpus[0], "rank") if "rank" in gpus[0].attrib else machine.whole(gpus[0], "dev")
         vertex = machine.by_bus[host, bus] = f"gpu{rank}"
@@ -186,7 +188,7 @@ def _read_link(machine: _Machine, link: Element, gpu: str, element: Element, hos
     gbs = machine.whole(link, "count") * (_nvlink_gbs if link.tag == "nvlink" else _xgmi_gbs)(machine, element)
     target, kind = link.get("target", "").lower(), link.get("tclass", "")
     if not target or not kind:
-        raise machine.refuse(link, "needs the attributes target and tclass")
+        raise machine.refuse(link, "needs the attributes target and tclass; dump the topology again")
     if not gbs:
         raise machine.refuse(link, "has count 0; omit it")
     if kind.startswith(_GPU_CLASSES):
@@ -208,7 +210,9 @@ def _nvlink_gbs(machine: _Machine, gpu: Element) -> float:
     for least, gbs in NVLINK_GBS:
         if sm >= least:
             return gbs
-    raise machine.refuse(gpu, f"has sm {sm}, for which the NVLink bandwidth is unknown")
+    raise machine.refuse(
+        gpu, f"has sm {sm}, for which the NVLink bandwidth is unknown; write the links to an edge list"
+    )
 
 
 def _xgmi_gbs(machine: _Machine, gpu: Element) -> float:
@@ -216,7 +220,9 @@ def _xgmi_gbs(machine: _Machine, gpu: Element) -> float:
     for name, gbs in XGMI_GBS.items():
         if gcn.startswith(name):
             return gbs
-    raise machine.refuse(gpu, f"has gcn {gcn[:20]!r}, for which the xGMI bandwidth is unknown")
+    raise machine.refuse(
+        gpu, f"has gcn {gcn[:20]!r}, for which the xGMI bandwidth is unknown; write the links to an edge list"
+    )
 
 
 def _cpu_gbs(cpu: Element) -> float:
@@ -379,7 +385,7 @@ def _smi_matrix(text: str, what: str) -> NDArray[np.int64]:
         for j, i in enumerate(gpus):
             values[rows, j] = _number_of_links(cells[i], f"{what}, line {number}")
             if (cells[i] == "X") != (j == rows):
-                refuse(f"{what}, line {number}", f"X must stand only for GPU{rows} itself")
+                refuse(f"{what}, line {number}", f"X must stand only for GPU{rows} itself; save the output again")
         rows += 1
     if rows < len(gpus) or (values != values.T).any():
         fault = f"{rows} rows for {len(gpus)} GPUs" if rows < len(gpus) else "the matrix is not symmetric"
@@ -390,7 +396,7 @@ def _smi_matrix(text: str, what: str) -> NDArray[np.int64]:
 def _gpu_columns(columns: list[str], where: str) -> list[int]:
     gpus = [i for i, word in enumerate(columns) if _GPU.fullmatch(word)]
     if [columns[i] for i in gpus] != [f"GPU{i}" for i in range(len(gpus))] or len(gpus) > 1024:
-        refuse(where, "the heading must name GPU0, GPU1, ... in order")
+        refuse(where, "the heading must name GPU0, GPU1, ... in order; save the whole output")
     return gpus
 
 

@@ -349,7 +349,7 @@ class _Reader(ProgramReader):
             if row >= 0:
                 self.set_sides(row, *sides(self.relations[row], value), number)
             elif abs(value) >= INFINITE:
-                self.refuse(number, f"the constant {-value:g} of the objective is not a finite number")
+                self.refuse(number, f"the constant {-value:g} of the objective is not a finite number; state one")
             elif value:
                 self.offset = -value
                 others = "which GLPK 5.0 and lp_solve 5.5 read with the other sign, and OMMX 2.9 not at all"

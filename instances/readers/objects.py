@@ -350,7 +350,7 @@ def _table(obj: object) -> list[Edge]:
     edges: list[Edge] = []
     for k, item in enumerate(obj):
         if not isinstance(item, tuple) or len(item) not in (2, 3):
-            refuse(f"{WHAT}, edge {k}", f"{str(item)[:60]!r} must be a tuple (u, v) or (u, v, capacity)")
+            refuse(f"{WHAT}, edge {k}", f"{str(item)[:60]!r} is no link; write a tuple (u, v) or (u, v, capacity)")
         if any(end is None or (isinstance(end, float) and end != end) for end in item[:2]):
             refuse(f"{WHAT}, edge {k}", f"{str(item)[:60]!r} lacks an end; name both ends of every edge")
         attributes = {} if len(item) == 2 else item[2] if isinstance(item[2], Mapping) else {"capacity": item[2]}

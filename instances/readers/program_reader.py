@@ -139,7 +139,9 @@ class ProgramReader:
         self.cost[column] = value
 
     def _refuse_coefficient(self, column: int, value: float, line: int) -> NoReturn:
-        self.refuse(line, f"the coefficient {value:g} of {quoted(self.column_names[column])} is not a finite number")
+        self.refuse(
+            line, f"the coefficient {value:g} of {quoted(self.column_names[column])} is not a finite number; state one"
+        )
 
     def set_bound(self, column: int, relation: Relation, value: float, line: int) -> None:
         """State one bound of a column, or both (``=``)."""

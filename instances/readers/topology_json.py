@@ -141,7 +141,7 @@ def _name(value: Any, where: str) -> Hashable:
     if isinstance(value, list):
         return json.dumps(value)
     if not isinstance(value, str | int | float) or isinstance(value, bool):
-        refuse(where, "the id of a node must be a number, a string or a list")
+        refuse(where, "the id of a node is no number, string or list; give it one")
     return value
 
 
@@ -164,7 +164,7 @@ def _node_link(data: dict[str, Any], what: str, options: ReadOptions) -> Topolog
     for about in (read.graph, read.attrs):
         if isinstance(about, dict):
             if about.get("loops") not in (None, "keep"):
-                refuse(what, "'loops' must be 'keep' or absent")
+                refuse(what, "'loops' is neither 'keep' nor absent; write one of these")
             graph.keep_loops = graph.keep_loops or about.get("loops") == "keep"
             graph.unit = graph.unit or graph.checked_unit(about.get("unit"))
             graph.note_traffic(about, "the graph has")
@@ -180,7 +180,7 @@ def _node_link(data: dict[str, Any], what: str, options: ReadOptions) -> Topolog
         where = graph.where(number)
         attributes = _attributes(edge, where)
         if "source" not in attributes or "target" not in attributes:
-            refuse(where, "must have 'source' and 'target'")
+            refuse(where, "lacks 'source' or 'target'; name both ends")
         tail, head = (_name(attributes.pop(end), where) for end in ("source", "target"))
         graph.list_link(tail, head, attributes, number)
     return graph.build()
@@ -206,7 +206,7 @@ def _msccl(data: Any, what: str, options: ReadOptions) -> Topology:
     for k, (sources, targets, bandwidth, name) in enumerate(read.switches or ()):
         where = f"{what}, switch {k}"
         if max([*sources, *targets], default=0) >= n:
-            refuse(where, f"ranks are 0..{n - 1}")
+            refuse(where, f"a rank is not 0..{n - 1}; correct it, or the number of rows of 'links'")
         if 1 not in (len(sources), len(targets)):
             msg = f"{where}: it limits the links between several sources and several destinations together, which "
             raise BadFile(msg + "capacities cannot express; give one switch per source or per destination")
@@ -214,7 +214,7 @@ def _msccl(data: Any, what: str, options: ReadOptions) -> Topology:
         side = behind if len(sources) == 1 else before
         pairs = [(u, v) for u in sources for v in targets if u != v and links[v][u]]
         if any(pair in side for pair in pairs):
-            refuse(where, "a link belongs to two switches on one side, which capacities cannot express")
+            refuse(where, "a link belongs to two switches on one side, which capacities cannot express; name it in one")
         side.update(dict.fromkeys(pairs, relay))
         if pairs:
             builder.add_vertex(relay)
@@ -249,7 +249,10 @@ def _taccl_links(builder: ListedGraph, links: list[list[float]], slowness: list[
     for v, row in enumerate(links):
         for u, count in enumerate(row):
             if bool(count) != bool(slowness[v][u]):
-                refuse(builder.what, f"links and invbws must be 0 for the same pairs, not only for {u}->{v}")
+                refuse(
+                    builder.what,
+                    f"links and invbws must be 0 for the same pairs, not only for {u}->{v}; correct one of them",
+                )
             if count:
                 builder.list_link(u, v, count * 1000.0 / slowness[v][u], v)
 

@@ -596,7 +596,7 @@ REFUSED = [
     ("graph [\n ] ]", "gml", "", "line 2"),
     ('graph [ node [ id 0 label "x ]', "gml", "", "line 1"),
     ("graph " + "[ a " * 100, "gml", "", "line 1"),
-    ("graph [ directed 2 ]", "gml", "", "must be 0 or 1"),
+    ("graph [ directed 2 ]", "gml", "", "write 0 or 1"),
     ("graph [ node [ id 0 id 1 ] ]", "gml", "", "occurs twice"),
     (DIMACS.replace("5\n", "6\n", 1), "max", "", "5 arcs, but the problem line states 6"),
     (DIMACS.replace("a 1 2 3", "a 1 9 3"), "max", "", "line 5"),
