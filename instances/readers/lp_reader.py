@@ -52,33 +52,21 @@ _SENSES: dict[str, Literal["min", "max"]] = {
     **dict.fromkeys(("min", "minimize", "minimum"), "min"),
     **dict.fromkeys(("max", "maximize", "maximum"), "max"),
 }
-#: Words that begin sections, in lower case; those of two or three words with the words that follow.
-_KEYWORDS: dict[tuple[str, ...], Section] = {
-    ("subject", "to"): "rows",
-    ("such", "that"): "rows",
-    ("st",): "rows",
-    ("s.t.",): "rows",
-    ("st.",): "rows",
-    ("bounds",): "bounds",
-    ("bound",): "bounds",
-    ("general",): "general",
-    ("generals",): "general",
-    ("gen",): "general",
-    ("integer",): "integer",
-    ("integers",): "integer",
-    ("int",): "integer",
-    ("binary",): "binary",
-    ("binaries",): "binary",
-    ("bin",): "binary",
-    ("semi", "-", "continuous"): "semi",
-    ("semicontinuous",): "semi",
-    ("semis",): "semi",
-    ("semi",): "semi",
-    ("sos",): "sets",
-    ("sos1",): "sets",
-    ("sos2",): "sets",
-    ("end",): "end",
+#: Place of a section among the others (those of one number may come in any order), its title, and the words that begin
+#: it, in lower case.
+_SECTIONS: dict[Section, tuple[int, str, tuple[str, ...]]] = {
+    "objective": (0, "the objective", ()),
+    "rows": (1, "Subject To", ("subject to", "such that", "st", "s.t.", "st.")),
+    "bounds": (2, "Bounds", ("bounds", "bound")),
+    "general": (3, "General", ("general", "generals", "gen")),
+    "integer": (3, "Integer", ("integer", "integers", "int")),
+    "binary": (3, "Binary", ("binary", "binaries", "bin")),
+    "semi": (3, "Semi-continuous", ("semi - continuous", "semicontinuous", "semis", "semi")),
+    "sets": (3, "SOS", ("sos", "sos1", "sos2")),
+    "end": (4, "End", ("end",)),
 }
+_KEYWORDS = {tuple(words.split()): section for section, (*_, all_words) in _SECTIONS.items() for words in all_words}
+_TITLES = {section: title for section, (_, title, _) in _SECTIONS.items()}
 #: What begins with other words, and is not part of a linear program.
 _OTHER = {
     ("lazy", "constraints"): "lazy constraints",
@@ -92,29 +80,6 @@ _OTHER = {
     ("scenario",): "scenarios",
 }
 _FIRST_WORDS = frozenset(words[0] for words in (*_KEYWORDS, *_OTHER)) | frozenset(_SENSES)
-#: Sections in their order; those of one number may come in any order.
-_PLACE: dict[Section, int] = {
-    "objective": 0,
-    "rows": 1,
-    "bounds": 2,
-    "general": 3,
-    "integer": 3,
-    "binary": 3,
-    "semi": 3,
-    "sets": 3,
-    "end": 4,
-}
-_TITLES: dict[Section, str] = {
-    "objective": "the objective",
-    "rows": "Subject To",
-    "bounds": "Bounds",
-    "general": "General",
-    "integer": "Integer",
-    "binary": "Binary",
-    "semi": "Semi-continuous",
-    "sets": "SOS",
-    "end": "End",
-}
 _INFINITY = frozenset({"inf", "infinity"})
 #: Characters of what is not linear.
 _OPERATORS = {
@@ -219,7 +184,7 @@ class _Reader(ProgramReader):
             self.refuse(self.line, f"no colon may follow {quoted(' '.join(words[place : place + size]))}")
         if section == self.section and section in {"rows", "bounds"}:
             self.refuse(self.line, f"a second section {_TITLES[section]}; write one")
-        if _PLACE[section] < _PLACE[self.section]:
+        if _SECTIONS[section][0] < _SECTIONS[self.section][0]:
             others = "where CPLEX ignores it and Gurobi refuses it"
             self.refuse(
                 self.line, f"section {_TITLES[section]} comes after {_TITLES[self.section]}, {others}; write it before"
