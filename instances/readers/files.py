@@ -11,7 +11,6 @@ of the file; machines (a LIGHTPATH mesh, a WDM ring) are written as plain topolo
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Callable
 from dataclasses import fields
@@ -41,6 +40,7 @@ from opticoll.instances.readers.reading import NUMPY, as_path, decode, numpy_mat
 from opticoll.instances.readers.tables import end_columns, has_labels, rows_of, split, square
 from opticoll.instances.readers.topology_json import read_json, write_json
 from opticoll.instances.readers.unsupported import advice
+from opticoll.nearest_names import nearest
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -141,9 +141,7 @@ def read_specified(text: str) -> Topology:
     where = f"file {path!r}"
     unknown = re.fullmatch(r"(.*),\s*(\w+)=[^,/]*", path, re.DOTALL)
     if unknown is not None and not Path(path).exists() and Path(unknown[1]).exists():
-        near = difflib.get_close_matches(unknown[2], OPTIONS, 1)
-        hint = f"did you mean {near[0]!r}?" if near else f"known options are {', '.join(OPTIONS)}"
-        refuse(f"file {unknown[1]!r}", f"unknown option {unknown[2][:40]!r}; {hint}")
+        refuse(f"file {unknown[1]!r}", f"unknown option {unknown[2][:40]!r}; {nearest(unknown[2], list(OPTIONS))}")
     for name, known in _WORDS.items():
         if name in given:
             if given[name] not in known:

@@ -148,23 +148,8 @@ def topology(
         an unknown name, unknown ranks, capacities that are not positive and finite, or a name with other characters
         than letters, digits, spaces and ``._-``.
     """
-    made = _topology(obj, capacity, ranks, switches, unit, directed, loops)
-    if name is None:
-        return made
-    if not isinstance(name, str) or not re.fullmatch(r"[\w. -]{1,60}", name):
+    if name is not None and (not isinstance(name, str) or not re.fullmatch(r"[\w. -]{1,60}", name)):
         refuse(WHAT, f"name={name!r} must consist of letters, digits, spaces, '.', '_' and '-'")
-    return made.renamed(f"custom:{name}")
-
-
-def _topology(
-    obj: object,
-    capacity: str | float | None,
-    ranks: Vertices | None,
-    switches: Vertices | None,
-    unit: Rate | None,
-    directed: bool | None,
-    loops: str,
-) -> Topology:
     if loops not in ("refuse", "drop", "keep"):  # a list cannot be hashed
         refuse(WHAT, f"loops={loops!r} is unknown; write refuse, drop or keep")
     if unit is not None and not isinstance(unit, str):
@@ -184,19 +169,26 @@ def _topology(
     if isinstance(obj, Topology):
         if directed is not None:
             refuse(WHAT, f"directed= is for files, tables and lists of edges; omit it for {obj.spec}")
-        changed = _changed(obj, capacity, ranks, unit, switches)
-        assert isinstance(changed, Topology)
-        return changed
-    builder = ListedGraph(WHAT, "edge", ReadOptions(capacity=capacity, ranks=ranks, switches=switches))
+        made = _changed(obj, capacity, ranks, unit, switches)
+        assert isinstance(made, Topology)
+    else:
+        options = ReadOptions(capacity=capacity, ranks=ranks, switches=switches)
+        made = _linked(obj, options, unit, directed, loops)
+    return made if name is None else made.renamed(f"custom:{name}")
+
+
+def _linked(obj: object, options: ReadOptions, unit: Rate | None, directed: bool | None, loops: str) -> Topology:
+    """The topology of a graph, a matrix or a table of edges."""
+    builder = ListedGraph(WHAT, "edge", options)
     builder.ask_ranks = "give oc.topology ranks=[...] or switches=[...], as lists or patterns (ranks='*' for all)"
     builder.ask_arcs = "give edges, such as [('a', 'b', 1)]"
     builder.ask_direction = "give a directed graph, or omit that attribute"
     builder.keep_loops = loops == "keep"
     builder.ask_capacity = 'give oc.topology capacity="{name}", or capacity=1 for equal links'
     builder.unit = unit
-    edges, builder.directed = _edges(obj, builder, capacity, directed)
+    edges, builder.directed = _edges(obj, builder, options.capacity, directed)
     if directed is False:
-        builder.options = replace(builder.options, directed=False)  # no link both ways
+        builder.options = replace(options, directed=False)  # no link both ways
     for k, (u, v, attributes) in enumerate(edges):
         if u == v and loops == "drop":
             continue

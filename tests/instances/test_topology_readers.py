@@ -582,7 +582,7 @@ REFUSED = [
     ("0 1 2\n", "txt", ",wiring=ring", "wiring=ring is unknown"),
     ("0 1 2\n", "txt", ",wiring=nvlink", "wiring= does not apply"),
     ("0 1 2\n", "txt", ",capacty=2", "unknown option 'capacty'; did you mean 'capacity'?"),
-    ("0 1 2\n", "txt", ",speed=2,first=1", "unknown option 'speed'; known options are capacity"),
+    ("0 1 2\n", "txt", ",speed=2,first=1", "unknown option 'speed'; known: capacity"),
     ("0 1 2\n", "txt", ",directed=maybe", "directed=true or directed=false"),
     ("0 1 2\n", "txt", ",first=1,first=1", "given twice"),
     ("0 1 0\n0 0 2\n3 0\n", "txt", ",format=matrix", "line 3: 2 entries"),
