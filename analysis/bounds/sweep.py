@@ -1,4 +1,4 @@
-r"""Test a bound on many instances: violations, tightness, the smallest counterexample, and tables.
+r"""Test a bound on many instances: violations, tightness, the smallest counterexample, tables and plots.
 
 Every case is one instance, compared as :mod:`opticoll.analysis.bounds.bound_comparison` says, so that a violation is
 certain, whether or not the optimum is proven. Otherwise the bound holds if the optimum is proven, and the case is
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     import os
 
     import pandas as pd
+    from matplotlib.figure import Figure
 
     from opticoll.analysis.store.records import Store
     from opticoll.analysis.store.schema import StoredRecord
@@ -101,6 +102,13 @@ class SweepResult(Printed, Fields, frozen=True, kw_only=True):
         import pandas as pd
 
         return pd.DataFrame([plain(case) for case in self.cases], columns=list(Case.__struct_fields__))
+
+    def plot(self) -> Figure:
+        """Draw the distribution of the tightness, and the bound against the optimum."""
+        from opticoll.analysis.plots.model_plots import bound_sweep
+
+        what = self.quantity if self.quantity != "objective" else "objective [units of the formulation]"
+        return bound_sweep(self.frame, title=f"{self.bound}: {self.sense} bound, {self.formulation}", quantity=what)
 
     @property
     def _title(self) -> str:
