@@ -9,7 +9,6 @@ problem that differ by seed or repetition are repetitions: their median counts, 
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -23,10 +22,9 @@ from opticoll.analysis.rendering import Listing, Printed, frame_rows
 from opticoll.analysis.store.current_records import AGAIN, code_note
 from opticoll.errors import BadInput, NoSolution
 from opticoll.formulations import formulation
-from opticoll.solvers.task import Requested, texts
+from opticoll.solvers.task import texts
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Mapping
     from pathlib import Path
 
     from opticoll.analysis.store import Store
@@ -42,8 +40,6 @@ CLOCKS: dict[str, str] = {
     "methods that solve several programs.",
     "total": "Times are those of building, compiling and solving together.",
 }
-#: The contents of a file that a setting names.
-_PIN = re.compile(r"#sha256=[0-9a-f]+$")
 #: Fields of a task that are part of a contestant's name where a study varies them.
 _VARIED = {"tol": "tol", "threads": "threads", "time_limit_s": "limit", "memory_limit_gib": "memory"}
 
@@ -172,36 +168,16 @@ def compare(
 def _records(study: Study, store: Store) -> pd.DataFrame:
     """The record of every cell that has one; one of other code only where there is none of this code."""
     from opticoll.analysis.report import findings
+    from opticoll.analysis.study.dry_run import task_of_cell, task_of_row
 
-    keys, by_task = [cell.key for cell in study.cells], {_task_of_cell(cell): cell.key for cell in study.cells}
+    keys, by_task = [cell.key for cell in study.cells], {task_of_cell(cell): cell.key for cell in study.cells}
     results = findings.best_runs(store, superseded=True)
     ours = results["key"].isin(keys)
     others = results[~ours & (results["by"] != "") & ~results["superseded"]]
     results["cell"] = results["key"].where(ours)
-    results.loc[others.index, "cell"] = [by_task.get(_task_of_row(row)) for row in others.to_dict("records")]
+    results.loc[others.index, "cell"] = [by_task.get(task_of_row(row)) for row in others.to_dict("records")]
     results = results[results["cell"].notna()].assign(_other=~ours)
     return results.sort_values(["_other", "superseded"], kind="stable").drop_duplicates("cell").sort_index()
-
-
-def _task_of_cell(cell: Cell) -> Hashable:
-    """What identifies the task of a cell, whatever code and solvers are here."""
-    requested = Requested.of(cell.task)
-    name = formulation(cell.task.formulation).name
-    return _task(name, cell.canonical, cell.facts.get("instance_hash"), dict(requested.items()))
-
-
-def _task_of_row(row: Mapping[Hashable, Any]) -> Hashable:
-    """The same of a stored run, a row of the view ``runs``."""
-    found = {name: row[f"requested_{name}"] for name in Requested.__struct_fields__}
-    found = {name: None if pd.isna(value) else value for name, value in found.items()}
-    settings = json.loads(found["settings"]) if isinstance(found["settings"], str) else {}
-    return _task(row["formulation"], row["instance"], row["instance_hash"], {**found, "settings": settings})
-
-
-def _task(name: str, instance: str, instance_hash: str | None, requested: Mapping[str, Any]) -> Hashable:
-    settings = tuple(sorted((name, _PIN.sub("", str(value))) for name, value in (requested["settings"] or {}).items()))
-    place = instance_hash if str(instance).startswith("custom") else instance  # made in Python, it has no other name
-    return name, place, settings, tuple(value for name, value in requested.items() if name != "settings")
 
 
 def _worst(violations: object) -> float:

@@ -13,7 +13,7 @@ from opticoll.analysis.cli.options import JSON, SOLVERS, STORE, refuse_together
 @click.argument("study", shell_complete=names_of("studies"))
 @click.option("--jobs", type=click.IntRange(min=1), help="Number of cells to run at a time, in local processes.")
 @click.option("--dask", metavar="ADDRESS", help="Scheduler of a Dask cluster on which to run the cells.")
-@click.option("--dry-run", is_flag=True, help="Print which cells would run; run nothing.")
+@click.option("--dry-run", is_flag=True, help="Print which cells would run, and why; run nothing.")
 @SOLVERS
 @STORE
 @JSON

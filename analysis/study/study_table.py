@@ -85,7 +85,7 @@ def study(
     time_limit, memory_limit, tol, seed, threads, **settings
         As in :func:`opticoll.solve`, for every cell.
     dry_run
-        Run nothing; return a row per cell with ``cell``, ``key`` and ``status`` (stored or would run).
+        Run nothing; return a row per cell with ``cell``, ``key``, ``status`` (stored or would run) and ``reason``.
 
     Returns
     -------

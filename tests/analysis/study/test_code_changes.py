@@ -211,7 +211,7 @@ def test_rows_of_a_plug_in_are_marked_by_its_code(store: Store, tmp_path: Path) 
     file.write_text(METHOD + "# another line\n")
     oc.load_plugin(file)
     assert list(store.sql(same)["same_code"]) == [False]
-    assert planned(store, [task]) == ["would run"]
+    assert reasons(store, [task]) == ["plug-in changed: mine.py"]
 
 
 METHOD = """
@@ -245,40 +245,41 @@ def test_a_copy_of_the_package_runs_again_what_an_edit_may_change(tmp_path: Path
     assert ended == [[1, 0], [0, 1], [1, 0]]
 
 
-def planned(store: Store, tasks: list[Task] = TASKS) -> list[str]:
-    return [cell.status for cell in preview(study_of("study", tasks), store).cells]
+def reasons(store: Store, tasks: list[Task] = TASKS) -> list[str]:
+    return [cell.reason or cell.status for cell in preview(study_of("study", tasks), store).cells]
 
 
-def test_a_dry_run_says_what_would_run(
+def test_a_dry_run_says_what_would_run_and_why(
     store: Store, code: Change, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    assert planned(store) == ["would run"] * 2
+    assert reasons(store) == ["new", "new"]
     assert not store.root.exists()
     counts(store)
-    assert planned(store) == ["stored"] * 2
+    assert reasons(store) == ["stored", "stored"]
     code("other")
-    assert planned(store) == ["would run"] * 2
+    assert reasons(store) == ["code changed", "code changed"]
     code("")
     looser = [structs.replace(task, tol=1e-3) for task in TASKS]
-    assert planned(store, [*TASKS, looser[0]]) == ["stored", "stored", "would run"]
+    assert reasons(store, looser) == ["new", "new"]
+    assert reasons(store, [*TASKS, looser[0]]) == ["stored", "stored", "new"]  # beside the cell of the other tolerance
+    (known,) = set(store.sql("SELECT versions->>'highspy' AS v FROM latest")["v"])
     version = keys_of_runs.distribution_version
     with monkeypatch.context() as patch:
         for module in ("opticoll.solvers.resume_key", "opticoll.solvers.adapters.interface"):
             patch.setattr(f"{module}.distribution_version", lambda name: "9" if name == "highspy" else version(name))
-        assert planned(store) == ["would run"] * 2
+        assert reasons(store) == [f"highspy {known} -> 9"] * 2
     record = store.read(str(store.sql("SELECT id FROM latest WHERE instance = 'ring:5'")["id"].item()))
     (store.solutions / str(record.solution)).unlink()
-    assert planned(store) == ["stored", "would run"]
+    assert reasons(store) == ["stored", "its solution file is missing, cut or changed"]
     (cell,) = study_of("study", looser[:1]).cells
     record_failure(CellJob(cell, str(store.root), "study"), "it died")
-    assert planned(store, looser[:1]) == ["would run"]
+    assert reasons(store, looser[:1]) == ["no answer before: crashed"]
     network = tmp_path / "network.csv"
     for capacity in (1, 2):
         network.write_text(f"tail,head,capacity\n0,1,{capacity}\n1,2,1\n2,0,1\n")
         of_file = [Task("alltoall.master", f"file:{network}", "highs-simplex")]
-        assert planned(store, of_file) == ["would run"]
+        assert reasons(store, of_file) == ["new" if capacity == 1 else "the instance changed"]
         counts(store, of_file)
-        assert planned(store, of_file) == ["stored"]
 
 
 def test_a_dry_run_by_command_and_in_python(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -290,12 +291,12 @@ def test_a_dry_run_by_command_and_in_python(tmp_path: Path, capsys: pytest.Captu
     assert main([*command, "--json"]) == 0
     printed = json.loads(capsys.readouterr().out)
     assert (printed["cells"], printed["stored"], printed["would_run"]) == (3, 0, 3)
-    assert {cell["status"] for cell in printed["plan"]} == {"would run"}
+    assert {cell["reason"] for cell in printed["plan"]} == {"new"}
     assert main(command) == 0
     assert "3: 0 stored, 3 would run" in capsys.readouterr().out
     table = oc.study(study, store=tmp_path / "store", dry_run=True)
     assert list(table["status"]) == ["would run"] * 3
-    assert list(oc.study("alltoall.master", "ring:4", dry_run=True)["status"]) == ["would run"]
+    assert list(oc.study("alltoall.master", "ring:4", dry_run=True)["reason"]) == ["new"]
     assert [path.name for path in tmp_path.iterdir()] == ["s.toml"]
 
 
