@@ -22,31 +22,40 @@ if TYPE_CHECKING:
 
 @dataclass(eq=False)
 class LeafBounds:
-    """Fast rigorous bounds on the leaves of a minimization problem."""
+    """Fast rigorous bounds on the leaves of a minimization problem.
+
+    ``limits`` gives upper bounds of the last rows under upper bounds of the columns; without it, none of them moves.
+    """
 
     problem: WeakDuality
     offset: float
+    limits: Callable[[F64], F64] | None = None
 
     @classmethod
-    def of(cls, form: StandardForm) -> LeafBounds:
+    def of(cls, form: StandardForm, limits: Callable[[F64], F64] | None = None) -> LeafBounds:
         """Prepare a problem (a minimization)."""
         assert form.sense == "min"
-        return cls(WeakDuality.of(form), form.offset)
+        return cls(WeakDuality.of(form), form.offset, limits)
+
+    def row_upper(self, upper: F64) -> F64:
+        """Upper row bounds under upper column bounds, ``(rows,)``."""
+        stated = self.problem.row_upper
+        if self.limits is None:
+            return stated
+        moved = self.limits(upper)
+        return np.concatenate([stated[: stated.size - moved.size], moved])
 
     def bound(self, y: F64, lower: F64, upper: F64) -> float:
         """The bound that row duals y, ``(rows,)``, prove under the given column bounds, ``(columns,)``."""
-        return self.problem.bound(y, lower, upper, self.offset)
+        return self.problem.bound(y, lower, upper, self.offset, self.row_upper(upper))
 
     def empty(self, ray: F64, lower: F64, upper: F64) -> bool:
         """Whether the ray, or its opposite, proves that no x satisfies rows and column bounds."""
         scale = float(np.abs(ray).max(initial=0.0))
         if not 0 < scale < np.inf:
             return False
-        return any(self.holds_none(sign * ray / scale, lower, upper) for sign in (1.0, -1.0))
-
-    def holds_none(self, ray: F64, lower: F64, upper: F64) -> bool:
-        """Whether this ray itself proves it."""
-        return self.problem.empty(ray, lower, upper)
+        rows = self.row_upper(upper)
+        return any(self.problem.empty(sign * ray / scale, lower, upper, rows) for sign in (1.0, -1.0))
 
 
 #: Integrality tolerance of a column.
@@ -88,6 +97,8 @@ class BranchingTree:
         Called with every better x and its value.
     remaining
         Seconds left, or None; raises TimeoutError when no time is left.
+    limits
+        As of :class:`LeafBounds`.
     """
 
     def __init__(
@@ -100,15 +111,16 @@ class BranchingTree:
         tick: Callable[[float, float, int, int], None] = lambda *_: None,
         on_incumbent: Callable[[F64, float], None] = lambda *_: None,
         remaining: Callable[[], float | None] = lambda: None,
+        limits: Callable[[F64], F64] | None = None,
     ) -> None:
-        self.form, self.leaf = form, self.leaves_of(form)
+        self.form, self.leaf = form, LeafBounds.of(form, limits)
         self.incumbent, self.x, self.tol = incumbent, x, tol
         self.tick, self.on_incumbent, self.remaining = tick, on_incumbent, remaining
         self.whole = np.flatnonzero(np.asarray(form.integer))
         self.nodes = self.unproven = self.exact = 0
         self.closed = np.inf  # the smallest bound among closed leaves
         self._order = 0
-        self._solver = self.solver_of(form)
+        self._solver = NodeSolver(form, self.leaf)
         self._lower = np.where(np.asarray(form.integer), np.ceil(form.col_lower - WHOLE), form.col_lower)
         self._upper = np.where(np.asarray(form.integer), np.floor(form.col_upper + WHOLE), form.col_upper)
         self._gain = np.zeros((2, form.cost.size))
@@ -116,14 +128,6 @@ class BranchingTree:
         self._open: list[Node] = []
         self._current: Node | None = None
         self._begun = False
-
-    def leaves_of(self, form: StandardForm) -> LeafBounds:
-        """What bounds the leaves."""
-        return LeafBounds.of(form)
-
-    def solver_of(self, form: StandardForm) -> NodeSolver:
-        """What solves the relaxations."""
-        return NodeSolver(form)
 
     def box(self, node: Node) -> tuple[F64, F64] | None:
         """The column bounds at a node, ``(columns,)`` each; None if they are proven to leave no better solution."""
@@ -330,9 +334,9 @@ def _middle(lower: F64, upper: F64) -> F64:
 
 
 class NodeSolver:
-    """HiGHS's dual simplex on one LP with changing column bounds."""
+    """HiGHS's dual simplex on one LP with changing column bounds, and row bounds that follow from them for a leaf."""
 
-    def __init__(self, form: StandardForm) -> None:
+    def __init__(self, form: StandardForm, leaf: LeafBounds | None = None) -> None:
         import highspy
 
         self._highs = highspy.Highs()
@@ -348,6 +352,7 @@ class NodeSolver:
             self._highs.setOptionValue(name, value)
         pass_form(highspy, self._highs, replace(form, integer=np.zeros(form.cost.size, dtype=bool)))
         self._lower, self._upper = form.col_lower.copy(), form.col_upper.copy()
+        self._leaf, self._row_lower, self._row_upper = leaf, form.row_lower, form.row_upper
         self._most = 2**31 - 1
         self._answers = 0
 
@@ -410,6 +415,11 @@ class NodeSolver:
         if moved.size:
             self._highs.changeColsBounds(moved.size, moved, lower[moved], upper[moved])
             self._lower, self._upper = lower.copy(), upper.copy()
+        if self._leaf is not None:
+            now = self._leaf.row_upper(upper)
+            for row in np.flatnonzero(now != self._row_upper).tolist():
+                self._highs.changeRowBounds(row, self._row_lower[row], now[row])
+            self._row_upper = now
 
     def _ray(self) -> F64 | None:
         highs: Any = self._highs

@@ -23,10 +23,10 @@ import scipy.sparse as sp
 
 from opticoll.compiled import compiled
 from opticoll.formulations.rounding import TINY, UNIT
-from opticoll.solvers.methods.branching.branching_tree import WHOLE, BranchingTree, LeafBounds, Node, NodeSolver
+from opticoll.solvers.methods.branching.branching_tree import WHOLE, BranchingTree, Node
 from opticoll.solvers.methods.branching.whole_sides import NEAR, common_step
 from opticoll.solvers.relaxation import rounded
-from opticoll.solvers.verify import Inequalities, WeakDuality
+from opticoll.solvers.verify import Inequalities
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -187,61 +187,14 @@ def _tighten(
     return False
 
 
-class TightenedLeaves(LeafBounds):
-    """Bounds on the leaves of a program with integral rows appended, whose limits follow from the column bounds."""
-
-    def __init__(self, form: StandardForm, rows: IntegralRows) -> None:
-        super().__init__(WeakDuality.of(form), form.offset)
-        self.rows = rows
-        self._base = form.row_upper[: form.row_upper.size - rows.step.size]
-
-    def row_upper(self, upper: F64) -> F64:
-        """Upper row bounds under upper column bounds, ``(rows,)``."""
-        return np.concatenate([self._base, self.rows.limits(upper)])
-
-    def bound(self, y: F64, lower: F64, upper: F64) -> float:
-        """As in the plain problem, with the integral rows."""
-        return self.problem.bound(y, lower, upper, self.offset, self.row_upper(upper))
-
-    def holds_none(self, ray: F64, lower: F64, upper: F64) -> bool:
-        """As in the plain problem, with the integral rows."""
-        return self.problem.empty(ray, lower, upper, self.row_upper(upper))
-
-
-class TightenedNodeSolver(NodeSolver):
-    """HiGHS's dual simplex, which also moves the limits of the integral rows."""
-
-    def __init__(self, form: StandardForm, leaves: TightenedLeaves) -> None:
-        super().__init__(form)
-        self._leaves = leaves
-        self._row_lower, self._row_upper = form.row_lower, form.row_upper.copy()
-
-    def _move(self, lower: F64, upper: F64) -> None:
-        super()._move(lower, upper)
-        now = self._leaves.row_upper(upper)
-        moved = np.flatnonzero(now != self._row_upper)
-        for row in moved.tolist():
-            self._highs.changeRowBounds(row, self._row_lower[row], now[row])
-        self._row_upper = now
-
-
 class TightenedTree(BranchingTree):
     """Best-first branch and bound on the program tightened as in the module's docstring; parameters as there."""
-
-    leaf: TightenedLeaves
 
     def __init__(self, form: StandardForm, **options: Any) -> None:
         self.rows, self.propagation = IntegralRows.of(form), Propagation(form)
         limit = np.full(self.rows.step.size, np.inf)
-        super().__init__(replace(form, columns={}).with_rows(self.rows.matrix, -limit, limit), **options)
-
-    def leaves_of(self, form: StandardForm) -> LeafBounds:
-        """What bounds the leaves, with the integral rows."""
-        return TightenedLeaves(form, self.rows)
-
-    def solver_of(self, form: StandardForm) -> NodeSolver:
-        """What solves the relaxations, with the integral rows."""
-        return TightenedNodeSolver(form, self.leaf)
+        tightened = replace(form, columns={}).with_rows(self.rows.matrix, -limit, limit)
+        super().__init__(tightened, limits=self.rows.limits, **options)
 
     @property
     def target(self) -> float:
