@@ -289,27 +289,15 @@ def _tree_walk(topology: Topology, root: int) -> tuple[I64, I64] | None:
 
     ``vertices[i + 1]`` is the head of ``arcs[i]``; every reachable vertex is visited.
     """
+    import networkx as nx
+
     arc_of = {(u, v): a for a, (u, v) in enumerate(zip(topology.tail.tolist(), topology.head.tolist(), strict=True))}
-    near: list[list[int]] = [[] for _ in range(topology.n)]
-    for u, v in arc_of:
-        if (v, u) in arc_of:
-            near[u].append(v)
-    seen, vertices, arcs = {root}, [root], []
-    stack = [(root, iter(near[root]))]
-    while stack:
-        u, rest = stack[-1]
-        v = next((v for v in rest if v not in seen), None)
-        if v is None:
-            stack.pop()
-            if stack:
-                arcs.append(arc_of[u, stack[-1][0]])
-                vertices.append(stack[-1][0])
-            continue
-        seen.add(v)
-        arcs.append(arc_of[u, v])
-        vertices.append(v)
-        stack.append((v, iter(near[v])))
-    return (np.array(vertices), np.array(arcs, dtype=np.int64)) if arcs else None
+    graph: nx.DiGraph[int] = nx.DiGraph([(u, v) for u, v in arc_of if (v, u) in arc_of])
+    edges = nx.dfs_labeled_edges(graph, root) if root in graph else ()
+    walk = [(u, v) if way == "forward" else (v, u) for u, v, way in edges if way != "nontree" and u != v]
+    if not walk:
+        return None
+    return np.array([root, *(v for _, v in walk)]), np.array([arc_of[step] for step in walk], dtype=np.int64)
 
 
 def _ring(n: int, ranks: I64, vertices: I64, arcs: I64) -> tuple[I64, I64, I64]:
