@@ -327,31 +327,23 @@ def model(orbits: Orbits, keep: Mask | None = None) -> StandardForm:
     columns = rows = 0
     places = orbits.arcs_in_orbit.size
     for r, group in enumerate(orbits.representative.tolist()):
-        arc_class, vertex_class = orbits.arc_class[r], orbits.vertex_class[r]
+        arc_class, vertex_class = (
+            np.arange(size) if one is None else one
+            for one, size in ((orbits.arc_class[r], m), (orbits.vertex_class[r], n))
+        )
         open_ = ~data.blocked_of(np.array([group]))[:, 0]
-        if arc_class is None or vertex_class is None:
-            if keep is not None:
-                open_ = open_ & keep[:, r]
-            used = np.flatnonzero(open_)
-            size = np.ones(used.size)
-            column[r, used] = columns + np.arange(used.size)
-            first_vertex = np.delete(np.arange(n), data.sources[group])
-            row[r, first_vertex] = rows + np.arange(n - 1)
-            into = outof = used
-        else:
-            least = np.unique(arc_class, return_index=True)[1]
-            chosen = open_[least] if keep is None else open_[least] & keep[least, r]
-            number = np.full(least.size, -1, dtype=np.int64)
-            number[chosen] = columns + np.arange(int(chosen.sum()))
-            column[r] = number[arc_class]
-            used, size = least[chosen], np.bincount(arc_class)[chosen].astype(float)
-            first_vertex = np.unique(vertex_class, return_index=True)[1]
-            first_vertex = first_vertex[first_vertex != data.sources[group]]
-            row[r, first_vertex] = rows + np.arange(first_vertex.size)
-            some = column[r] >= 0
-            into = np.flatnonzero(some & (row[r, topology.head] >= 0))
-            outof = np.flatnonzero(some & (row[r, topology.tail] >= 0))
-        outof = outof[row[r, topology.tail[outof]] >= 0]
+        least = np.unique(arc_class, return_index=True)[1]
+        chosen = open_[least] if keep is None else open_[least] & keep[least, r]
+        number = np.full(least.size, -1, dtype=np.int64)
+        number[chosen] = columns + np.arange(int(chosen.sum()))
+        column[r] = number[arc_class]
+        used, size = least[chosen], np.bincount(arc_class)[chosen].astype(float)
+        first_vertex = np.unique(vertex_class, return_index=True)[1]
+        first_vertex = first_vertex[first_vertex != data.sources[group]]
+        row[r, first_vertex] = rows + np.arange(first_vertex.size)
+        some = column[r] >= 0
+        into = np.flatnonzero(some & (row[r, topology.head] >= 0))
+        outof = np.flatnonzero(some & (row[r, topology.tail] >= 0))
         parts += [
             (row[r, topology.head[into]], column[r, into], np.ones(into.size)),
             (row[r, topology.tail[outof]], column[r, outof], -np.ones(outof.size)),
