@@ -117,12 +117,7 @@ def run_lp_rounding(context: Context) -> Answer:
         Termination.TOLERANCE,
         values=values_of(data, routes),
         duals={"capacity": fluid.best.lengths},
-        solver={
-            "name": "highs",
-            "version": fluid.master.version,
-            "options": {},
-            "algorithm": "column generation, randomised rounding",
-        },
+        solver=fluid.master.solver("randomised rounding"),
         metrics={
             **route_metrics(data, routes),
             "fluid_time": fluid_time,

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from opticoll.formulations.flows.path_sets import PathRule
     from opticoll.instances.topology import F64, I32, I64, Mask, Topology
     from opticoll.solvers.methods.method import Context
+    from opticoll.types import Json
 
     Column = tuple[int, tuple[int, ...]]
 
@@ -233,10 +234,10 @@ class RestrictedMaster:
         """Name of the algorithm in use."""
         return "interior point (IPX)" if self.inexact else "simplex"
 
-    @property
-    def version(self) -> str:
-        """The solver's version."""
-        return str(self.highs.version())
+    def solver(self, algorithm: str | None = None) -> dict[str, Json]:
+        """How an answer names the solver of its masters and the ``algorithm`` after column generation."""
+        then = algorithm or self.algorithm
+        return {"name": "highs", "version": self.highs.version(), "algorithm": f"column generation, {then}"}
 
     def make_exact(self) -> bool:
         """Switch to the simplex method; return False if it is already in use."""
@@ -486,12 +487,7 @@ def run(context: Context) -> Answer:
         ending,
         values=_values(context, paths, share * F * amount[paths.pair], F, listed),
         duals={"capacity": generated.best.lengths},
-        solver={
-            "name": "highs",
-            "version": generated.master.version,
-            "options": {},
-            "algorithm": f"column generation, {generated.master.algorithm}",
-        },
+        solver=generated.master.solver(),
         metrics={
             "path_set": "all simple paths" if rule is None else str(rule),
             "generation_s": time.monotonic() - begun,

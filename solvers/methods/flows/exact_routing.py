@@ -460,12 +460,7 @@ class _State:
             ending,
             values=values_of(self.data, self.best),
             duals={"capacity": self.lengths},
-            solver={
-                "name": "highs",
-                "version": self.fluid.master.version,
-                "options": {},
-                "algorithm": f"column generation, {self.ended_by}",
-            },
+            solver=self.fluid.master.solver(self.ended_by),
             metrics=metrics,
         )
 

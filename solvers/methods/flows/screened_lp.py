@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -113,17 +114,7 @@ def _better(first: ReducedSolution, second: ReducedSolution) -> ReducedSolution:
     """The better flow and the better lengths of two."""
     flows = min(first, second, key=lambda x: x.upper)
     bound = max(first, second, key=lambda x: x.lower)
-    return ReducedSolution(
-        second.termination,
-        flows.flows,
-        bound.lengths,
-        flows.upper,
-        bound.lower,
-        second.algorithm,
-        second.version,
-        second.columns,
-        second.message,
-    )
+    return replace(second, flows=flows.flows, upper=flows.upper, lengths=bound.lengths, lower=bound.lower)
 
 
 METHOD = Method(
