@@ -131,32 +131,47 @@ class Assignment(NamedTuple):
         return int(self.round.max(initial=-1)) + 1
 
 
-@dataclass
-class Packing:
-    """The circuits as items for :mod:`opticoll.solvers.methods.lumorph.search_kernels`.
+class Items(NamedTuple):
+    """Items for the kernels of :mod:`opticoll.solvers.methods.lumorph.search_kernels`, and what they need.
 
-    ``first``, ``start``, ``needs``, ``tie``, ``room`` as there; ``wavelengths`` is L; ``bin_of`` and ``choice`` are the
-    current colour and route of every circuit (-1: none).
+    Parameters
+    ----------
+    first, start, needs
+        Candidates of item k are ``first[k] .. first[k + 1] - 1``; candidate p needs ``needs[start[p]:start[p + 1]]``.
+    after
+        The item that must be in an earlier round, of ``period`` bins, than each candidate; -1 for none.
+    tie, period
+        Residue modulo ``period`` of the bins allowed for each candidate, -1 for all bins.
+    room
+        Units of each resource per bin.
     """
 
-    routes: RouteSet
     first: I64
     start: I64
     needs: I64
+    after: I64
     tie: I64
+    period: int
     room: I64
-    wavelengths: int
+
+
+@dataclass
+class Packing:
+    """The circuits as items of period L; ``bin_of`` and ``choice`` are their current colours and routes (-1: none)."""
+
+    routes: RouteSet
+    items: Items
     bin_of: I64
     choice: I64
 
     @property
     def rounds(self) -> int:
         """Rounds spanned by the colours in use."""
-        return int(self.bin_of.max(initial=-1)) // self.wavelengths + 1
+        return int(self.bin_of.max(initial=-1)) // self.items.period + 1
 
     def assignment(self) -> Assignment:
         """The current packing as arrays."""
-        round_, wavelength = np.divmod(self.bin_of, self.wavelengths)
+        round_, wavelength = np.divmod(self.bin_of, self.items.period)
         return Assignment(round_, wavelength, *select(self.routes.start, self.routes.arcs, self.choice))
 
 
@@ -177,30 +192,20 @@ def packing(topology: Topology, limits: Limits, routes: RouteSet, wave: I64 | No
         owner = np.repeat(np.arange(routes.paths), length)
         needs[start[owner] + 2 + np.arange(routes.arcs.size) - routes.start[owner]] = routes.arcs
         room = np.concatenate([room, np.full(2 * n, ports)])
-    tie = np.full(routes.paths, -1) if wave is None else np.asarray(wave, dtype=np.int64)
-    nothing = np.full(routes.source.size, -1)
-    return Packing(routes, routes.first, start, needs, tie, room, limits.wavelengths, nothing, nothing.copy())
+    anywhere, nothing = np.full(routes.paths, -1), np.full(routes.source.size, -1)
+    tie = anywhere if wave is None else np.asarray(wave, dtype=np.int64)
+    items = Items(routes.first, start, needs, anywhere, tie, limits.wavelengths, room)
+    return Packing(routes, items, nothing, nothing.copy())
 
 
 def pack_first(items: Packing, order: I64) -> int:
     """First fit of all items in this order, in place; returns the number of rounds."""
     from opticoll.solvers.methods.lumorph.search_kernels import first_fit
 
-    most = 64
+    most, period = 64, items.items.period
     while True:
-        most = -(-most // items.wavelengths) * items.wavelengths
-        first_fit(
-            items.first,
-            items.start,
-            items.needs,
-            items.tie,
-            items.wavelengths,
-            items.room,
-            order,
-            most,
-            items.bin_of,
-            items.choice,
-        )
+        most = -(-most // period) * period
+        first_fit(items.items, order, most, items.bin_of, items.choice)
         if (items.bin_of >= 0).all():
             return items.rounds
         most *= 2
@@ -208,7 +213,7 @@ def pack_first(items: Packing, order: I64) -> int:
 
 def orders(items: Packing, random: np.random.Generator) -> list[I64]:
     """Orders for first fit: longest first by rank distance, with increasing noise, and random."""
-    length = np.diff(items.routes.start)[items.first[:-1]].astype(float)
+    length = np.diff(items.routes.start)[items.items.first[:-1]].astype(float)
     turn = (items.routes.target - items.routes.source) % (int(items.routes.target.max(initial=0)) + 1)
     return [
         np.lexsort((turn, -length)),
@@ -222,29 +227,15 @@ def squeeze(items: Packing, rounds: int, random: np.random.Generator, left: Call
     """Repack into ``rounds`` rounds by ejection search while ``left()`` is positive; in place if it succeeds."""
     from opticoll.solvers.methods.lumorph.search_kernels import eject
 
-    bins = rounds * items.wavelengths
+    bins = rounds * items.items.period
     if bins <= 0 or too_large(items, rounds):
         return False
     bin_of, choice = items.bin_of.copy(), items.choice.copy()
     bin_of[bin_of >= bins] = -1
-    until, nothing = np.zeros((bin_of.size, bins), dtype=np.int64), np.full(items.tie.size, -1)
+    until = np.zeros((bin_of.size, bins), dtype=np.int64)
     stride = max(STRIDE // bins, 50)
     while left() > 0:
-        unplaced = eject(
-            items.first,
-            items.start,
-            items.needs,
-            nothing,
-            items.tie,
-            items.wavelengths,
-            items.room,
-            bins,
-            bin_of,
-            choice,
-            until,
-            int(random.integers(2**31)),
-            stride,
-        )
+        unplaced = eject(items.items, bins, bin_of, choice, until, int(random.integers(2**31)), stride)
         if unplaced == 0:
             items.bin_of, items.choice = bin_of, choice
             return True
@@ -277,8 +268,8 @@ def improve(items: Packing, least: int, random: np.random.Generator, left: Calla
 
 def too_large(items: Packing, rounds: int) -> bool:
     """Whether the tables of a search with this many rounds would exceed :data:`MOST_ENTRIES`."""
-    bins = rounds * items.wavelengths
-    return bins * (int(items.room.sum()) + items.room.size + items.bin_of.size) > MOST_ENTRIES
+    bins, room = rounds * items.items.period, items.items.room
+    return bins * (int(room.sum()) + room.size + items.bin_of.size) > MOST_ENTRIES
 
 
 def assign_rounds(

@@ -37,6 +37,7 @@ from opticoll.formulations.rounds.round_schedule import direct
 from opticoll.formulations.rounds.segments import offsets, positions, select
 from opticoll.instances.photonics import LightpathMesh
 from opticoll.solvers.methods.lumorph.assignment import (
+    Items,
     candidates,
     improve,
     intact,
@@ -474,9 +475,10 @@ class Quotient:
         needs[self.start[owner] + 2 + place_on_route] = arc[self.routes.arcs[position]]
         self.needs = needs
         self._drop_clashes()
-        self.tie = np.full(self.route.size, -1) if tied is None else tied.wave[self.route]
+        tie = np.full(self.route.size, -1) if tied is None else tied.wave[self.route]
         most = n * (limits.ports or 1)
-        self.room = np.concatenate([np.minimum(limits.room(topology), most), np.full(2 * n, limits.ports or 1)])
+        room = np.concatenate([np.minimum(limits.room(topology), most), np.full(2 * n, limits.ports or 1)])
+        self.listed = Items(self.first, self.start, self.needs, self.after, tie, limits.wavelengths, room)
 
     def _list_candidates(self, orbit: I64) -> None:
         """List the routes over which every item can be delivered, with the item that must precede it, or -1.
@@ -569,21 +571,6 @@ def symmetric_copies(
     bins, choice = rounds * limits.wavelengths, np.zeros(count, dtype=np.int64)
     while left() > 0:
         bin_of, until = np.full(count, -1), np.zeros((count, bins), dtype=np.int64)
-        missing = eject(
-            quotient.first,
-            quotient.start,
-            quotient.needs,
-            quotient.after,
-            quotient.tie,
-            limits.wavelengths,
-            quotient.room,
-            bins,
-            bin_of,
-            choice,
-            until,
-            int(random.integers(2**31)),
-            STEPS,
-        )
-        if missing == 0:
+        if eject(quotient.listed, bins, bin_of, choice, until, int(random.integers(2**31)), STEPS) == 0:
             return quotient.schedule(bin_of, choice)
     return None

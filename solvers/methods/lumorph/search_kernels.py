@@ -28,31 +28,15 @@ from opticoll.compiled import compiled
 
 if TYPE_CHECKING:
     from opticoll.instances.topology import F64, I32, I64
+    from opticoll.solvers.methods.lumorph.assignment import Items
 
 
 @compiled(nogil=True)
-def first_fit(
-    first: I64,
-    start: I64,
-    needs: I64,
-    tie: I64,
-    period: int,
-    room: I64,
-    order: I64,
-    most: int,
-    bin_of: I64,
-    choice: I64,
-) -> None:
-    """Put items, in order, into the first bin where one of their candidates fits.
+def first_fit(items: Items, order: I64, most: int, bin_of: I64, choice: I64) -> None:
+    """Put items that need not be in order into the first bin where one of their candidates fits.
 
     Parameters
     ----------
-    first, start, needs
-        Candidates of item k are ``first[k] .. first[k + 1] - 1``; candidate p needs ``needs[start[p]:start[p + 1]]``.
-    tie, period
-        Residue modulo ``period`` of the bins allowed for each candidate, -1 for all bins.
-    room
-        Units of each resource per bin.
     order
         Items to place, each once.
     most
@@ -60,6 +44,7 @@ def first_fit(
     bin_of, choice
         Output: bin (-1 where none fits) and candidate of every item in ``order``.
     """
+    first, start, needs, _, tie, period, room = items
     words = (most + 63) // 64
     full = np.zeros((room.size, words), dtype=np.uint64)
     used = np.zeros((room.size, most), dtype=np.int16)
@@ -132,32 +117,15 @@ def _take(k: int, p: int, b: int, start: I64, needs: I64, slot: I64, users: I32,
 
 @compiled(nogil=True)
 def eject(  # noqa: C901 - compiled
-    first: I64,
-    start: I64,
-    needs: I64,
-    after: I64,
-    tie: I64,
-    period: int,
-    room: I64,
-    bins: int,
-    bin_of: I64,
-    choice: I64,
-    until: I64,
-    seed: int,
-    steps: int,
+    listed: Items, bins: int, bin_of: I64, choice: I64, until: I64, seed: int, steps: int
 ) -> int:
     """Place the items whose ``bin_of`` is -1, ejecting others, in place; return the number of unplaced items.
 
-    Arguments as in :func:`first_fit`. Stops when all items are placed or after ``steps``.
-
-    Parameters
-    ----------
-    after
-        The item that must be in an earlier round, of ``period`` bins, than candidate p; -1 for none.
-    until
-        The step until which an item may not return to a bin, ``(items, bins)``; on return relative to the next call.
+    Stops when all items are placed or after ``steps``; ``until`` is the step until which an item may not return to a
+    bin, ``(items, bins)``, on return relative to the next call.
     """
     np.random.seed(seed)  # noqa: NPY002 - the compiled generator is a process-wide one
+    first, start, needs, after, tie, period, room = listed
     items = bin_of.size
     slot = np.zeros(room.size + 1, dtype=np.int64)
     for a in range(room.size):
