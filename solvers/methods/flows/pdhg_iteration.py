@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow
-    from opticoll.instances.topology import F64
+    from opticoll.instances.topology import F64, I64
     from opticoll.solvers.methods.flows.flow_orbits import Orbits
     from opticoll.solvers.methods.flows.pdhg_kernels import Team
 
@@ -161,7 +161,6 @@ class Saddle:
         if amounts is not None:
             least *= float(amounts.sum()) / max(int(np.count_nonzero(amounts)), 1)
         head, outgoing = self.data.topology.head.copy(), np.arange(self.m)
-        width = np.zeros((len(self.chunks), self.n))
 
         def job(chunk: int, _worker: int) -> None:
             queue, level, through = np.empty(self.n, np.int64), np.empty(self.n, np.int64), np.empty(self.n)
@@ -189,12 +188,21 @@ class Saddle:
                     unit,
                     least,
                 )
-            kernels.row_norms(first, last, self.start, self.tail, self.source, self.width, self.stiff, width[chunk])
 
         self.team.run(job, len(self.chunks))
-        into = self._fold(np.repeat(width.sum(axis=0), np.diff(self.start)))
+        self._norm_rows(head[self.order])
+        into = self._fold(np.repeat(self.width.sum(axis=(0, 2), dtype=np.float64), np.diff(self.start)))
         # With a single source, arcs into it carry nothing: any step is safe for their weights.
         self.arc_stiff = self.capacity**2 / np.maximum(into, IDLE * into.max())
+
+    def _norm_rows(self, head: I64) -> None:
+        """``stiff`` = 1 / squared norm of every balance row, scaled by the widths of its columns; 0 at sources."""
+        self.stiff[:] = np.diff(self.start).astype(self.precision)[:, None] * self.width
+        for norm, width, source in zip(self.stiff, self.width, self.source, strict=True):
+            np.add.at(norm, self.tail, width[head])
+            np.divide(1.0, norm, out=norm, where=norm > 0.0)
+            lanes = np.flatnonzero(source >= 0)
+            norm[source[lanes], lanes] = 0.0
 
     # Iterating
 
@@ -244,7 +252,8 @@ class Saddle:
                 self.weight, self.weight0, ratio, self.arc_stiff, sigma, pull, self.plain, self.root
             )
         else:
-            kernels.price_cone(self.weight, self.weight0, ratio, self.arc_stiff, sigma, pull, self.plain, self.target)
+            self.plain[:] = np.maximum(self.weight + sigma * self.arc_stiff * (ratio - self.target), 0.0)
+            self.weight[:] = pull * (2.0 * self.plain - self.weight) + (1.0 - pull) * self.weight0
         self.pushed = float(((self.plain - before) ** 2 / self.arc_stiff).sum())
 
     def residual(self) -> float:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 #: Sources per block.
 LANES = 64
-#: A single-precision constant: a double one would widen every vector.
+#: Single-precision constants: double ones would widen every vector.
 ONE, TWO, NIL, TINY = np.float32(1.0), np.float32(2.0), np.float32(0.0), np.float32(1e-30)
 
 
@@ -227,16 +227,6 @@ def price_simplex(
 
 
 @compiled(nogil=True, error_model="numpy")
-def price_cone(
-    weight: F64, weight0: F64, ratio: F64, stiff: F64, sigma: float, pull: float, plain: F64, target: float
-) -> None:
-    """Step of nonnegative arc weights if loads must stay below ``target`` times the capacities, in place."""
-    for a in range(weight.size):
-        plain[a] = max(0.0, weight[a] + sigma * stiff[a] * (ratio[a] - target))
-        weight[a] = pull * (2.0 * plain[a] - weight[a]) + (1.0 - pull) * weight0[a]
-
-
-@compiled(nogil=True, error_model="numpy")
 def distance_sum(start: I64, tail: I64, length: F64, demand: F64, source: I64, reach: F64) -> float:
     r""":math:`\sum_{u,s} D_{us} dist_\ell(s, u)` of one block, by label-correcting sweeps back and forth.
 
@@ -343,33 +333,6 @@ def start_block(
                         flow[b, a, i] = through[v] / parents
                         through[u] += through[v] / parents
             at = low
-
-
-@compiled(nogil=True, error_model="numpy")
-def row_norms(
-    first: int, last: int, start: I64, tail: I64, source: I64, width: Array, stiff: Array, total: F64
-) -> None:
-    r"""``stiff`` = 1 / squared norm of every scaled balance row (0 at sources); ``total`` = width by vertex, summed."""
-    n = start.size - 1
-    total[:] = 0.0
-    for b in range(first, last):
-        for v in range(n):
-            degree = np.float32(start[v + 1] - start[v])
-            for i in range(LANES):
-                stiff[b, v, i] = degree * width[b, v, i]
-                total[v] += width[b, v, i]
-        for v in range(n):
-            for a in range(start[v], start[v + 1]):
-                u = tail[a]
-                for i in range(LANES):
-                    stiff[b, u, i] += width[b, v, i]
-        for v in range(n):
-            for i in range(LANES):
-                norm = stiff[b, v, i]
-                stiff[b, v, i] = ONE / norm if norm > NIL else NIL
-        for i in range(LANES):
-            if source[b, i] >= 0:
-                stiff[b, source[b, i], i] = NIL
 
 
 class Team:
