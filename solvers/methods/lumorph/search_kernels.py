@@ -28,7 +28,9 @@ from opticoll.compiled import compiled
 
 if TYPE_CHECKING:
     from opticoll.instances.topology import F64, I32, I64
-    from opticoll.solvers.methods.lumorph.assignment import Items
+
+    #: :class:`~opticoll.solvers.methods.lumorph.assignment.Items`.
+    Items = tuple[I64, I64, I64, I64, I64, int, I64]
 
 
 @compiled(nogil=True)
