@@ -109,7 +109,12 @@ def line_classes(permutation: I64) -> I64:
 
 
 @lru_cache(maxsize=256)
-def _searched(c: int, load: int, parts: int, rest: bool) -> I64 | None:
+def searched(c: int, load: int, parts: int, *, rest: bool = False) -> I64 | None:
+    """Partial permutations of a line with at most this load that contain every pair once, ``(parts, c)``.
+
+    -1 marks a tile that does not take part; with ``parts`` = c they are permutations. With ``rest`` the first is the
+    identity. None if the search fails.
+    """
     if not 2 <= c <= LONGEST_SEARCH or load * (parts - rest) < c * c // 4 or parts < c:
         return None
     source, target = (grid.ravel() for grid in np.indices((c, c)))
@@ -134,15 +139,6 @@ def _searched(c: int, load: int, parts: int, rest: bool) -> I64 | None:
         permutations[0] = j
     permutations[items.bin_of + rest, source] = target
     return permutations
-
-
-def searched(c: int, load: int, parts: int, *, rest: bool = False) -> I64 | None:
-    """Partial permutations of a line with at most this load that contain every pair once, ``(parts, c)``.
-
-    -1 marks a tile that does not take part; with ``parts`` = c they are permutations. With ``rest`` the first is the
-    identity. None if the search fails.
-    """
-    return _searched(c, load, parts, rest)
 
 
 def decompositions(c: int, waveguides: int) -> list[I64]:

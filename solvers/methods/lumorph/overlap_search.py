@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.errors import MethodMismatch, NotApplicable
-from opticoll.formulations.flows.path_sets import PathSet
+from opticoll.formulations.flows.path_sets import PathSet, path_set_of
 from opticoll.formulations.lumorph.mesh_cuts import cut_bounds, grid_shape
 from opticoll.formulations.lumorph.min_overlap import in_circuits
 from opticoll.formulations.lumorph.overlap_solution import overlap
@@ -104,10 +104,10 @@ def straight_or_shortest(topology: Topology, sources: I64, targets: I64) -> Path
     rest = np.flatnonzero(~is_straight)
     straight = _in_order(topology, sources, targets, arcs, length)
     shortest = shortest_routes(topology, sources[rest], targets[rest], None)
-    paths = _paths_of(straight)
+    paths = [list(straight.path(k)) for k in range(straight.paths)]
     for i, k in enumerate(rest.tolist()):
         paths[k] = shortest.path(i)
-    return routes_of(topology, sources, targets, paths)
+    return path_set_of(topology, paths, np.arange(len(paths)), (sources, targets))
 
 
 def shortest_routes(topology: Topology, sources: I64, targets: I64, random: np.random.Generator | None) -> PathSet:
@@ -146,7 +146,7 @@ def shortest_routes(topology: Topology, sources: I64, targets: I64, random: np.r
                     arc = int(out[np.searchsorted(share, random.random() * share[-1], side="right")])
                 paths[k].append(arc)
                 v = int(heads[arc])
-    return routes_of(topology, sources, targets, paths)
+    return path_set_of(topology, paths, np.arange(len(paths)), (sources, targets))
 
 
 def _hops_to(topology: Topology, target: int) -> F64:
@@ -155,17 +155,6 @@ def _hops_to(topology: Topology, target: int) -> F64:
 
     graph = topology.length_matrix(np.ones(topology.arcs)).T.tocsr()
     return np.asarray(dijkstra(graph, indices=target, unweighted=True))
-
-
-def _paths_of(routes: PathSet) -> list[list[int]]:
-    return [list(routes.path(k)) for k in range(routes.paths)]
-
-
-def routes_of(topology: Topology, sources: I64, targets: I64, paths: list[list[int]]) -> PathSet:
-    """A path set with one path per circuit, in circuit order."""
-    length = np.array([len(path) for path in paths], dtype=np.int64)
-    arcs = np.array([arc for path in paths for arc in path], dtype=np.int64)
-    return _in_order(topology, sources, targets, arcs, length)
 
 
 def _in_order(topology: Topology, sources: I64, targets: I64, arcs: I64, length: I64) -> PathSet:

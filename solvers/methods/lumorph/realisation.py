@@ -90,7 +90,6 @@ class StepCircuits:
         self.topology, self.limits, self.routing, self.seed = topology, limits, routing, seed
         self.search_s = search_s
         self.known: dict[bytes, Assigned] = {}
-        self.routes: dict[bytes, tuple[I64, I64]] = {}
 
     def step(self, pattern: Pattern, rows: I64) -> RoundSchedule:
         """Schedule transfers that do not depend on each other."""
@@ -214,14 +213,11 @@ class StepCircuits:
     def _routes(self, source: I64, target: I64) -> tuple[I64, I64]:
         from opticoll.solvers.methods.lumorph.overlap_search import min_overlap_routes, shortest_routes
 
-        key = source.tobytes() + b"|" + target.tobytes()
-        if key not in self.routes:
-            if self.routing == "random":
-                paths = shortest_routes(self.topology, source, target, np.random.default_rng(self.seed))
-            else:
-                paths = min_overlap_routes(self.topology, source, target, seed=self.seed).routes
-            self.routes[key] = paths.start, paths.arcs
-        return self.routes[key]
+        if self.routing == "random":
+            paths = shortest_routes(self.topology, source, target, np.random.default_rng(self.seed))
+        else:
+            paths = min_overlap_routes(self.topology, source, target, seed=self.seed).routes
+        return paths.start, paths.arcs
 
     def _by_colours(self, source: I64, target: I64, limits: Limits, routes: RouteSet) -> Assigned | None:
         """Minimum colouring by the GPUs alone (first fit may need more); None if it overloads an arc."""
