@@ -73,8 +73,11 @@ class EveryPath:
         self.targets = commodities[1]
         self.starts, self.source = np.unique(commodities[0], return_inverse=True)
 
-    def price(self, lengths: F64) -> Priced:
-        """Shortest paths under ``lengths``."""
+    def traced(self, lengths: F64) -> tuple[F64, Callable[[Mask], tuple[I64, I64]]]:
+        """Every commodity's shortest length, and a function that returns selected ones that have a path, and its arcs.
+
+        The arcs are rows, ``(., longest)``, with -1 before the first.
+        """
         from scipy.sparse.csgraph import dijkstra
 
         topology, starts = self.topology, self.starts
@@ -82,13 +85,11 @@ class EveryPath:
         order = np.lexsort((lengths, topology.head, topology.tail))
         key = topology.tail[order] * topology.n + topology.head[order]
 
-        def paths(selected: Mask) -> list[Column]:
+        def arcs_of(selected: Mask) -> tuple[I64, I64]:
             pairs = np.flatnonzero(selected)
             source = self.source[pairs]
-            at, steps = self.targets[pairs], []
+            at, steps = self.targets[pairs], [np.zeros(0, dtype=np.int64)] * (not pairs.size)
             going = at != starts[source]
-            if not pairs.size:
-                return []
             while going.any():
                 before = np.where(going, parent[source, at], at)
                 # The first of the parallel arcs in this order is the shortest.
@@ -96,10 +97,19 @@ class EveryPath:
                 steps.append(np.where(going, arc, -1))
                 at = before
                 going = at != starts[source]
-            table = np.stack(steps[::-1], axis=1)
-            return [(k, tuple(a for a in row if a >= 0)) for k, row in zip(pairs.tolist(), table.tolist(), strict=True)]
+            return pairs, np.stack(steps[::-1], axis=1)
 
-        return Priced(reach[self.source, self.targets], paths)
+        return reach[self.source, self.targets], arcs_of
+
+    def price(self, lengths: F64) -> Priced:
+        """Shortest paths under ``lengths``."""
+        shortest, arcs_of = self.traced(lengths)
+
+        def paths(selected: Mask) -> list[Column]:
+            rows = zip(*(one.tolist() for one in arcs_of(selected)), strict=True)
+            return [(k, tuple(a for a in row if a >= 0)) for k, row in rows]
+
+        return Priced(shortest, paths)
 
 
 class BoundedPaths:

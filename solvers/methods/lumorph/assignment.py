@@ -84,18 +84,21 @@ def intact(mesh: LightpathMesh) -> bool:
 def light_routes(topology: Topology, sources: I64, targets: I64, load: F64, seed: int) -> tuple[I64, I64]:
     """One route per pair, sources in random order, over arcs with little load so far; empty where unreachable."""
     random, m = np.random.default_rng(seed), topology.arcs
-    passes: F64 = np.zeros(m)
-    routes: list[tuple[int, ...]] = [()] * sources.size
+    passes, length = np.zeros(m), np.zeros(sources.size, dtype=np.int64)
+    routed: list[tuple[I64, I64, I64]] = []
     before = load / load.mean() if load.any() else load
     share = sources.size / max(m, 1) * max(topology.n, 4) ** 0.5 / 2
     for source in random.permutation(np.unique(sources)).tolist():
         mine = np.flatnonzero(sources == source)
         lengths = 1.0 + AVERSION * (before + passes / share) + NOISE * random.random(m)
-        priced = EveryPath(topology, (sources[mine], targets[mine])).price(lengths)
-        for k, arcs in priced.paths(np.isfinite(priced.shortest)):
-            routes[mine[k]] = arcs
-            passes[list(arcs)] += 1.0
-    return offsets([len(arcs) for arcs in routes]), np.array([a for arcs in routes for a in arcs], dtype=np.int64)
+        shortest, arcs_of = EveryPath(topology, (sources[mine], targets[mine])).traced(lengths)
+        pairs, table = arcs_of(np.isfinite(shortest))
+        used = table >= 0
+        passes += np.bincount(table[used], minlength=m)
+        routed.append((mine[pairs], used.sum(axis=1), table[used]))
+    pair, arcs_each, arcs = (np.concatenate(columns) for columns in zip(*routed, strict=True))
+    length[pair] = arcs_each
+    return offsets(length), select(offsets(arcs_each), arcs, np.argsort(pair))[1]
 
 
 def _distinct(sources: I64, targets: I64, parts: list[tuple[I64, I64, I64]]) -> RouteSet:
