@@ -28,7 +28,7 @@ from opticoll.analysis.ledger.claim import Laboratory
 from opticoll.analysis.papers.topoopt import claims as topoopt_claims
 from opticoll.analysis.papers.topoopt import cluster_claims, design_claims, network_claims, price_claims, time_claims
 from opticoll.formulations.topoopt import binary_trees
-from opticoll.solvers.methods.topoopt import alternating, coin_routing, ring_permutations
+from opticoll.solvers.methods.topoopt import alternating, ring_permutations
 
 LEDGER = PaperLedger(
     "topoopt",
@@ -93,7 +93,7 @@ LEDGER.falsified = [
         "coin-change",
         {"servers": 8, "degrees": [2]},
         NOT,
-        (coin_routing, "coin_table", lambda true: lambda *args: (true(*args)[0] + 1, true(*args)[1])),
+        (ring_permutations, "coin_table", lambda true: lambda *args: (true(*args)[0] + 1, true(*args)[1])),
     ),
     (
         "algorithm-4",
@@ -167,7 +167,7 @@ LEDGER.falsified = [
         REPRODUCED,
         (design_claims, "topology_finder", lambda _true: with_two_rings_less()),
     ),
-    ("kappa", {}, REPRODUCED, (coin_routing, "geometric_coins", lambda _true: lambda x, d: x * d)),
+    ("kappa", {}, REPRODUCED, (ring_permutations, "geometric_coins", lambda _true: lambda x, d: x * d)),
     (
         "double-trees",
         {"servers": 8},

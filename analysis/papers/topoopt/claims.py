@@ -13,7 +13,7 @@ from opticoll.analysis.ledger.readings import Readings, Sweep, spread, swept
 from opticoll.formulations.topoopt import binary_trees
 from opticoll.formulations.topoopt.circuit_design_bounds import lower_bounds
 from opticoll.instances import parse
-from opticoll.solvers.methods.topoopt import coin_routing, ring_permutations
+from opticoll.solvers.methods.topoopt import ring_permutations
 from opticoll.solvers.methods.topoopt.topology_finder import topology_finder
 
 if TYPE_CHECKING:
@@ -89,7 +89,9 @@ def _binary(laboratory: Laboratory) -> Measurement:
 @MEASURES.of("kappa")
 def _kappa(laboratory: Laboratory) -> Measurement:
     larger, degrees = laboratory.scope.values("x", "degree")
-    most = {(x, d): coin_routing.geometric_coins(x, d) for x in range(2, larger + 1) for d in range(1, degrees + 1)}
+    most = {
+        (x, d): ring_permutations.geometric_coins(x, d) for x in range(2, larger + 1) for d in range(1, degrees + 1)
+    }
     exact = [pair for pair, coins in most.items() if coins != pair[0] * pair[1]]
     above = [pair for pair, coins in most.items() if coins > pair[0] * pair[1]]
     choices = Readings("statement")
@@ -133,11 +135,11 @@ def _coin_change(laboratory: Laboratory) -> Measurement:
     most, degrees = laboratory.scope.values("servers", "degrees")
     for n, d in product(range(2, most + 1), degrees):
         coins = sorted(set(ring_permutations.selected(n, d)))
-        distance, last = coin_routing.coin_table(n, coins)
+        distance, last = ring_permutations.coin_table(n, coins)
         tail = np.repeat(np.arange(n), len(coins))
         graph = sp.csr_array((np.ones(tail.size), (tail, (tail + np.tile(coins, n)) % n)), shape=(n, n))
         true = dijkstra(graph, indices=0, unweighted=True)
-        routed = [len(coin_routing.coin_sequence(n, last, m)) for m in range(n)]
+        routed = [len(ring_permutations.coin_sequence(n, last, m)) for m in range(n)]
         longest = max(a / b for a, b in zip(routed[1:], true[1:], strict=True))
         holds = np.array_equal(true, distance) and np.array_equal(true, routed)
         sweep.add(longest, holds=holds, size=n, case=f"n={n}, coins {coins}")

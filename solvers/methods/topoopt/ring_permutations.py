@@ -1,4 +1,4 @@
-"""Regular rings: TotientPerms and SelectPermutations."""
+"""Regular rings by TotientPerms and SelectPermutations, and routes along them by coin change."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
-
-from opticoll.errors import NotApplicable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,15 +17,7 @@ def totient_perms(size: int, *, primes: bool = False) -> list[int]:
     """Steps p of all regular rings on ``size`` places, ascending: 1 <= p < size, gcd(p, size) = 1 (Algorithm 2).
 
     With ``primes`` only +1 and the prime steps, as section 4.3 suggests for large clusters.
-
-    Raises
-    ------
-    NotApplicable
-        For fewer than two places.
     """
-    if size < 2:
-        msg = f"rings: a ring needs at least 2 servers, not {size}"
-        raise NotApplicable(msg)
     steps = np.arange(1, size)
     coprime: list[int] = steps[np.gcd(steps, size) == 1].tolist()
     return [p for p in coprime if p == 1 or _is_prime(p)] if primes else coprime
@@ -52,15 +42,7 @@ def select_permutations(size: int, count: int, candidates: Sequence[int], ratio:
     Starts at the smallest candidate. The next one is always the unused candidate nearest to the ratio times the
     previous one, the lower of two at the same distance. With fewer candidates than rings, all are used before any is
     reused.
-
-    Raises
-    ------
-    NotApplicable
-        Without candidates, or for fewer than one ring.
     """
-    if not candidates or count < 1:
-        msg = f"rings: cannot choose {count} rings from {len(candidates)} candidates; use at least one of each"
-        raise NotApplicable(msg)
     factor = size ** (1.0 / count) if ratio is None else ratio
     unused = sorted(candidates)
     chosen = [unused.pop(0)]
@@ -99,18 +81,8 @@ def selected(size: int, count: int, primes: bool = False, binary: bool = False) 
 
 
 def diameter(size: int, steps: Sequence[int]) -> int:
-    """Most hops between two servers on these rings.
-
-    Raises
-    ------
-    NotApplicable
-        If they do not connect the servers.
-    """
-    distance = hops(size, steps)
-    if (distance < 0).any():
-        msg = f"rings: steps {', '.join(map(str, steps))} do not connect {size} servers; add a step co-prime to it"
-        raise NotApplicable(msg)
-    return int(distance.max())
+    """Most hops between two servers on these rings, which connect all."""
+    return int(hops(size, steps).max())
 
 
 def mean_hops(size: int, steps: Sequence[int]) -> float:
@@ -141,3 +113,43 @@ def as_printed(size: int, coins: Sequence[int]) -> I64 | None:
                     new[i] = before + 1
         distance = new
     return None
+
+
+def geometric_coins(ratio: int, count: int) -> int:
+    """Most coins 1, x, .. x^(d-1) that any amount below x^d needs without wrapping round, by dynamic programming."""
+    most = ratio**count
+    needed = np.zeros(most, dtype=np.int64)
+    coins = [ratio**i for i in range(count)]
+    for amount in range(1, most):
+        needed[amount] = 1 + min(int(needed[amount - c]) for c in coins if c <= amount)
+    return int(needed.max())
+
+
+def coin_table(size: int, coins: Sequence[int]) -> tuple[I64, I64]:
+    """Smallest number of coins that add up to each m modulo ``size``, and the last coin; ``(size,)`` each, 0 for m = 0.
+
+    Every m can be reached.
+    """
+    distance = hops(size, coins)
+    last = np.zeros(size, dtype=np.int64)
+    amounts = np.arange(1, size)
+    for coin in sorted(set(coins), reverse=True):  # the smallest fitting coin is written last
+        fits = distance[(amounts - coin) % size] == distance[amounts] - 1
+        last[amounts[fits]] = coin
+    return distance, last
+
+
+def coin_sequence(size: int, last: I64, amount: int) -> list[int]:
+    """The coins that add up to ``amount``, in the order of the route."""
+    coins_used: list[int] = []
+    left = amount % size
+    while left:
+        coins_used.append(int(last[left]))
+        left = (left - coins_used[-1]) % size
+    return coins_used[::-1]
+
+
+def coin_routes(size: int, coins: Sequence[int]) -> list[list[int]]:
+    """Places on the route from place 0 to place m, both included, for every m = 0 .. size-1."""
+    _, last = coin_table(size, coins)
+    return [np.cumsum([0, *coin_sequence(size, last, m)]).tolist() for m in range(size)]

@@ -13,8 +13,7 @@ from opticoll.formulations.parameters import Parameter
 from opticoll.formulations.topoopt.circuit_design import Ring, ports_left, ring_demand, sorted_circuits
 from opticoll.formulations.topoopt.forwarding import routed_design
 from opticoll.solvers.methods.method import Answer, Method
-from opticoll.solvers.methods.topoopt.coin_routing import coin_routes
-from opticoll.solvers.methods.topoopt.ring_permutations import selected
+from opticoll.solvers.methods.topoopt.ring_permutations import coin_routes, selected
 
 if TYPE_CHECKING:
     from opticoll.formulations.topoopt.circuit_design import CircuitDesign
