@@ -25,9 +25,10 @@ def trees() -> list[Row]:
 
 def schedules() -> list[Row]:
     """All-gather schedules of proven trees: built circuit by circuit, and checked."""
-    from opticoll.formulations.optree.radix_trees import Fabric, best_tree
+    from opticoll.formulations.optree.radix_trees import Fabric
     from opticoll.formulations.optree.tree_schedules import tree_schedule, violations
     from opticoll.instances import parse
+    from opticoll.solvers.methods.optree.best_trees import best_tree
 
     rows = []
     for n in (128, 512, 1024):

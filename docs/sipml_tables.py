@@ -10,9 +10,9 @@ from timed_commands import Row, Table
 
 def circuits() -> list[Row]:
     """Bisection and edge colouring on sums of random permutations, three quarters of the ports in use."""
-    from opticoll.formulations.sipml import ocs_circuits, ocs_solution
+    from opticoll.formulations.sipml import ocs_circuits
     from opticoll.instances.servers import ServerPool
-    from opticoll.solvers.methods.sipml.koenig_bisection import bisect
+    from opticoll.solvers.methods.sipml.koenig_bisection import bisect, matchings_of
 
     rows = []
     for n, degree in ((64, 8), (1024, 8), (1024, 64), (4096, 16)):
@@ -24,7 +24,7 @@ def circuits() -> list[Row]:
         start = time.perf_counter()
         least, _ = bisect(data)
         bisected = time.perf_counter()
-        match = ocs_solution.matchings_of(data, data.transfers.needs(least))
+        match = matchings_of(data, data.transfers.needs(least))
         coloured = time.perf_counter()
         worst = max(data.residuals({"match": match.astype(float)}).values())
         rows.append(

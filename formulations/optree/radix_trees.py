@@ -1,4 +1,4 @@
-"""All-gather trees by their radices: feasible radices, best trees, walks.
+"""All-gather trees by their radices: steps, and walks over products.
 
 Integer radices. A tree on n nodes is given by its radices m_1 .. m_k >= 2. After j stages a node has at most
 P_j = m_1 ... m_j chunks and its group has at most s_j = ceil(n / P_j) nodes; P_k >= n. The stage from P = P_{j-1} with
@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.errors import BadInput
-from opticoll.formulations.optree.step_counts import COUNTS, refuse_sizes, uniform_radix
+from opticoll.formulations.optree.step_counts import COUNTS, refuse_sizes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,7 +35,8 @@ if TYPE_CHECKING:
 
 #: Maximum number of nodes for the search of trees: the graph of products has about n ln n arcs.
 MOST_NODES = 200_000
-_NEVER = np.iinfo(np.int64).max // 2
+#: Steps to a product that is not reached.
+NEVER = np.iinfo(np.int64).max // 2
 
 
 @dataclass(frozen=True)
@@ -129,38 +130,24 @@ class RadixGraph:
         return int(self.product.size)
 
     @cached_property
-    def _by_head(self) -> tuple[I64, I64, I64]:
+    def by_head(self) -> tuple[I64, I64, I64]:
+        """Arcs by the node reached, the nodes that are reached, and the first of their arcs."""
         order = np.argsort(self.reached, kind="stable")
         heads, first = np.unique(self.reached[order], return_index=True)
         return order, heads, first
 
     def layers(self, depth: int) -> list[I64]:
         """Minimum steps to every product by exactly j stages, j = 0 .. depth; ``(n + 1,)`` each, huge if none."""
-        order, heads, first = self._by_head
-        reach = np.full(self.n + 1, _NEVER)
+        order, heads, first = self.by_head
+        reach = np.full(self.n + 1, NEVER)
         reach[1] = 0
         results = [reach]
         for _ in range(depth):
-            arrived = np.minimum(reach[self.product] + self.cost, _NEVER)[order]
-            reach = np.full(self.n + 1, _NEVER)
+            arrived = np.minimum(reach[self.product] + self.cost, NEVER)[order]
+            reach = np.full(self.n + 1, NEVER)
             reach[heads] = np.minimum.reduceat(arrived, first)
             results.append(reach)
         return results
-
-    def radices(self, layers: list[I64], depth: int) -> list[int]:
-        """Trace the radices of a best tree of exactly that depth back through the layers (smallest radices last)."""
-        order, heads, first = self._by_head
-        results: list[int] = []
-        at = self.n
-        for j in range(depth, 0, -1):
-            place = int(np.searchsorted(heads, at))
-            end = int(first[place + 1]) if place + 1 < first.size else order.size
-            selected = order[int(first[place]) : end]
-            fits = layers[j - 1][self.product[selected]] + self.cost[selected] == layers[j][at]
-            arc = int(selected[np.flatnonzero(fits)[0]])
-            results.append(int(self.radix[arc]))
-            at = int(self.product[arc])
-        return results[::-1]
 
 
 def walks(fabric: Fabric) -> RadixGraph:
@@ -182,53 +169,3 @@ def walks(fabric: Fabric) -> RadixGraph:
     radix = np.arange(start[-1]) - np.repeat(start[:-1], choices) + 2
     reached = np.minimum(product * radix, n)
     return RadixGraph(n, product, radix, reached, fabric.steps(product, radix))
-
-
-@dataclass(frozen=True)
-class RadixTree:
-    """A tree and its steps."""
-
-    radices: tuple[int, ...]
-    steps: int
-
-    @property
-    def depth(self) -> int:
-        """Stages."""
-        return len(self.radices)
-
-
-def best_by_depth(fabric: Fabric, graph: RadixGraph | None = None) -> dict[int, RadixTree]:
-    """Find a best tree of every depth 1 .. ceil(log2 n)."""
-    result = walks(fabric) if graph is None else graph
-    layers = result.layers(fabric.deepest)
-    return {
-        depth: RadixTree(tuple(result.radices(layers, depth)), int(layers[depth][fabric.n]))
-        for depth in range(1, fabric.deepest + 1)
-        if layers[depth][fabric.n] < _NEVER
-    }
-
-
-def best_tree(fabric: Fabric, depth: int = 0) -> RadixTree:
-    """Find a best tree of the given depth, or (0) of all depths; the shallowest if several are equal.
-
-    Raises
-    ------
-    BadInput
-        If no tree of the fabric has that depth.
-    """
-    trees = best_by_depth(fabric)
-    if depth == 0:
-        return min(trees.values(), key=lambda tree: (tree.steps, tree.depth))
-    if depth not in trees:
-        msg = f"optree: no tree on {fabric.n} nodes has depth {depth}; use 1 to {fabric.deepest}"
-        raise BadInput(msg)
-    return trees[depth]
-
-
-def uniform_tree(fabric: Fabric, depth: int) -> RadixTree:
-    """Build the m-ary tree of a depth with the smallest m for n leaves, without superfluous stages."""
-    m, product, radices = uniform_radix(fabric.n, depth), 1, []
-    while product < fabric.n:
-        radices.append(min(m, -(-fabric.n // product)))
-        product *= radices[-1]
-    return RadixTree(tuple(radices), sum(fabric.stages(radices)))

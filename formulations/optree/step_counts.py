@@ -57,14 +57,6 @@ def theorem_2(n: int) -> int:
     return max(1, round(theorem_2_root(n)))
 
 
-def uniform_radix(n: int, depth: int) -> int:
-    """Smallest integer m with m^depth >= n: the m-ary tree of that depth."""
-    m = max(2, round(n ** (1.0 / depth)) - 1)
-    while m**depth < n:
-        m += 1
-    return m
-
-
 def optree_steps(n: int, wavelengths: int) -> float:
     """Steps of OpTree by Theorems 1 and 2, unrounded."""
     return theorem_1(n, wavelengths, theorem_2(n))

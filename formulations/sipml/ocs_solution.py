@@ -9,7 +9,6 @@ import numpy as np
 from opticoll.formulations import rounding
 from opticoll.formulations.declared_axes import size
 from opticoll.formulations.model import Bound
-from opticoll.formulations.rounds.wavelengths import matchings
 from opticoll.formulations.sipml.chords import pair_axis, pair_links
 from opticoll.formulations.sipml.transfers import TIME_ROUNDINGS, least_times
 from opticoll.formulations.variables import Array, Axis, members
@@ -146,9 +145,3 @@ def circuits_of(data: OcsCircuits, values: Mapping[str, F64]) -> F64 | None:
         return np.rint(x).sum(axis=1) if x.shape == (pairs, d) and np.isfinite(x).all() else None
     c = np.asarray(values.get("c", ()), dtype=float)
     return np.rint(c) if c.shape == (pairs,) and np.isfinite(c).all() and (np.abs(c) < 2**52).all() else None
-
-
-def matchings_of(data: OcsCircuits, circuits: I64) -> I64:
-    """Split the circuits of every pair, ``(|P|,)``, into one matching per switch, ``(D, n)``."""
-    moves = data.transfers
-    return matchings(data.n, np.repeat(moves.source, circuits), np.repeat(moves.target, circuits), data.degree)

@@ -22,10 +22,11 @@ from opticoll.analysis.papers.lumorph.drawn_points import points
 from opticoll.analysis.papers.optree import table_one
 from opticoll.formulations.lumorph.collective_bounds import receptions
 from opticoll.formulations.optree import step_counts
-from opticoll.formulations.optree.radix_trees import Fabric, best_by_depth, walks
+from opticoll.formulations.optree.radix_trees import Fabric, walks
 from opticoll.formulations.rounds.collectives import collective
 from opticoll.formulations.rounds.round_schedule import Limits
 from opticoll.instances import parse
+from opticoll.solvers.methods.optree.best_trees import best_by_depth
 
 if TYPE_CHECKING:
     from collections.abc import Callable

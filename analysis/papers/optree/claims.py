@@ -18,8 +18,9 @@ from opticoll.analysis.ledger.readings import Readings, Sweep, spread
 from opticoll.analysis.ledger.verdict import verdict_if
 from opticoll.analysis.papers.optree import table_one
 from opticoll.formulations.optree import step_counts
-from opticoll.formulations.optree.radix_trees import Fabric, best_tree
+from opticoll.formulations.optree.radix_trees import Fabric
 from opticoll.formulations.rounds import wavelengths
+from opticoll.solvers.methods.optree.best_trees import best_tree
 from opticoll.solvers.task import PROVEN
 
 if TYPE_CHECKING:

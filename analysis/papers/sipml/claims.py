@@ -79,7 +79,8 @@ def _random_traffic(random: np.random.Generator, most: int) -> tuple[NDArray[np.
 
 @MEASURES.of("switches-degree")
 def _switches(laboratory: Laboratory) -> Measurement:
-    from opticoll.formulations.sipml import ocs_circuits, ocs_solution
+    from opticoll.formulations.sipml import ocs_circuits
+    from opticoll.solvers.methods.sipml import koenig_bisection
     from opticoll.solvers.methods.sipml.koenig_bisection import bisect
 
     sweep, full = Sweep(), 0
@@ -90,7 +91,7 @@ def _switches(laboratory: Laboratory) -> Measurement:
             matrix, degree = _random_traffic(random, most)
             data = ocs_circuits.OcsCircuits.prepare(ServerPool(matrix.shape[0], degree, matrix))
             needs = data.transfers.needs(bisect(data)[0])
-            match = ocs_solution.matchings_of(data, needs).astype(float)
+            match = koenig_bisection.matchings_of(data, needs).astype(float)
             ends = (data.transfers.source, data.transfers.target)
             used = max(float(np.bincount(end, needs).max()) for end in ends)
             full += used == degree

@@ -33,7 +33,7 @@ import numpy as np
 from opticoll.errors import NotApplicable
 from opticoll.formulations.rounds.round_schedule import RoundSchedule, chained, direct
 from opticoll.formulations.rounds.segments import select
-from opticoll.formulations.rounds.wavelengths import matchings
+from opticoll.solvers.methods.edge_colouring import matchings
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,12 +8,13 @@ import numpy as np
 
 from opticoll.errors import NotApplicable
 from opticoll.formulations.optree.one_stage_solution import values_of
-from opticoll.formulations.optree.radix_trees import best_by_depth, uniform_tree, walks
+from opticoll.formulations.optree.radix_trees import walks
 from opticoll.formulations.optree.step_counts import theorem_2
 from opticoll.formulations.optree.tree_schedules import fabric_of, tree_schedule
 from opticoll.formulations.parameters import Parameter
 from opticoll.instances.photonics import WdmFibres
 from opticoll.solvers.methods.method import Answer, Beyond, Method
+from opticoll.solvers.methods.optree.best_trees import best_by_depth, uniform_tree
 from opticoll.solvers.task import Termination
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.formulations.sipml.ocs_solution import matchings_of
+from opticoll.solvers.methods.edge_colouring import matchings
 from opticoll.solvers.methods.method import Answer, Beyond, Method
 from opticoll.solvers.task import Termination
 
@@ -21,6 +21,12 @@ def fits(data: OcsCircuits, circuits: I64) -> bool:
     group, pair = data.by_server
     used = np.bincount(group, circuits[pair].astype(float), minlength=2 * data.n)
     return bool((used <= data.degree).all())
+
+
+def matchings_of(data: OcsCircuits, circuits: I64) -> I64:
+    """Split the circuits of every pair, ``(|P|,)``, into one matching per switch, ``(D, n)``."""
+    moves = data.transfers
+    return matchings(data.n, np.repeat(moves.source, circuits), np.repeat(moves.target, circuits), data.degree)
 
 
 def bisect(data: OcsCircuits) -> tuple[float, float]:

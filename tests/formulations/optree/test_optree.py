@@ -18,7 +18,7 @@ from opticoll.errors import BadInput, NotApplicable
 from opticoll.formulations import formulation
 from opticoll.formulations.model import build_model
 from opticoll.formulations.optree import one_stage, one_stage_solution, step_counts, step_times, tree
-from opticoll.formulations.optree.radix_trees import Fabric, best_by_depth, best_tree, uniform_tree, walks
+from opticoll.formulations.optree.radix_trees import Fabric, walks
 from opticoll.formulations.optree.step_counts import COUNTS
 from opticoll.formulations.optree.tree_schedules import (
     interval_colours,
@@ -31,6 +31,8 @@ from opticoll.instances import WdmRing, parse
 from opticoll.solvers import solve
 from opticoll.solvers.compile.compilation import compile_model
 from opticoll.solvers.methods import methods
+from opticoll.solvers.methods.optree import best_trees
+from opticoll.solvers.methods.optree.best_trees import best_by_depth, best_tree, uniform_tree
 from opticoll.solvers.task import Proof, Task
 
 ONE, TREE = "optree.one-stage", "optree.tree"
@@ -200,7 +202,7 @@ def test_lemma_2(radix, depth):
 
 @given(n=st.integers(2, 5000), depth=st.integers(1, 12))
 def test_uniform_radix_is_the_smallest_that_suffices(n, depth):
-    m = step_counts.uniform_radix(n, depth)
+    m = best_trees.uniform_radix(n, depth)
     assert m**depth >= n
     assert m == 2 or (m - 1) ** depth < n
 

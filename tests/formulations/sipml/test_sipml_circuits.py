@@ -13,12 +13,12 @@ from reference import optimum
 
 from opticoll.analysis.papers.sipml import claims as duty_cycle
 from opticoll.errors import BadInput
-from opticoll.formulations.rounds.wavelengths import matchings
 from opticoll.formulations.sipml import ocs_circuits, ocs_solution
 from opticoll.formulations.sipml.transfers import transfers_of
 from opticoll.instances import ServerPool, parse
 from opticoll.solvers import solve
 from opticoll.solvers.compile.compilation import compile_model
+from opticoll.solvers.methods.edge_colouring import matchings
 from opticoll.solvers.methods.sipml import koenig_bisection
 from opticoll.solvers.task import Proof, Task
 
@@ -91,7 +91,7 @@ def assert_all_agree(pool, models=("counts",)):
         assert solved(pool, model)[0] == pytest.approx(time, rel=1e-6)
     assert not koenig_bisection.fits(data, data.transfers.needs(below))
     assert max(bound.value for bound in data.bounds()) == pytest.approx(time, rel=1e-12)
-    match = ocs_solution.matchings_of(data, data.transfers.needs(time)).astype(float)
+    match = koenig_bisection.matchings_of(data, data.transfers.needs(time)).astype(float)
     assert max(data.residuals({"match": match}).values()) == 0
     assert data.objective({"match": match}) == time
     return time
@@ -209,7 +209,7 @@ def test_corrupted_circuits_are_refused():
     assert data.residuals({"c": counts, "t": np.asarray(1e-3)})["chord"] > 0.5
     for wrong in ({}, {"c": counts[:-1]}, {"match": match[:-1]}, {"x": match}):
         assert np.isinf(max(data.residuals(wrong).values()))
-    again = ocs_solution.matchings_of(data, counts.astype(np.int64))
+    again = koenig_bisection.matchings_of(data, counts.astype(np.int64))
     assert max(data.residuals({"match": again.astype(float)}).values()) == 0
 
 

@@ -8,9 +8,10 @@ from opticoll.analysis.papers.optree import table_one
 from opticoll.errors import BadInput, NotApplicable
 from opticoll.formulations.lumorph.rounds import RoundModel
 from opticoll.formulations.lumorph.sum_rounds import FORMULATION as SUMS
-from opticoll.formulations.optree.radix_trees import best_by_depth, walks
+from opticoll.formulations.optree.radix_trees import walks
 from opticoll.formulations.optree.tree_schedules import fabric_of
 from opticoll.instances import parse
+from opticoll.solvers.methods.optree.best_trees import best_by_depth
 from opticoll.solvers.solve import solve
 from opticoll.solvers.task import Task
 
