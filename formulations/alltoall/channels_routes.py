@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.errors import NotApplicable
 from opticoll.formulations.alltoall.dependencies import positions
 from opticoll.formulations.flows.path_flow import arc_load
 from opticoll.formulations.variables import BANDWIDTHS, SHARDS, Links
@@ -25,21 +24,6 @@ def taken(problem: RoutedChannels, values: Values) -> tuple[I64, I64] | None:
         return None
     path, layer = np.nonzero(y > 0.5)
     return (path, layer) if np.array_equal(problem.paths.pair[path], np.arange(problem.paths.pairs)) else None
-
-
-def routes_of(problem: RoutedChannels, values: Values) -> tuple[list[list[int]], I64]:
-    """The arcs and the layer (from 0) of the route of every pair.
-
-    Raises
-    ------
-    NotApplicable
-        If the values give no route or several for some pair.
-    """
-    found = taken(problem, values)
-    if found is None:
-        msg = f"{problem.name}: the values do not give every pair exactly one path and layer"
-        raise NotApplicable(msg)
-    return [problem.paths.path(p) for p in found[0].tolist()], found[1]
 
 
 def loads(problem: RoutedChannels, path: I64) -> F64:

@@ -6,11 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.errors import NotApplicable
 from opticoll.formulations.flows import flow_checks, path_flow
-from opticoll.formulations.flows.path_flow import PathFlow, arc_load, serve_alike
+from opticoll.formulations.flows.path_flow import arc_load, serve_alike
 from opticoll.formulations.flows.path_sets import path_violations
-from opticoll.formulations.flows.single_source import WeightedPath
 from opticoll.formulations.standard_form import StandardForm, blocks
 from opticoll.formulations.variables import BANDWIDTHS, Links
 
@@ -47,26 +45,6 @@ def arrays(problem: PathConcurrentFlow, names: Collection[str]) -> dict[str, Arr
     return path_flow.path_arrays(problem.routing, "f", "F", names, units) | path_flow.dual_arrays(
         problem.routing, "capacity", required=True
     )
-
-
-def carrying_paths(data: PathFlow, values: Mapping[str, F64]) -> dict[tuple[int, int], list[WeightedPath]]:
-    """Return the paths with flow for every pair of ranks (s, t), largest flow first.
-
-    Raises
-    ------
-    NotApplicable
-        If the values contain paths that cannot be read.
-    """
-    paths, f = data.paths_of(values), np.asarray(values["f"], dtype=float)
-    if paths is None or f.shape != (paths.paths,):
-        msg = f"{data.name}: the values do not give one number for every path"
-        raise NotApplicable(msg)
-    result: dict[tuple[int, int], list[WeightedPath]] = {}
-    for k, (s, t) in enumerate(zip(paths.sources.tolist(), paths.targets.tolist(), strict=True)):
-        places = paths.of_pair(k)
-        carrying = [WeightedPath(paths.path(p), float(f[p])) for p in places if f[p] > 0]
-        result[s, t] = sorted(carrying, key=lambda path: -path.amount)
-    return result
 
 
 def flow_program(problem: PathConcurrentFlow) -> StandardForm:

@@ -451,22 +451,3 @@ def set_metrics(data: PathFlow, over_all: float, proven: bool | None) -> dict[st
         "unrestricted_proven": proven,
         "conditional_on": None if proven else restriction(data),
     }
-
-
-# Routes of a solution -------------------------------------------------------------------------------------------------
-
-
-def taken_routes(data: PathFlow, values: Mapping[str, F64]) -> dict[tuple[int, int], list[list[int]]]:
-    """Return the kappa routes of every pair of ranks (s, t), each as arc numbers.
-
-    Raises
-    ------
-    NotApplicable
-        If the values do not select exactly kappa paths for every pair.
-    """
-    routes = chosen_paths(data, values)
-    ends = zip(routes.sources.tolist(), routes.targets.tolist(), strict=True)
-    return {pair: [routes.path(p) for p in routes.of_pair(k)] for k, pair in enumerate(ends)}
-
-
-# Flows over the paths -------------------------------------------------------------------------------------------------

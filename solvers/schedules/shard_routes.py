@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from opticoll.formulations.alltoall.timestep_mcf import StepFlow
-    from opticoll.formulations.flows.path_flow import PathFlow
     from opticoll.instances.topology import F64, I64
 
     Values = Mapping[str, F64]
@@ -300,32 +299,37 @@ def merged(routes: list[Route], amount: float) -> list[Route]:
 
 
 def path_routes(data: Any, values: Values) -> list[Route]:
-    """Routes of path variables (path MCF), without steps."""
-    from opticoll.formulations.alltoall.path_mcf_solution import carrying_paths
+    """Routes of path variables (path MCF), without steps, largest flow of a pair first.
 
-    amounts, pairs = _amounts(data.routing), sorted(carrying_paths(data.routing, values).items())
-    return [
-        route
-        for (s, t), ways in pairs
-        for route in merged([Route(s, t, tuple(way.arcs), way.amount) for way in ways], amounts[s, t])
-    ]
+    Raises
+    ------
+    NotApplicable
+        If the values do not give one number for every path.
+    """
+    from opticoll.formulations.flows.path_flow import known_paths
 
-
-def _amounts(data: PathFlow) -> dict[tuple[int, int], float]:
-    """The demand of every pair of a path flow."""
-    pairs = zip(*(ends.tolist() for ends in data.commodities), strict=True)
-    return dict(zip(pairs, data.amount.tolist(), strict=True))
+    paths, f = known_paths(data.routing, values), np.asarray(values["f"], dtype=float)
+    if f.shape != (paths.paths,):
+        msg = f"{data.name}: the values do not give one number for every path"
+        raise NotApplicable(msg)
+    ends = zip(paths.sources.tolist(), paths.targets.tolist(), data.routing.amount.tolist(), strict=True)
+    routes: list[Route] = []
+    for k, (s, t, amount) in enumerate(ends):
+        ways = sorted((p for p in paths.of_pair(k) if f[p] > 0), key=lambda p: -f[p])
+        routes += merged([Route(s, t, tuple(paths.path(p)), float(f[p])) for p in ways], amount)
+    return routes
 
 
 def single_routes(data: Any, values: Values) -> list[Route]:
     """One path per pair, or kappa with equal shares (min-congestion), without steps."""
-    from opticoll.formulations.flows.path_flow import taken_routes
+    from opticoll.formulations.flows.path_flow import chosen_paths
 
-    amounts = _amounts(data.routing)
+    routes, kappa = chosen_paths(data.routing, values), data.routing.kappa
+    ends = zip(routes.sources.tolist(), routes.targets.tolist(), data.routing.amount.tolist(), strict=True)
     return [
-        Route(s, t, tuple(arcs), 1.0 / data.routing.kappa, amount=amounts[s, t])
-        for (s, t), ways in sorted(taken_routes(data.routing, values).items())
-        for arcs in ways
+        Route(s, t, tuple(routes.path(p)), 1.0 / kappa, amount=amount)
+        for k, (s, t, amount) in enumerate(ends)
+        for p in routes.of_pair(k)
     ]
 
 
@@ -336,7 +340,11 @@ def layered_routes(data: Any, values: Values) -> list[Route]:
     from opticoll.formulations.alltoall.virtual_channels_solution import layers_of
 
     if isinstance(data, RoutedChannels):
-        paths, layer = channels_routes.routes_of(data, values)
+        found = channels_routes.taken(data, values)
+        if found is None:
+            msg = f"{data.name}: the values do not give every pair exactly one path and layer"
+            raise NotApplicable(msg)
+        paths, layer = [data.paths.path(p) for p in found[0].tolist()], found[1]
         ends, amount = data.routing.commodities, data.routing.amount
     else:
         given, assigned = data.known_routes, layers_of(data, values)

@@ -80,9 +80,9 @@ def test_corrupted_routes_are_refused():
     run = solve.solve(Task(NAME, "genkautz:n=7,d=3", method="sssp", settings={"paths": "all"}))
     data = run.plan.problem
     assert max(path_flow.residuals(data, run.values).values()) == 0
-    routes = path_flow.taken_routes(data.routing, run.values)
-    assert len(routes) == 7 * 6
-    loads = np.bincount([a for (path,) in routes.values() for a in path])
+    routes = path_flow.chosen_paths(data.routing, run.values)
+    assert routes.paths == 7 * 6
+    loads = np.bincount(routes.arcs)
     assert loads.max() == run.objective == run.record["metrics"]["max_load"]
     for change in (
         lambda v: v["x"].__setitem__(0, 0.0),
@@ -145,8 +145,8 @@ def test_equal_split_against_enumeration(spec, paths, kappa):
     assert max(data.residuals(values).values()) == 0
     assert data.objective(values) == pytest.approx(best)
     assert all(bound.value <= best + 1e-12 for bound in data.bounds())
-    routes = path_flow.taken_routes(data.routing, values)
-    assert all(len(ways) == kappa and len({tuple(way) for way in ways}) == kappa for ways in routes.values())
+    routes = path_flow.chosen_paths(data.routing, values)
+    assert all(len({tuple(routes.path(p)) for p in routes.of_pair(k)}) == kappa for k in range(routes.pairs))
     run = solve.solve(Task(NAME, spec, "exact-routing", settings={**paths, "kappa": kappa, "steps": 5000}))
     assert run.verified
     assert run.objective == pytest.approx(best)
