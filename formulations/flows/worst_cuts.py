@@ -89,12 +89,12 @@ def sink_side(
         return frozenset(breadth_first_order(back, sink, return_predecessors=False).tolist())
     import networkx as nx
 
-    graph: Any = nx.DiGraph()
-    graph.add_nodes_from(range(n + 1))
+    network: Any = nx.DiGraph()
+    network.add_nodes_from(range(n + 1))
     for u, v, c in joined:
-        before = graph[u][v]["capacity"] if graph.has_edge(u, v) else 0
-        graph.add_edge(u, v, capacity=before + c)
-    value, (_, outside) = nx.minimum_cut(graph, n, sink)
+        before = network[u][v]["capacity"] if network.has_edge(u, v) else 0
+        network.add_edge(u, v, capacity=before + c)
+    value, (_, outside) = nx.minimum_cut(network, n, sink)
     return None if value >= need else frozenset(outside)
 
 

@@ -71,8 +71,10 @@ def horizon(problem: Unphased) -> int:
     NotApplicable
         For a program with more variables than can be listed.
     """
-    if (size := problem.estimate()["variables"]) > MOST_COLUMNS:
-        msg = f"{problem.name}: {size:,} variables on {problem.topology.spec} are too many to list; lower rmax or paths"
+    size = problem.estimate()
+    if size is not None and size["variables"] > MOST_COLUMNS:
+        listed = f"{size['variables']:,} variables on {problem.topology.spec}"
+        msg = f"{problem.name}: {listed} are too many to list; lower rmax or paths"
         raise NotApplicable(msg)
     return problem.rmax or problem.sufficient()
 

@@ -78,11 +78,14 @@ def _named_differences(
 
 def _same(ours: Column | Row, theirs: Column | Row) -> bool:
     """Whether two columns or rows are equal up to round-off."""
-    if isinstance(ours, dict) and isinstance(theirs, dict):
+    if isinstance(ours, dict):
+        assert isinstance(theirs, dict)
         if ours == theirs or ours.keys() != theirs.keys():
             return ours == theirs
-        ours, theirs = (np.array([part[key] for key in ours]) for part in (ours, theirs))
-    return np.array_equal(ours, theirs) or bool(np.isclose(ours, theirs, rtol=TOLERANCE, atol=0).all())
+        first, second = (np.array([part[key] for key in ours]) for part in (ours, theirs))
+    else:
+        first, second = ours, np.asarray(theirs)
+    return np.array_equal(first, second) or bool(np.isclose(first, second, rtol=TOLERANCE, atol=0).all())
 
 
 def _printed(one: Column | Row) -> str:

@@ -127,7 +127,8 @@ class LinkSchedule:
         for step, u, v, *chunk in rows[inner & forwards[tail]].tolist():
             onward.setdefault((step, u, *chunk), []).append(v)
         direct = rows[~inner]
-        joined, paths = [], {}
+        joined: list[list[int]] = []
+        paths: dict[int, tuple[int, ...]] = {}
         for step, u, v, *chunk in rows[inner & ~forwards[tail]].tolist():
             path = [u, v]
             while forwards[path[-1]]:

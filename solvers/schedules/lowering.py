@@ -149,7 +149,7 @@ def lower_moves(
         raise NotApplicable(msg)
     number = {v: r for r, v in enumerate(topology.terminals.tolist())}
     table = [
-        (t, number[move.path[0]], number[move.path[-1]], number[move.shard], move.chunk, move.adds)  # type: ignore[index]
+        (t, number[move.path[0]], number[move.path[-1]], number[move.shard], move.chunk, move.adds)
         for t, step in enumerate(schedule.steps)
         for move in step
     ]

@@ -80,7 +80,7 @@ def optimal_time(laboratory: Laboratory, spec: str) -> float:
 
 def corollary_3(n: int, degree: int) -> float:
     """Corollary 3: T >= sum_k k n_k / d."""
-    return bounds.moore_depth_sum(n - 1, degree) / degree
+    return bounds.moore_depths(n - 1, degree).sum() / degree
 
 
 def rounded(values: dict[str, float]) -> dict[str, float]:

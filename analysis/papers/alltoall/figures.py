@@ -225,13 +225,13 @@ def _load_finding(table: pd.DataFrame) -> str:
 
 
 def _kautz_rows(rows: pd.DataFrame) -> pd.DataFrame:
-    from opticoll.formulations.flows.flow_bounds import moore_depth_sum
+    from opticoll.formulations.flows.flow_bounds import moore_depths
 
     table = _flows(rows)
     plain = table["instance"].str.fullmatch(r"genkautz:n=\d+,d=\d+")
     table = table[plain].copy()
     table["d"] = table["instance"].map(degree_of)
-    least = [moore_depth_sum(int(n) - 1, int(d)) / int(d) for n, d in zip(table["n"], table["d"], strict=True)]
+    least = [moore_depths(int(n) - 1, int(d)).sum() / int(d) for n, d in zip(table["n"], table["d"], strict=True)]
     table["over_bound"] = table["T"] / np.asarray(least, dtype=float)
     return table
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.errors import NotApplicable
+from opticoll.formulations.lumorph import rounds_data, sum_solution
 from opticoll.formulations.lumorph.collective_bounds import sum_bounds
 from opticoll.formulations.lumorph.rounds_solution import program_only
 from opticoll.formulations.lumorph.sum_rounds import NAME as SUMS
@@ -65,7 +66,7 @@ def _run_combined(context: Context) -> Answer:
     if best is None:
         found_by = "reduce-scatter, then all-gather"
         settings = {"collective": "all-reduce", **own_settings(context, "rmax")}
-        small = data.plain.estimate()["variables"] <= MOST_VARIABLES
+        small = rounds_data.estimate(data.plain)["variables"] <= MOST_VARIABLES
         best = sub_schedule(
             context,
             PHASES_S if small else None,
@@ -81,7 +82,7 @@ def _run_combined(context: Context) -> Answer:
     seconds = float(context.parameters["program_s"])
     if best.rounds > data.fewest and seconds > 0:
         program = "too large"
-        if replace(data, rmax=best.rounds - 1).estimate()["variables"] <= MOST_VARIABLES:
+        if sum_solution.estimate(replace(data, rmax=best.rounds - 1))["variables"] <= MOST_VARIABLES:
             better = sub_schedule(
                 context,
                 seconds,

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from opticoll.formulations.optree.one_stage import AllToAll
     from opticoll.formulations.optree.tree import TreeChoice
     from opticoll.solvers.methods.method import Context
+    from opticoll.types import Json
 
 
 def run_cycle_cover(context: Context) -> Answer:
@@ -121,7 +122,7 @@ def run_radix_tree(context: Context) -> Answer:
     else:
         trees = best_by_depth(fabric, walks(fabric))
         tree = trees[depth] if depth else min(trees.values(), key=lambda one: (one.steps, one.depth))
-    metrics = {"radices": [int(m) for m in tree.radices], "depth": tree.depth, "steps": tree.steps}
+    metrics: dict[str, Json] = {"radices": [int(m) for m in tree.radices], "depth": tree.depth, "steps": tree.steps}
     return Answer.heuristic(tree_schedule(fibres, tree.radices).values(), "tree of radices", metrics)
 
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from opticoll.formulations.topoopt.circuit_design import CircuitDesign, Ring
     from opticoll.instances.topology import I64
     from opticoll.solvers.methods.method import Context
+    from opticoll.types import Json
 
 #: A circuit by its two servers.
 Pair = tuple[int, int]
@@ -176,7 +177,7 @@ def run_link_repair(context: Context) -> Answer:
         msg = f"link-repair: repair={settings['repair']} cannot replace the circuit {name}; try best, or raise degree"
         raise NotApplicable(msg)
     way = min(possible, key=lambda name: context.data.value_of(possible[name]))
-    metrics = {
+    metrics: dict[str, Json] = {
         "failed": f"{pair[0]}-{pair[1]}",
         "repair": way,
         "load_before": design.max_load,
