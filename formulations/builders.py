@@ -242,31 +242,28 @@ class Cvx(_Builder):
             if len(over):
                 self.constraints[name] = Named(constraint, shape, self._places("constraints", name, over, shape))
             return
-        left, right = constraint.args
         if where is None and constraint.shape == shape and len(shape) < 3:
             self.constraints[name] = Named(constraint, shape)
             return
         index = self._where(name, where, shape)
         if not index.size:
             return
-        left, right = (self._chosen(side, name, shape, index) for side in (left, right))
+        rows = self._chosen(constraint.expr, name, shape, index)
         equal = isinstance(constraint, cp.constraints.Equality)
-        self.constraints[name] = Named(left == right if equal else left <= right, shape, index)
+        self.constraints[name] = Named(rows == 0 if equal else rows <= 0, shape, index)
 
-    def _chosen(self, side: Any, name: str, shape: tuple[int, ...], index: NDArray[np.int64]) -> Any:
-        """The entries of one side of a constraint at places of the rows."""
+    def _chosen(self, rows: Any, name: str, shape: tuple[int, ...], index: NDArray[np.int64]) -> Any:
+        """The entries of an array of rows at their places."""
         import cvxpy as cp
 
-        if side.size == 1:
-            return side if side.ndim == 0 else cp.reshape(side, (), order="C")
-        if side.ndim > len(shape) or not _broadcasts(side.shape, shape):
-            msg = f"{self.problem.name}: {name} has rows of the shape {side.shape}, and {shape} by their axes"
+        if rows.ndim > len(shape) or not _broadcasts(rows.shape, shape):
+            msg = f"{self.problem.name}: {name} has rows of the shape {rows.shape}, and {shape} by their axes"
             raise ModelError(msg)
-        places = np.unravel_index(index, shape)[len(shape) - side.ndim :]
-        own = tuple(place if size > 1 else 0 * place for place, size in zip(places, side.shape, strict=True))
-        if side.ndim < 3:
-            return side[own]
-        return cp.reshape(side, (side.size,), order="C")[np.ravel_multi_index(own, side.shape)]
+        places = np.unravel_index(index, shape)[len(shape) - rows.ndim :]
+        own = tuple(place if size > 1 else 0 * place for place, size in zip(places, rows.shape, strict=True))
+        if rows.ndim < 3:
+            return rows[own]
+        return cp.reshape(rows, (rows.size,), order="C")[np.ravel_multi_index(own, rows.shape)]
 
     def minimize(self, objective: Any) -> CvxpyModel:
         """The model, whose objective is minimised."""
@@ -370,7 +367,7 @@ class Pyo(_Builder):
         if array.shape != tuple(map(len, along)):
             msg = f"{self.problem.name}: by_label has an array of the shape {array.shape} along the axes {axes}, which "
             raise ModelError(msg + f"have {', '.join(str(len(axis)) for axis in along)} members")
-        return dict(zip(map(_alone, _keys(along)), array.ravel().tolist(), strict=True))
+        return dict(zip(_indices(_keys(along)), array.ravel().tolist(), strict=True))
 
     def _members(self, kind: str, name: str) -> tuple[Sequence[Hashable], ...]:
         axes = self.axes(kind, name)
@@ -389,7 +386,7 @@ class Pyo(_Builder):
         found: dict[int, Key] = {}
         for key in map(_spread, listed):
             at = 0
-            for label, place in zip(_split(key, lengths), places, strict=True):
+            for label, place in zip(_split(key, lengths) if any(lengths) else key, places, strict=True):
                 if label not in place:
                     msg = f"{self.problem.name}: {name} has the index {key}, which its axes do not have"
                     raise ModelError(msg)
@@ -435,32 +432,29 @@ class Pyo(_Builder):
             else (pyo.Integers if integer else pyo.Reals)
         )
         if isinstance(over, Index):
-            spread = [[_spread(one) for one in labels] for labels in along]
             positions = self._positions("variables", name, over)
-            lines = zip(*(column.tolist() for column in positions), strict=True)
-            keys = [sum((labels[i] for labels, i in zip(spread, line, strict=True)), ()) for line in lines]
+            columns = [[labels[i] for i in at.tolist()] for labels, at in zip(along, positions, strict=True)]
+            keys = _joined(zip(*columns, strict=True), along)
             there = self._places("variables", name, over, shape)
         elif over is not None:
             keys, there = self._ordered(name, over, along)
         else:
             keys = _keys(along)
-            there = np.flatnonzero([where is None or bool(where(*key)) for key in keys])
+            there = np.arange(len(keys)) if where is None else np.flatnonzero([bool(where(*key)) for key in keys])
             keys = keys if len(there) == len(keys) else [keys[place] for place in there.tolist()]
         if along and not keys:
             return SparseVariables({}, name, along)
-        x = pyo.Var([_alone(key) for key in keys], domain=domain) if along else pyo.Var(domain=domain)
+        ends = ((lower, "setlb", 0.0 if signed else -np.inf), (upper, "setub", np.inf))
+        common = tuple(None if np.ndim(bound) or bound == free else bound for bound, _, free in ends)
+        x = pyo.Var(*([_indices(keys)] if along else []), domain=domain, bounds=common)
         self._add(name, x)
         self.variables[name] = along
-        items = list(x.values())
-        for bound, state, free in ((lower, "setlb", 0.0 if signed else -np.inf), (upper, "setub", np.inf)):
+        for bound, state, free in ends:
             if np.ndim(bound):
-                stated = np.broadcast_to(bound, shape).ravel()[there]
+                items, stated = list(x.values()), np.broadcast_to(bound, shape).ravel()[there]
                 for place in np.flatnonzero(stated != free).tolist():
                     getattr(items[place], state)(stated[place].item())
-            elif bound != free:
-                for item in items:
-                    getattr(item, state)(bound)
-        return x if len(keys) == math.prod(shape) else SparseVariables({key: x[key] for key in x}, name, along)
+        return x if len(keys) == math.prod(shape) else SparseVariables(dict(x.items()), name, along)
 
     def _add(self, name: str, component: Any) -> None:
         if hasattr(self.model, name):
@@ -475,8 +469,8 @@ class Pyo(_Builder):
         values, axes = self._changeable(name)
         keys = _keys([axis.members for axis in axes])
         entries = {
-            _alone(key): number
-            for key, number in zip(keys, values.ravel().tolist(), strict=True)
+            index: number
+            for index, key, number in zip(_indices(keys), keys, values.ravel().tolist(), strict=True)
             if where is None or where(*key)
         }
         param = pyo.Param(list(entries), initialize=entries, mutable=True, within=pyo.Any)
@@ -511,38 +505,31 @@ class Pyo(_Builder):
         along: tuple[Sequence[Hashable], ...]
         if over is not None and self._undeclared(name):
             keys = list(map(_spread, over))
-            along = ([_alone(key) for key in keys],)
+            along = (_indices(keys),)
         else:
             along = self._members("constraints", name)
             if over is not None:
                 keys, _ = self._ordered(name, over, along)
             else:
                 keys = [key for key in _keys(along) if where is None or where(*key)]
-        if not keys:
+        rows = {
+            index: row
+            for index, key in zip(_indices(keys), keys, strict=True)
+            if (row := self._row(name, key, rule(*key))) is not None
+        }
+        if not rows:
             return
-        if not along:
-            self._add(name, pyo.Constraint(expr=self._row(name, (), rule())))
-        else:
-            failed: list[Exception] = []
-
-            def stated(_: pyo.Block, *key: Hashable) -> Any:
-                try:
-                    return self._row(name, key, rule(*key))
-                except Exception as error:  # noqa: BLE001 - Pyomo would log it before it raises the same
-                    failed.append(error)
-                    return pyo.Constraint.Skip
-
-            self._add(name, pyo.Constraint([_alone(key) for key in keys], rule=stated))
-            if failed:
-                raise failed[0]
+        stated = iter(rows.values())  # made before: Pyomo would log an error of the rule
+        self._add(
+            name,
+            pyo.Constraint(list(rows), rule=lambda *_: next(stated)) if along else pyo.Constraint(expr=next(stated)),
+        )
         self.constraints[name] = along
 
     def _row(self, name: str, key: Key, row: Any) -> Any:
-        """A row; none where its terms are all absent and it holds without them."""
-        import pyomo.core as pyo
-
+        """A row; None where its terms are all absent and it holds without them."""
         if row is True:
-            return pyo.Constraint.Skip
+            return None
         numeric = hasattr(row, "is_numeric_type") and row.is_numeric_type()
         if numeric or row is None or isinstance(row, bool | int | float):
             found = f"{str(row)[:60]!r}, no comparison such as a <= b"
@@ -569,11 +556,15 @@ class Pyo(_Builder):
 
 
 def _keys(along: Sequence[Sequence[Hashable]]) -> list[Key]:
-    """Indices along axes in C order; a label that is a tuple is spread."""
-    if any(axis and isinstance(axis[0], tuple) for axis in along):
-        spread = [[_spread(one) for one in axis] for axis in along]
-        return [sum(key, ()) for key in product(*spread)]
-    return list(product(*along))
+    """Indices along axes in C order."""
+    return _joined(product(*along), along)
+
+
+def _joined(lines: Iterable[Key], along: Sequence[Sequence[Hashable]]) -> list[Key]:
+    """The index of every line of labels, one along every axis; a label that is a tuple is spread."""
+    if not any(_lengths(along)):
+        return list(lines)
+    return [sum(map(_spread, line), ()) for line in lines] if len(along) > 1 else [_spread(one) for (one,) in lines]
 
 
 def _lengths(along: Sequence[Sequence[Hashable]]) -> list[int]:
@@ -593,6 +584,6 @@ def _spread(index: Any) -> Key:
     return index if isinstance(index, tuple) else (index,)
 
 
-def _alone(key: Key) -> Any:
-    """An index as Pyomo writes it: not a tuple of one."""
-    return key[0] if len(key) == 1 else key
+def _indices(keys: Iterable[Key]) -> list[Any]:
+    """Indices as Pyomo writes them: none is a tuple of one."""
+    return [key[0] if len(key) == 1 else key for key in keys]

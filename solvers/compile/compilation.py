@@ -7,6 +7,7 @@ does not. Duals of a block have the sign of the compiled row; those of ``<=`` an
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -362,37 +363,44 @@ def pyomo_blocks(
     axes: Mapping[str, tuple[Axis, ...]], items: Sequence[Any], *, labelled: bool = False
 ) -> dict[str, Block]:
     """Positions of Pyomo's items in the named arrays; with labels on the axes whose indices are not 0, 1, ..."""
-    blocks, places = {}, {}
+    blocks = {}
     for name, sets in axes.items():
         shape = tuple(axis if isinstance(axis, int) else len(axis) for axis in sets)
         labels = tuple(None if isinstance(axis, int) else axis for axis in sets) if labelled else ()
         index = np.full(int(np.prod(shape, dtype=np.int64)), -1, dtype=np.int64)
         blocks[name] = Block(name, shape, index, labels if any(one is not None for one in labels) else ())
-        numbers = [(1, None) if isinstance(axis, int) else _places(axis, alone=len(sets) == 1) for axis in sets]
-        places[name] = list(zip(shape, numbers, strict=True))
-    names: dict[int, str | None] = {}
-    for position, item in enumerate(items):
+    #: Indices of the items of every named component, and their numbers.
+    found: dict[int, tuple[list[Any], list[int]]] = {}
+    named: dict[str, tuple[list[Any], list[int]]] = {}
+    for number, item in enumerate(items):
         component = item.parent_component()
-        if id(component) not in names:
+        if id(component) not in found:
             name = component.name if component.name in blocks else component.local_name
-            names[id(component)] = name if name in blocks else None
-        known = names[id(component)]
-        if known is None:
-            continue
-        key, at = item.index(), 0
-        left = key if isinstance(key, tuple) else (key,)
-        for size, (width, positions) in places[known]:
-            at = at * size + (left[0] if positions is None else positions[left[:width]])
-            left = left[width:]
-        blocks[known].index[at] = position
+            found[id(component)] = named.setdefault(name, ([], []))
+        keys, numbers = found[id(component)]
+        keys.append(item.index())
+        numbers.append(number)
+    for name, (keys, numbers) in named.items():
+        if name in blocks:
+            blocks[name].index[_places(axes[name], keys)] = numbers
     return blocks
 
 
-def _places(axis: Sequence[Hashable], *, alone: bool) -> tuple[int, dict[tuple[Hashable, ...], int]]:
-    """Number of Pyomo indices per entry of an axis, and the position of each of its labels.
+def _places(axes: Sequence[Axis], keys: Sequence[Any]) -> NDArray[np.int64]:
+    """Positions of Pyomo's indices in the array along the axes, in C order.
 
-    The labels of an only axis may have different lengths; the number is then that of the longest.
+    The labels of an only axis may have different lengths; those of several are of one length along each.
     """
-    labels = [label if isinstance(label, tuple) else (label,) for label in axis]
-    width = max(map(len, labels), default=1) if alone else len(labels[0]) if labels else 1
-    return width, {label: i for i, label in enumerate(labels)}
+    at = np.zeros(len(keys), dtype=np.int64)
+    parts = iter(zip(*keys, strict=True)) if len(axes) > 1 else iter(())
+    for axis in axes:
+        width = len(axis[0]) if not isinstance(axis, int) and isinstance(axis[0], tuple) else 1
+        column: Any = keys if len(axes) == 1 else next(parts) if width == 1 else zip(*islice(parts, width), strict=True)
+        if isinstance(axis, int):
+            at = at * axis + np.fromiter(column, np.int64, len(keys))
+        else:
+            place = {
+                label[0] if isinstance(label, tuple) and len(label) == 1 else label: i for i, label in enumerate(axis)
+            }
+            at = at * len(axis) + np.fromiter((place[label] for label in column), np.int64, len(keys))
+    return at
