@@ -171,7 +171,7 @@ class RoutedChannels(Formulation):
             occurring = occurrences.of(having, commodity="commodity", dependency="dependency")
             b.row("occur", occurring @ y <= occurrences.of(E, dependency="dependency") @ w, over=occurrences)
             b.row("order", (E.of(placed, arc="b") - E.of(placed, arc="a")) @ u >= 1 - m * (1 - w), over=E)
-        arcs = Index.table("arc", {"arc": np.unique(paths.arcs)})
+        arcs = Index.table("arc", {"arc": paths.used})
         room = c[arcs["arc"]]
         used = taken.join(
             Index.table("path", {"path": np.repeat(np.arange(paths.paths), paths.length), "arc": paths.arcs})

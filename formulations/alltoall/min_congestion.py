@@ -36,8 +36,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-import numpy as np
-
 from opticoll.formulations.alltoall import min_congestion_solution
 from opticoll.formulations.builders import Cvx, Pyo
 from opticoll.formulations.flows import path_bounds, path_flow
@@ -92,11 +90,11 @@ class ChosenPaths(Formulation):
         """The model in CVXPY: ``A diag(D) x <= Lambda c``, ``B x = kappa`` (arcs not on any path have no row)."""
         import cvxpy as cp
 
-        b, A, B = Cvx(self), self.routing.paths.incidence.tocsr(), self.routing.paths.membership
-        c, D = self.topology.capacity, self.routing.amount[self.routing.paths.pair]
+        b, paths = Cvx(self), self.routing.paths
+        A, B, used = paths.incidence, paths.membership, paths.used
+        c, D = self.topology.capacity, self.routing.amount[paths.pair]
         x = b.var("x", upper=1, integer=True)
         Lambda = b.var("Lambda", upper=largest_load(self.routing), integer=unit_capacities(self.routing))
-        used = np.unique(self.routing.paths.arcs)
         rows = Index.table("arc", {"arc": used})
         b.row("congestion", A[used] @ cp.multiply(D, x) <= Lambda * c[used], over=rows)
         b.row("choose", B @ x == self.routing.kappa)

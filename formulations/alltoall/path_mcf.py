@@ -87,10 +87,10 @@ class PathConcurrentFlow(Formulation):
 
     def cvxpy(self) -> CvxpyModel:
         """The model in CVXPY: ``B f >= F D``, ``A f <= c`` (arcs not on any path have no row)."""
-        b, A, B = Cvx(self), self.routing.paths.incidence.tocsr(), self.routing.paths.membership
+        b, paths = Cvx(self), self.routing.paths
+        A, B, used = paths.incidence, paths.membership, paths.used
         c, D = b.data("c"), b.data("D")
         f, F = b.var("f"), b.var("F")
-        used = np.unique(self.routing.paths.arcs)
         b.row("serve", B @ f >= F * D)
         b.row("capacity", A[used] @ f <= c[used], over=Index.table("arc", {"arc": used}))
         return b.maximize(F)

@@ -53,7 +53,7 @@ def flow_program(problem: PathConcurrentFlow) -> StandardForm:
 
     data = problem.routing
     paths, m = data.paths, data.topology.arcs
-    used = np.unique(paths.arcs)
+    used = paths.used
     at = np.concatenate([paths.pair, paths.pairs + np.searchsorted(used, paths.arcs)])
     column = np.concatenate([np.arange(paths.paths), np.repeat(np.arange(paths.paths), paths.length)])
     flows = sp.csc_array((np.ones(at.size), (at, column)), shape=(paths.pairs + used.size, paths.paths))

@@ -174,7 +174,7 @@ def pairs_and_paths(problem: PathProblem, pair: str = "commodity") -> dict[str, 
 
 def path_labels(paths: PathSet, pairs: Sequence[Any]) -> list[tuple[Hashable, ...]]:
     """Pyomo indices of paths: (s,t,i), i = 1, 2, ..., of every pair k = (s,t)."""
-    return [(*k, i + 1) for j, k in enumerate(pairs) for i in range(len(paths.of_pair(j)))]
+    return [(*k, i + 1) for k, count in zip(pairs, np.diff(paths.first).tolist(), strict=True) for i in range(count)]
 
 
 def path_arrays(
@@ -228,7 +228,8 @@ def named_paths(
     """
     K = pair_names(paths.topology, paths.sources, paths.targets)
     names = path_labels(paths, K)
-    of = {k: [names[p] for p in paths.of_pair(j)] for j, k in enumerate(K)}
+    first = paths.first.tolist()
+    of = {k: names[start:end] for k, start, end in zip(K, first, first[1:], strict=False)}
     over = {
         a: [names[p] for p in used] for a, used in zip(arc_names(paths.topology), paths.over(), strict=True) if used
     }

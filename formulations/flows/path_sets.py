@@ -131,11 +131,17 @@ class PathSet:
         return np.searchsorted(self.pair, np.arange(self.pairs + 1))
 
     @cached_property
-    def incidence(self) -> sp.csc_array:
+    def used(self) -> I64:
+        """The arcs on some path, ascending."""
+        return np.flatnonzero(np.bincount(self.arcs, minlength=self.topology.arcs))
+
+    @cached_property
+    def incidence(self) -> sp.csr_array:
         """Arc-path incidence A, shape ``(m, |P|)``: 1 where the path uses the arc."""
         import scipy.sparse as sp
 
-        return sp.csc_array((np.ones(self.arcs.size), self.arcs, self.start), shape=(self.topology.arcs, self.paths))
+        columns = (np.ones(self.arcs.size), self.arcs, self.start)
+        return sp.csc_array(columns, shape=(self.topology.arcs, self.paths)).tocsr()
 
     @cached_property
     def membership(self) -> sp.csr_array:
@@ -147,11 +153,9 @@ class PathSet:
 
     def over(self) -> list[list[int]]:
         """The paths over every arc, in ascending order."""
-        results: list[list[int]] = [[] for _ in range(self.topology.arcs)]
-        for p in range(self.paths):
-            for a in self.path(p):
-                results[a].append(p)
-        return results
+        through = np.repeat(np.arange(self.paths), self.length)[np.argsort(self.arcs, kind="stable")]
+        end = np.cumsum(np.bincount(self.arcs, minlength=self.topology.arcs))
+        return [one.tolist() for one in np.split(through, end[:-1])]
 
     def of_pair(self, k: int) -> range:
         """The paths of commodity ``k``."""

@@ -158,8 +158,8 @@ class Overlap(Formulation):
         b, topology, count, c = Cvx(self), self.topology, self.circuits.count, self.topology.capacity
         Lambda = b.var("Lambda", upper=count, integer=unit_capacities(self.routing))
         if self.model == "path":
-            x, used = b.var("x", upper=1, integer=True), np.unique(self.routing.paths.arcs)
-            A = self.routing.paths.incidence.tocsr()[used]
+            x, used = b.var("x", upper=1, integer=True), self.routing.paths.used
+            A = self.routing.paths.incidence[used]
             b.row("congestion", A @ x <= Lambda * c[used], over=Index.table("arc", {"arc": used}))
             b.row("choose", self.routing.paths.membership @ x == 1)
             return b.minimize(Lambda)
