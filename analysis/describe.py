@@ -187,7 +187,7 @@ def _of_function(
         kind=kind,
         name=name,
         title=title,
-        text=without_sections(_body(inspect.getdoc(function))),
+        text=without_sections((inspect.getdoc(function) or "").partition("\n")[2]),
         source=source,
         example=example + plugins.options_for(function),
         parameters=tuple(
@@ -293,8 +293,3 @@ def _text(item: Callable[..., object], *, of_module: bool = False) -> str:
     if of_module or (of_file and plugins.file_of(item) is not None):
         return of_file
     return without_sections(inspect.cleandoc(item.__doc__ or "")) or of_file
-
-
-def _body(text: str | None) -> str:
-    """A docstring without its headline."""
-    return (text or "").partition("\n")[2]

@@ -196,7 +196,8 @@ def _proof(record: Record, condition: object, free: Any) -> str:
         proof += f" {condition}"
         if free is not None:
             proof += f"; without this restriction, at {'least' if record.sense == 'min' else 'most'} {free:g}"
-    return proof + _note("; ".join(filter(None, (_PROOFS.get(record.proof or Proof.NONE), _ended(record)))))
+    ended = f"ended: {record.termination}" if record.termination else None
+    return proof + _note("; ".join(filter(None, (_PROOFS.get(record.proof or Proof.NONE), ended))))
 
 
 def _worst(record: Record) -> str | None:
@@ -225,10 +226,6 @@ def _start_line(record: Record) -> dict[str, str]:
     used = f"{' and '.join(start.used)} began with it" if start.used else f"{record.method} takes no start"
     kept = "; nothing better was found" if start.kept else ""
     return {"start": f"{start.source}, of value {number(start.objective, 12)}: {used}{kept}"}
-
-
-def _ended(record: Record) -> str:
-    return f"ended: {record.termination}" if record.termination else ""
 
 
 def _violation(block: str, value: float) -> str:

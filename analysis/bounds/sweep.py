@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from opticoll.analysis.store.records import Store
-    from opticoll.analysis.store.schema import StoredRecord
     from opticoll.analysis.study.running import Summary
     from opticoll.analysis.study.study_file import Study
     from opticoll.formulations import Formulation
@@ -247,7 +246,7 @@ def sweep(
     function, label = bound_function(bound)
     specs, instances = instances_of(over)
     quantity = _quantity(model, function, on, sense, lambda: _quantities(model, instances[0], given))
-    alike = not quantity.metric and _label_invariant(model, given)
+    alike = not quantity.metric and model.label_invariant(parameters_of(model, given))
     classes = _classes(model, function or label, instances, given, merged=alike)
     if quantity.inverse:
         _refuse_without_time(model, classes[0].instance, given)
@@ -262,7 +261,9 @@ def sweep(
     values = evaluated(model, function or label, listed, given, inverse=quantity.inverse)
     summary = _solved(study, values, home, jobs, dask)
     answers = home.answered(set(summary.results))
-    records = answers | {key: _last_attempt(home, key) for key in summary.results.keys() - answers.keys()}
+    records = answers | {
+        key: next(reversed(home.attempts(key)), None) for key in summary.results.keys() - answers.keys()
+    }
     why = {key: result.message for key, result in summary.results.items()}
     cases = [
         compared(
@@ -311,11 +312,6 @@ def _solved(study: Study, values: Sequence[object], home: Store, jobs: int | Non
     if summary.results and all(result.status == "unavailable" for result in summary.results.values()):
         raise SolverUnavailable(next(iter(summary.results.values())).message)
     return summary
-
-
-def _last_attempt(home: Store, key: str) -> StoredRecord | None:
-    attempts = home.attempts(key)
-    return attempts[-1] if attempts else None
 
 
 def _quantity(
@@ -405,11 +401,6 @@ def instances_of(over: object) -> tuple[list[str], list[Instance]]:
         msg = "names no instance; write for example ring:{4..8}"
         raise BadInput(msg, option="over")
     return specs, instances
-
-
-def _label_invariant(model: type[Formulation], settings: Mapping[str, object]) -> bool:
-    """Whether isomorphic topologies have the same optimum with these settings."""
-    return model.label_invariant(parameters_of(model, settings))
 
 
 def _classes(

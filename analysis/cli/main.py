@@ -82,14 +82,9 @@ def program() -> int:
         signal.signal(signal.SIGINT, _interrupt)
     streams.prepare()
     gc.set_threshold(700, 10, 50)
-    atexit.register(_keep_objects)
+    # At the exit too, except of DuckDB's objects: it would print that they leak.
+    atexit.register(lambda: None if "duckdb" in sys.modules else gc.freeze())
     return main()
-
-
-def _keep_objects() -> None:
-    """Spare the collection at the exit, except of DuckDB's objects: it would print that they leak."""
-    if "duckdb" not in sys.modules:
-        gc.freeze()
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -188,7 +188,7 @@ class Model:
 
         found = {name: self._stated.find_component(name) for name in data}
         return {
-            name: np.array([_value_of(entry) for entry in one.values()])
+            name: np.array([float(getattr(entry, "value", entry)) for entry in one.values()])
             for name, one in found.items()
             if one is not None and one.ctype is Param  # a component of that name may have taken its place
         }
@@ -425,10 +425,6 @@ class Model:
 
 
 # helpers
-
-
-def _value_of(entry: Any) -> float:
-    return float(getattr(entry, "value", entry))
 
 
 def _changeable(formulation: Formulation) -> dict[str, F64]:

@@ -174,7 +174,7 @@ class Store:
             publish(self.solutions / solution, lambda file: _write_arrays(file, arrays))
             row = structs.replace(row, solution_mark=mark_of(self.solutions / solution))
         try:
-            publish(self.records / f"{name}.json", lambda file: _write_line(file, row))
+            publish(self.records / f"{name}.json", lambda file: file.write(schema.encode(row)))
         except AlreadyStored:
             if solution is not None:
                 (self.solutions / solution).unlink(missing_ok=True)
@@ -322,10 +322,6 @@ class Store:
     def tables(self, *queries: str, time_limit_s: float | None = None) -> list[pd.DataFrame]:
         """Answer several queries like :meth:`sql`, over records that are read once; a missing store is empty."""
         return query(self.records, *queries, time_limit_s=time_limit_s)
-
-
-def _write_line(file: BinaryIO, record: StoredRecord) -> None:
-    file.write(schema.encode(record))
 
 
 def _write_arrays(file: BinaryIO, arrays: Mapping[str, NDArray[Any]]) -> None:
