@@ -149,7 +149,7 @@ def figures(comparison: Comparison) -> list[ReportFigure]:
         part = comparison.each[comparison.each["linear"].astype(bool) == (name == "linear")]
         count = solver_metrics.compared(part)["problem"].nunique()
         made.append(
-            ReportFigure.of(
+            ReportFigure(
                 f"solvers-profile-{name}",
                 f"Performance profiles, {_CLASSES[name]}",
                 "Horizontal axis: time ÷ time of the fastest solver, linear on the left and logarithmic on the right. "
@@ -160,7 +160,7 @@ def figures(comparison: Comparison) -> list[ReportFigure]:
         )
     if len(comparison.gaps_over_time):
         made.append(
-            ReportFigure.of(
+            ReportFigure(
                 "solvers-gap-over-time",
                 "Gap over time, integer programs",
                 "Mean gap of the incumbent to the best known value over the problems compared, by its time in seconds; "

@@ -55,7 +55,7 @@ def _drawn(figure: PaperFigure, rows: pd.DataFrame, store: Path) -> ReportFigure
     made = drawn(figure, rows, source_of(figure, rows, Path(store.name)))
     written = rows.drop(columns="store", errors="ignore")
     caption = f"{made.caption} Source: {made.source.replace('`', '')}."
-    return ReportFigure.of(f"paper-{made.name}", made.title, caption, made, written)
+    return ReportFigure(f"paper-{made.name}", made.title, caption, made, written)
 
 
 def _html(made: Mapping[str, ReportFigure]) -> Markup:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from markupsafe import Markup
@@ -28,25 +29,22 @@ class ReportFigure:
         Name of its files.
     title, caption
         Plain text.
-    drawing
-        The figure as SVG text.
+    figure
+        The figure of matplotlib.
     rows
         Its points, written as a CSV file; None if another table has them.
-    figure
-        The figure itself.
     """
 
     name: str
     title: str
     caption: str
-    drawing: str
     figure: Figure
     rows: pd.DataFrame | None = None
 
-    @classmethod
-    def of(cls, name: str, title: str, caption: str, figure: Figure, rows: pd.DataFrame | None = None) -> ReportFigure:
-        """Write a figure of matplotlib as SVG."""
-        return cls(name, title, caption, drawing(figure), figure, rows)
+    @cached_property
+    def drawing(self) -> str:
+        """The figure as SVG text."""
+        return drawing(self.figure)
 
     @property
     def points(self) -> str:
@@ -65,7 +63,7 @@ def bounds_by_formulation(findings: Findings) -> dict[str, ReportFigure]:
     for name, rows in findings.bounds.groupby("formulation"):
         if rows["ratio"].notna().any():
             counts = f"{counted(rows['instance'].nunique(), 'instance')}, {counted(rows['bound'].nunique(), 'bound')}"
-            made[str(name)] = ReportFigure.of(
+            made[str(name)] = ReportFigure(
                 f"bounds-{slug(str(name))}",
                 f"Optimum over bounds, {name}",
                 f"Horizontal axis: optimum divided by each bound ({counts}). Further right is tighter; the table below "
@@ -83,7 +81,7 @@ def times(findings: Findings) -> dict[str, ReportFigure]:
             f"Solve time in seconds by size, logarithmic axes; lower is faster. {counted(len(rows), 'run')} by "
             f"{counted(rows['method'].nunique(), 'method')}."
         )
-        made[str(name)] = ReportFigure.of(
+        made[str(name)] = ReportFigure(
             f"solve-time-{slug(str(name))}", f"Solve time by size, {name}", caption, store_plots.solve_time(rows)
         )
     verified = findings.results[findings.results["ok"] & findings.results["T"].notna()]
@@ -92,9 +90,7 @@ def times(findings: Findings) -> dict[str, ReportFigure]:
             "Time T of an all-to-all, in units of shard size ÷ link bandwidth, by number of vertices N; logarithmic "
             f"axes, {counted(verified['instance'].nunique(), 'instance')}. Lower is faster."
         )
-        made[""] = ReportFigure.of(
-            "time-by-size", "All-to-all time by size", caption, store_plots.time_by_size(verified)
-        )
+        made[""] = ReportFigure("time-by-size", "All-to-all time by size", caption, store_plots.time_by_size(verified))
     return made
 
 
