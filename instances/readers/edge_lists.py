@@ -30,7 +30,7 @@ from sys import intern
 from typing import TYPE_CHECKING
 
 from opticoll.errors import BadFile
-from opticoll.instances.readers.listed_graph import CAPACITY_NAMES, ListedGraph, default_labels
+from opticoll.instances.readers.listed_graph import CAPACITY_NAMES, ListedGraph, declarations
 from opticoll.instances.readers.read_options import ReadOptions
 from opticoll.instances.readers.reading import parses_as_float, refuse
 from opticoll.instances.readers.tables import cells_of, end_columns, is_number
@@ -311,14 +311,11 @@ def write_edge_list(topology: Topology, separator: str) -> Iterator[str]:
     """Yield the lines of an edge list that reads back exactly."""
     yield "# opticoll edge list: tail, head, capacity [link bandwidths]\n"
     yield f"#: vertices {topology.n}\n"
-    if topology.num_ranks != topology.n:
-        yield f"#: terminals {' '.join(map(str, topology.terminals.tolist()))}\n"
-    if not default_labels(topology):
-        yield f"#: labels {json.dumps(list(topology.labels))}\n"
-    if topology.capacity_unit is not None:
-        yield f"#: unit {topology.capacity_unit}\n"
-    if (topology.tail == topology.head).any():
-        yield "#: loops keep\n"
+    for key, value in declarations(topology).items():
+        text = (
+            json.dumps(value) if key == "labels" else " ".join(map(str, value if isinstance(value, list) else [value]))
+        )
+        yield f"#: {key} {text}\n"
     arcs = zip(topology.tail.tolist(), topology.head.tolist(), topology.capacity.tolist(), strict=True)
     for u, v, c in arcs:
         yield f"{u}{separator}{v}{separator}{c!r}\n"

@@ -575,6 +575,16 @@ class ListedGraph:
             raise BadFile(msg)
 
 
-def default_labels(topology: Topology) -> bool:
-    """Whether the labels are the vertex numbers, so that a file need not contain them."""
-    return all(label == str(v) for v, label in enumerate(topology.labels))
+def declarations(topology: Topology) -> dict[str, list[int] | list[str] | str]:
+    """What a file must state of a topology beside vertices and arcs, where it is not the default."""
+    labels = list(topology.labels)
+    stated: dict[str, list[int] | list[str] | str] = {}
+    if topology.num_ranks != topology.n:
+        stated["terminals"] = topology.terminals.tolist()
+    if labels != list(map(str, range(topology.n))):
+        stated["labels"] = labels
+    if topology.capacity_unit is not None:
+        stated["unit"] = topology.capacity_unit
+    if (topology.tail == topology.head).any():
+        stated["loops"] = "keep"
+    return stated

@@ -65,8 +65,8 @@ _SECTIONS: dict[Section, tuple[int, str, tuple[str, ...]]] = {
     "sets": (3, "SOS", ("sos", "sos1", "sos2")),
     "end": (4, "End", ("end",)),
 }
-_KEYWORDS = {tuple(words.split()): section for section, (*_, all_words) in _SECTIONS.items() for words in all_words}
-_TITLES = {section: title for section, (_, title, _) in _SECTIONS.items()}
+_KEYWORDS = {tuple(words.split()): section for section, row in _SECTIONS.items() for words in row[2]}
+_TITLES = {section: row[1] for section, row in _SECTIONS.items()}
 #: What begins with other words, and is not part of a linear program.
 _OTHER = {
     ("lazy", "constraints"): "lazy constraints",

@@ -30,7 +30,7 @@ import msgspec
 from msgspec import Meta
 
 from opticoll.errors import BadFile
-from opticoll.instances.readers.listed_graph import ListedGraph, default_labels
+from opticoll.instances.readers.listed_graph import ListedGraph, declarations
 from opticoll.instances.readers.read_options import ReadOptions
 from opticoll.instances.readers.reading import as_struct, parse_json, refuse
 
@@ -279,14 +279,8 @@ def _taccl_wiring(builder: ListedGraph, read: _Taccl, wiring: str | None) -> Non
 def write_json(topology: Topology) -> Iterator[str]:
     """Yield the pieces of the opticoll format, which reads back exactly."""
     yield f'{{"format": "{FORMAT}", "n": {topology.n}'
-    if topology.num_ranks != topology.n:
-        yield f',\n "terminals": {json.dumps(topology.terminals.tolist())}'
-    if not default_labels(topology):
-        yield f',\n "labels": {json.dumps(list(topology.labels))}'
-    if topology.capacity_unit is not None:
-        yield f',\n "unit": {json.dumps(topology.capacity_unit)}'
-    if (topology.tail == topology.head).any():
-        yield ',\n "loops": "keep"'
+    for key, value in declarations(topology).items():
+        yield f',\n "{key}": {json.dumps(value)}'
     arcs = zip(topology.tail.tolist(), topology.head.tolist(), topology.capacity.tolist(), strict=True)
     yield ',\n "arcs": ['
     yield ",\n  ".join(json.dumps(list(arc)) for arc in arcs)
