@@ -210,7 +210,7 @@ class _Lines:
         self._list(cells[0], cells[1], {str(key): value for key, value in attributes.items()}, number)
 
     def check(self) -> None:
-        """Refuse what is judged by all lines: a first line that must be a heading, settings, neighbours for capacities.
+        """Refuse what is judged by all lines: a first line that must be a heading, or neighbours for capacities.
 
         Raises
         ------
@@ -238,8 +238,6 @@ class _Lines:
             reason = "all other vertices are numbers" if numbers else "they stand in no other line"
             msg = f"{graph.where(number)}: {str(tail)[:40]!r} and {str(head)[:40]!r} are names, but {reason}; "
             raise BadFile(msg + "call the columns of a heading src,dst,capacity, or write src,dst above an arc")
-        if len(graph.links) > 1 and all(is_number(str(v)) and not is_number(str(u)) for u, v, *_ in graph.links):
-            refuse(graph.what, "every line is a name and a number, as of settings; write tail, head and a capacity")
         if graph.options.capacity is None and _are_neighbours(graph):
             msg = (
                 f"{graph.what}: every vertex begins one line, and every third column is a third vertex, so this may "

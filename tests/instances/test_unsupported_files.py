@@ -128,7 +128,6 @@ TEXTS = {
     ),
     "Slurm's tree": (SLURM, "conf", "Slurm's topology .* neither rates nor numbers of cables.*ranks= or switches="),
     "Slurm's blocks": ("# Slurm\nBlockName=b1 Nodes=node[1-4]\nBlockSizes=4\n", "txt", "Slurm's topology"),
-    "settings": ("Nodes 32\nRadix 8\n", "txt", "every line is a name and a number, as of settings"),
     "csg-htsim": (HTSIM, "topo", "a fat tree of csg-htsim.*give fat-tree:k=4"),
     "traffic of csg-htsim": ("Nodes 4\nConnections 2\n0->1 start 0 size 100\n", "cm", "a traffic without links"),
     "LGL": ("# gpu0\nsw0 10\n# gpu1\nsw0 20\n", "txt", "an LGL file, in which # begins the links"),
