@@ -27,7 +27,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.errors import NotApplicable
 from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow
 from opticoll.formulations.flows.symmetric_flow import SymmetricFlow, Trees, group_images, keeps, trees
 from opticoll.formulations.standard_form import StandardForm, blocks
@@ -142,24 +141,12 @@ class Orbits:
 
 
 def find(data: ConcurrentFlow) -> Orbits:
-    """Reduce by the automorphisms (possibly none) that can be proposed and verified on ``data``.
-
-    Raises
-    ------
-    NotApplicable
-        If two groups share a source.
-    """
+    """Reduce by the automorphisms (possibly none) that can be proposed and verified on ``data``."""
     return _reduce(data, *_symmetries(data, searched=True))
 
 
 def source_orbits(data: ConcurrentFlow) -> int:
-    """Number of orbits of sources under the symmetries proposed by family and numbering.
-
-    Raises
-    ------
-    NotApplicable
-        If two groups share a source.
-    """
+    """Number of orbits of sources under the symmetries proposed by family and numbering."""
     vertices, _ = _symmetries(data, searched=False)
     return int(np.unique(orbits_of(vertices, data.topology.n)[data.sources]).size)
 
@@ -168,11 +155,6 @@ def few_columns(data: ConcurrentFlow, most: int, most_of_few: int) -> bool:
     """Whether few flow variables remain, under the symmetries proposed by family and numbering.
 
     At most ``most`` without counting stabilisers; or, for a few orbits of sources, at most ``most_of_few`` with them.
-
-    Raises
-    ------
-    NotApplicable
-        If two groups share a source.
     """
     left, m = source_orbits(data), data.topology.arcs
     if left * m <= most or left > COUNTED_ORBITS:
@@ -184,9 +166,6 @@ def few_columns(data: ConcurrentFlow, most: int, most_of_few: int) -> bool:
 def _symmetries(data: ConcurrentFlow, *, searched: bool) -> tuple[I64, I64]:
     """Automorphisms that preserve ``data``, as images of vertices and arcs."""
     topology, sources = data.topology, data.sources
-    if np.unique(sources).size != sources.size:
-        msg = f"{topology.spec}: the reduction needs one group per source, but two groups share a source"
-        raise NotApplicable(msg)
     vertices, arcs = automorphisms(topology, searched=searched)
     good = [
         i

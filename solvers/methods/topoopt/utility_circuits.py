@@ -36,9 +36,6 @@ def optimal_circuits(data: CircuitUtility) -> tuple[I64, F64, F64]:
     solved = linprog(
         -worth, A_ub=matrix, b_ub=np.full(2 * data.n, float(data.degree)), bounds=(0, 1), method="highs-ds"
     )
-    if solved.x is None:
-        msg = f"transportation: HiGHS ended without a solution: {solved.message}"
-        raise RuntimeError(msg)
     prices = np.maximum(-solved.ineqlin.marginals, 0.0) * largest
     counts = np.rint(solved.x.reshape(pairs, steps)).sum(axis=1).astype(np.int64)
     return counts, prices[: data.n], prices[data.n :]

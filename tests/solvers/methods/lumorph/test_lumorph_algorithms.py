@@ -400,13 +400,6 @@ def test_compaction_keeps_sums_and_copies_apart(spec):
         assert short.rounds >= 2 * -(-9 // limits.wavelengths)
 
 
-def test_only_one_chunk_a_circuit_is_compacted():
-    topology, limits = machine("lightpath:2x2,lasers=4", None)
-    pattern, _ = pattern_of("ring", collective("all-gather", 4), topology, limits)
-    with pytest.raises(ValueError, match="one chunk"):
-        compacted(topology, limits, realised(topology, limits, pattern))
-
-
 # embeddings ---------------------------------------------------------------------------------------------------
 
 
