@@ -10,7 +10,7 @@ import numpy as np
 
 from opticoll.formulations.parameters import Parameter
 from opticoll.formulations.standard_form import StandardForm
-from opticoll.formulations.topoopt.circuit_design import default_rings, sorted_circuits
+from opticoll.formulations.topoopt.circuit_design import default_rings, ring_demand, sorted_circuits
 from opticoll.formulations.topoopt.forwarding import routed_design
 from opticoll.formulations.topoopt.wiring_demand import MOST_MEMBERS
 from opticoll.formulations.topoopt.wiring_solution import design_from_flow, rings_of
@@ -18,7 +18,7 @@ from opticoll.solvers.methods.method import Answer, Beyond, Method
 from opticoll.solvers.methods.topology.link_exchanges import annealed
 from opticoll.solvers.methods.topology.load_annealing import anneal_loads
 from opticoll.solvers.methods.topoopt.ocs_reconfig import starting_design
-from opticoll.solvers.methods.topoopt.wiring_kernels import DONE, Options, enumerate_wirings, exchange, renamings
+from opticoll.solvers.methods.topoopt.wiring_kernels import DONE, Options, enumerate_wirings, renamings
 from opticoll.solvers.process.isolation import solve_here
 from opticoll.solvers.task import SolveRequest, Termination
 
@@ -194,10 +194,6 @@ NODES, ROOM, STEPS = 20_000, 64, 200
 STAGES = (0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 1.0)
 #: Relative round-off of the bounds that rule out a wiring: sums of at most a few thousand positive terms.
 ROUND_OFF = 1e-12
-#: Exchanges of one descent per pair of circuits, their largest number times n^3, steps of the bounds they compare.
-MOVES, WORK, SKETCH = 40, 20_000_000, 40
-#: First and last temperature of a descent, relative to the value; pieces of it between checks of the clock.
-HEAT, COOL, PIECES = 0.03, 3e-4, 8
 #: For at most this many servers and ports, enumeration is expected to end if the options of all servers are at most
 #: this many times the renamings. It then gets half of the time, and nine tenths once this many chains of searches have
 #: ended at the incumbent's load; otherwise a tenth.
@@ -206,9 +202,8 @@ MOST_SMALL, MOST_PORTS, MOST_TRIED, SETTLED = 12, 2, 10**13, 4
 #: consecutive descents without improvement.
 MOST_DESCENTS, IDLE = 2000, 200
 #: Steps per pair of circuits of an annealing run over split paths, used in turn; the first alone before optimal loads
-#: are annealed. From this number of servers on, all random circuits are annealed in this way, below it every second
-#: one. A result within this factor of the incumbent is refined, starting from this temperature.
-LENGTHS, ALL_SPLIT, REFINED, WARM = (16, 32, 64, 128, 256), 12, 1.01, 2e-3
+#: are annealed.
+LENGTHS = (16, 32, 64, 128, 256)
 #: Most circuits and servers together for which optimal loads are annealed; the first temperature from random circuits
 #: and from annealed ones, and the last, relative to the load, times the circuits and the ports.
 MOST_LOADED, WARM_LOADS, REHEATED, COOL_LOADS = 80, 0.32, 0.18, 0.08
@@ -265,6 +260,11 @@ class WiringSearch:
         for g, group in enumerate(groups):
             self.member[g] = np.isin(self.order, group.members)
         self.transfer = np.array([group.transfer for group in groups])
+        #: The demand with the default rings of all groups, as if they were not free.
+        self.split_demand = self.demand
+        if groups:
+            whole_demand = ring_demand(data.pool, default_rings(data.pool))
+            self.split_demand = np.ascontiguousarray(whole_demand[np.ix_(self.order, self.order)])
         self.constant = float(sum(group.total for group in groups)) + (0.0 if self.tax else data.idle)
         whole = self.tax or len(groups) > 0
         #: Whether descents anneal optimal loads; whether they do for few servers.
@@ -306,61 +306,40 @@ class WiringSearch:
             idle, value = (idle + 1 if self.value == value else 0), self.value
 
     def _descend(self, moves: int | None = None) -> None:
-        data, random = self.data, self.random
         if self.loads % CHAIN and moves is None:
             self.descents += 1
             self._anneal_loads(self.chain[0], self.chain[1], None)
             return
-        circuits = np.argsort(self.order)[self.best.circuits] if self.descents == 0 else self._random(random)
+        circuits = np.argsort(self.order)[self.best.circuits] if self.descents == 0 else self._random(self.random)
         self.descents += 1
         if circuits is None or not self._allowed(circuits):
             return
         tail, head = (np.ascontiguousarray(end) for end in circuits.T)
-        whole = self.tax or self.transfer.size > 0
-        split = self.loaded or data.n >= ALL_SPLIT or self.descents % 2 == 0
-        warm = split and moves is None and not whole and self.descents > 1
-        if warm:
-            tail, head = self._over_splits(tail, head)
+        if not self.loaded or (moves is None and self.descents > 1):
+            tail, head = self._over_splits(tail, head, moves)
         if self.loaded:
             self._anneal_loads(tail, head, moves)
-            return
-        if warm and self._take_circuits(tail, head) > REFINED * self.value:
-            return
-        budget = self._moves(tail.size) if moves is None else moves
-        heats = np.geomspace(WARM if warm else HEAT, COOL, PIECES + 1)
-        for hot, cool in zip(heats[:-1].tolist(), heats[1:].tolist(), strict=True):
-            self.tick()
-            seed, piece = int(random.integers(2**31)), -(-budget // PIECES)
-            exchange(
-                tail,
-                head,
-                data.parallel,
-                self.demand,
-                self.member,
-                self.transfer,
-                SKETCH,
-                self.tax,
-                piece,
-                hot,
-                cool,
-                seed,
-            )
-        self._take_circuits(tail, head)
+        else:
+            self._take_circuits(tail, head)
 
-    def _over_splits(self, tail: I64, head: I64) -> tuple[I64, I64]:
-        """Anneal over split paths, with p = 4 and 2 in turn, in at most half of the remaining time."""
-        least = LENGTHS[0] * tail.size**2
-        moves = least if self.loaded else LENGTHS[self.splits // 2 % len(LENGTHS)] * tail.size**2
+    def _over_splits(self, tail: I64, head: I64, moves: int | None = None) -> tuple[I64, I64]:
+        """Anneal over split paths in ``moves`` steps (None: in at most half of the time left).
+
+        p is 4 and 2 in turn; for the tax it is 1, so that the norm is that of the byte-hops.
+        """
         left = self.tick()
-        if left is not None and np.isfinite(self.pace):
-            moves = max(min(moves, int(self.pace * left / 2)), least)
+        if moves is None:
+            least = LENGTHS[0] * tail.size**2
+            moves = least if self.loaded else LENGTHS[self.splits // 2 % len(LENGTHS)] * tail.size**2
+            if left is not None and np.isfinite(self.pace):
+                moves = max(min(moves, int(self.pace * left / 2)), least)
         begun = time.monotonic()
         result = annealed(
             tail,
             head,
             self.data.parallel,
-            self.demand,
-            squarings=2 - self.splits % 2,
+            self.split_demand,
+            squarings=0 if self.tax else 2 - self.splits % 2,
             moves=moves,
             random=self.random,
             tick=self.tick,
@@ -424,10 +403,6 @@ class WiringSearch:
         routing = self.oracle.route(count, self.value)
         self.take(routing.design)
         return routing.value
-
-    def _moves(self, circuits: int) -> int:
-        """Exchanges of one descent: proportional to pairs of circuits, fewer for many servers."""
-        return max(min(MOVES * circuits**2, WORK // self.data.n**3), PIECES)
 
     def _allowed(self, circuits: I64) -> bool:
         _, number = np.unique(circuits, axis=0, return_counts=True)
@@ -550,9 +525,9 @@ def run(context: Context) -> Answer:
     1. Simulated annealing by 2-exchanges from the heuristics' circuits and from random ones; the best are routed by LP.
        It first compares a norm of the loads over equally split shortest paths, which is fast, and then, for at most
        :data:`MOST_LOADED` circuits and servers, optimal loads, with a few changes of lengths that rule out most
-       exchanges (all in :mod:`opticoll.solvers.methods.topology`). With free rings, the tax and
-       other sizes it compares bounds by lengths. These descents continue during the enumeration for half of the time,
-       or nine tenths of it while no target is excluded or if there are too many wirings.
+       exchanges (all in :mod:`opticoll.solvers.methods.topology`). Other sizes, free rings, whose default orders count
+       there, and the tax, the norm with p = 1, have the first only. These descents continue during the enumeration for
+       half of the time, or nine tenths of it while no target is excluded or if there are too many wirings.
     2. Enumeration of all wirings, server by server. At a target tau, a partial wiring is pruned by layers of servers
        (:func:`opticoll.solvers.methods.topoopt.wiring_kernels.beyond`) and by the minimum load with all free ports
        joined (:func:`opticoll.solvers.methods.topoopt.wiring_kernels.with_free_ports`), a complete wiring by the

@@ -1,4 +1,4 @@
-r"""Compiled inner loops of the search over circuits: options of servers, bounds of one wiring, enumeration, exchanges.
+r"""Compiled inner loops of the search over circuits: options of servers, bounds of one wiring, enumeration.
 
 A wiring is given by its numbers of circuits, ``count (n,n)``. Byte-hops bound its maximum load Lambda from below, for
 any lengths l >= 0 of the circuits (any-lengths bound, LP duality):
@@ -473,71 +473,3 @@ def enumerate_wirings(  # noqa: C901 - compiled
         if tally[0] == wirings.shape[0]:
             return FULL
     return DONE
-
-
-@compiled()
-def exchange_cost(count: I64, demand: F64, member: I64, transfer: F64, steps: int, tax: bool, worst: float) -> float:
-    """Cost of a wiring in exchanges: byte-hops, or the maximum load by weights (with groups, its lower bound)."""
-    if tax:
-        return length_bounds(count, demand, member, transfer, 1, np.inf, np.inf)[0] * count.sum()
-    bounds = length_bounds(count, demand, member, transfer, steps, np.inf, worst)
-    return bounds[0] if transfer.size or bounds[0] > worst else bounds[1]
-
-
-@compiled()
-def exchange(
-    tail: I64,
-    head: I64,
-    most: int,
-    demand: F64,
-    member: I64,
-    transfer: F64,
-    steps: int,
-    tax: bool,
-    moves: int,
-    heat: float,
-    cool: float,
-    seed: int,
-) -> None:
-    """Simulated annealing by 2-exchanges, which swap the heads of two circuits; ``head`` becomes the best found.
-
-    Parameters
-    ----------
-    tail, head
-        Circuits, ``(m,)`` each.
-    moves, heat, cool
-        Number of exchanges; first and last temperature, relative to the value.
-    """
-    np.random.seed(seed)  # noqa: NPY002 - the generator of the compiled code
-    n, m = demand.shape[0], tail.size
-    count = np.zeros((n, n), np.int64)
-    for c in range(m):
-        count[tail[c], head[c]] += 1
-    current = exchange_cost(count, demand, member, transfer, steps, tax, np.inf)
-    best, best_head = current, head.copy()
-    for move in range(moves):
-        a, b = np.random.randint(m), np.random.randint(m)  # noqa: NPY002
-        u, v, x, y = tail[a], head[a], tail[b], head[b]
-        if u in (x, y) or v in (x, y):
-            continue
-        if count[u, y] >= most or count[x, v] >= most:
-            continue
-        count[u, v] -= 1
-        count[x, y] -= 1
-        count[u, y] += 1
-        count[x, v] += 1
-        level = heat * (cool / heat) ** (move / moves)
-        allowed = np.inf if current == np.inf else current * (1.0 - level * np.log(1.0 - np.random.random()))  # noqa: NPY002
-        proposed = exchange_cost(count, demand, member, transfer, steps, tax, allowed)
-        if proposed <= allowed:
-            current = proposed
-            head[a], head[b] = y, v
-            if current < best:
-                best = current
-                best_head[:] = head
-        else:
-            count[u, v] += 1
-            count[x, y] += 1
-            count[u, y] -= 1
-            count[x, v] -= 1
-    head[:] = best_head
