@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from opticoll.formulations.model import Formulation
-from opticoll.formulations.plugin_bounds import check_bounds, plugin_bounds
 from opticoll.formulations.registry import bounds_of, formulation, formulations, is_registered, package_names
 
 __all__ = [
     "Formulation",
     "bounds_of",
-    "check_bounds",
     "formulation",
     "formulations",
     "is_registered",
     "package_names",
-    "plugin_bounds",
 ]

@@ -21,7 +21,7 @@ from opticoll.analysis.bounds.bound_values import ComparedBound, Found
 from opticoll.solvers.task import PROVEN, Fields
 
 if TYPE_CHECKING:
-    from opticoll.formulations.bounded_quantity import Sense
+    from opticoll.analysis.bounds.bounded_quantity import Sense
     from opticoll.instances import Instance
     from opticoll.solvers.task import Record
 

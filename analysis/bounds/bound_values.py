@@ -154,7 +154,8 @@ def evaluated(
 
 def _named(model: type[Formulation], bound: str, instance: Instance, data: Formulation, names: set[str]) -> Found:
     """The bound called ``bound`` of the formulation or of a plug-in; adds the names that exist to ``names``."""
-    from opticoll.formulations import bounds_of, plugin_bounds
+    from opticoll.analysis.bounds.plugin_bounds import plugin_bounds
+    from opticoll.formulations import bounds_of
 
     own = bounds_of(data)
     result = {one.name: one for one in own}

@@ -184,7 +184,8 @@ def _of_every_formulation(
 def _rows(
     model: type[Formulation], instance: Instance, settings: Mapping[str, Any], shard: DataSize | None
 ) -> list[BoundRow]:
-    from opticoll.formulations import bounds_of, plugin_bounds
+    from opticoll.analysis.bounds.plugin_bounds import plugin_bounds
+    from opticoll.formulations import bounds_of
     from opticoll.formulations.parameters import read_parameters
     from opticoll.solvers.methods import prepared
 

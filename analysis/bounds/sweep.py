@@ -28,10 +28,10 @@ from opticoll.analysis.bounds.bound_values import (
     parameters_of,
     takes_data,
 )
+from opticoll.analysis.bounds.bounded_quantity import Sense, declaration
 from opticoll.analysis.rendering import Listing, Printed
 from opticoll.arguments import check_mapping, number
 from opticoll.errors import BadInput, SolverUnavailable
-from opticoll.formulations.bounded_quantity import Sense, declaration
 from opticoll.instances import Instance, Topology, as_instance, parse
 from opticoll.instances.spec import expand
 from opticoll.nearest_names import nearest

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from opticoll.analysis.bounds.plugin_bounds import plugin_bounds
 from opticoll.analysis.problem.model import Model, model
 from opticoll.analysis.rendering import Printed, number
 from opticoll.analysis.result.result import Result, solve
 from opticoll.arguments import array_of, check_mapping
 from opticoll.errors import BadInput
-from opticoll.formulations import bounds_of, plugin_bounds
+from opticoll.formulations import bounds_of
 from opticoll.formulations import formulation as formulation_named
 from opticoll.formulations.model import build_model, forms_of, states, title_of
 from opticoll.formulations.variables import check_arrays

@@ -1,6 +1,7 @@
 """Optimization models of optical and direct-connect interconnects, solved by any solver and certified."""
 
 # For type checkers and the completion of editors; at run time, __init__.py loads each name when it is first used.
+from opticoll.analysis.bounds.bounded_quantity import bound_on as bound_on
 from opticoll.analysis.bounds.instance_bounds import bounds as bounds
 from opticoll.analysis.bounds.sweep import sweep as sweep
 from opticoll.analysis.catalog import solver_table as solver_table
@@ -20,7 +21,6 @@ from opticoll.errors import NoSolution as NoSolution
 from opticoll.errors import NotApplicable as NotApplicable
 from opticoll.errors import SolverUnavailable as SolverUnavailable
 from opticoll.extension_functions import *
-from opticoll.formulations.bounded_quantity import bound_on as bound_on
 from opticoll.formulations.builders import Cvx as Cvx
 from opticoll.formulations.builders import Pyo as Pyo
 from opticoll.formulations.index import Index as Index

@@ -37,7 +37,7 @@ KINDS = {
 #: Methods and solvers share one name space, ``--method``.
 SHARED = {"ADAPTER": ("ADAPTER", "METHOD"), "METHOD": ("ADAPTER", "METHOD")}
 #: Bounds on formulations, ``{formulation: function or list of functions}``, and the function that checks them.
-BOUNDS, CHECK_BOUNDS = "BOUNDS", "opticoll.formulations.plugin_bounds:check_bounds"
+BOUNDS, CHECK_BOUNDS = "BOUNDS", "opticoll.analysis.bounds.plugin_bounds:check_bounds"
 
 
 def items(module: ModuleType, attribute: str) -> list[Any]:

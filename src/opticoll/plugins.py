@@ -2,8 +2,8 @@
 
 A plug-in is a Python file or an installed module. It contributes the same objects as our own modules, under the same
 names: ``FORMULATION``, ``ADAPTER``, ``METHOD`` and ``CLAIM`` (or ``FORMULATIONS``, ..., a list), ``BOUNDS``
-(``{formulation: function or list of functions}``, see :func:`opticoll.formulations.plugin_bounds.plugin_bounds`), and
-families and modifiers by their decorators. It is named by ``--plugin``, by the
+(``{formulation: function or list of functions}``, see :func:`opticoll.analysis.bounds.plugin_bounds.plugin_bounds`),
+and families and modifiers by their decorators. It is named by ``--plugin``, by the
 environment variable ``OPTICOLL_PLUGINS`` (entries separated as in ``PATH``), by ``plugins`` in a study file, or by an
 entry point of the group ``opticoll.plugins``.
 

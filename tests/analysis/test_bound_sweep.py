@@ -20,6 +20,7 @@ from reference import labelled_digraphs
 import opticoll as oc
 from opticoll.analysis.bounds.bound_comparison import Quantity, compared
 from opticoll.analysis.bounds.bound_values import ComparedBound
+from opticoll.analysis.bounds.bounded_quantity import Sense
 from opticoll.analysis.bounds.sweep import Case, Status, sweep
 from opticoll.analysis.cli.main import main
 from opticoll.analysis.ledger.comparisons import certified_flow
@@ -30,7 +31,6 @@ from opticoll.analysis.study.running import Summary
 from opticoll.analysis.study.study_file import Study
 from opticoll.errors import BadInput, SolverUnavailable
 from opticoll.formulations import Formulation
-from opticoll.formulations.bounded_quantity import Sense
 from opticoll.instances import Topology, parse
 from opticoll.instances.spec import expand
 from opticoll.solvers.task import Proof, Record

@@ -10,9 +10,9 @@ from inspect import getdoc, signature
 from numbers import Rational, Real
 
 from opticoll import plugins
+from opticoll.analysis.bounds.bounded_quantity import declaration
 from opticoll.contributions import functions
 from opticoll.errors import BadInput
-from opticoll.formulations.bounded_quantity import declaration
 from opticoll.formulations.model import Bound, Formulation, is_own
 from opticoll.formulations.registry import in_floats, is_number, package_names
 from opticoll.nearest_names import nearest
