@@ -183,7 +183,7 @@ class Cvx(_Builder):
         if over is not None:
             return x
         size = int(np.prod(shape, dtype=np.int64))
-        place = sp.csr_array((np.ones(index.size), (index, np.arange(index.size))), shape=(size, index.size))
+        place = sp.csc_array((np.ones(index.size), index, np.arange(index.size + 1)), shape=(size, index.size))
         return cp.reshape(place @ x, shape, order="C")
 
     def _refuse(self, stated: Mapping[str, object], name: str, where: object, over: object) -> None:
