@@ -578,6 +578,9 @@ def check_schedule(
     if not model.name.startswith("alltoall."):
         msg = f"{path}: a schedule is checked as one of alltoall.master or its siblings, not as {model.name}"
         raise BadFile(msg)
+    if not isinstance(instance, Topology):
+        msg = f"{path}: schedules are checked on topologies, but {instance.spec} is not one"
+        raise BadFile(msg)
     for name in settings or {}:
         if name not in (*SCHEDULE_SETTINGS, "demand", "root"):
             msg = f"{path}: is a schedule, which is executed as stated: {name}= has no effect; omit it"
@@ -585,14 +588,9 @@ def check_schedule(
     parameters = read_parameters(model.parameters, settings or {}, model.name)
     cost = {name: float(parameters[name]) for name in SCHEDULE_SETTINGS if name in parameters}
     collective, root = COLLECTIVES.get(model.name, "alltoall"), int(parameters.get("root", 0))
-    traffic = traffic_of(parameters, instance) if isinstance(instance, Topology) else None
-    if document is None:
-        verdict = verify_file(path, instance, collective, traffic=traffic, root=root, **cost)
-    elif isinstance(instance, Topology):
-        verdict = verify_document(document, path, instance, collective, traffic=traffic, root=root, **cost)
-    else:
-        msg = f"{path}: schedules are checked on topologies, but {instance.spec} is not one"
-        raise BadFile(msg)
+    verify_schedule = verify_file if document is None else partial(verify_document, document)
+    traffic = traffic_of(parameters, instance)
+    verdict = verify_schedule(path, instance, collective, traffic=traffic, root=root, **cost)
     record = _executed(model, instance, None, verdict)
     record["verified"] = verdict.valid
     record["schedule"] = {"collective": collective, **record["schedule"]}

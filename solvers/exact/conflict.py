@@ -16,8 +16,6 @@ from opticoll.errors import BadInput, NoSolution
 from opticoll.solvers.process.isolation import call_isolated, modules_of
 
 if TYPE_CHECKING:
-    import threading
-
     from opticoll.formulations.standard_form import StandardForm
     from opticoll.solvers.process.messages import Report
 
@@ -50,9 +48,7 @@ class Conflict:
     irreducible: bool
 
 
-def find_conflict(
-    form: StandardForm, *, time_limit: float | None = None, stop: threading.Event | None = None
-) -> Conflict:
+def find_conflict(form: StandardForm, *, time_limit: float | None = None) -> Conflict:
     """An irreducible subset of the rows and bounds of a program without solution.
 
     Parameters
@@ -61,8 +57,6 @@ def find_conflict(
         The program.
     time_limit
         Seconds after which what is left is returned, not irreducible.
-    stop
-        Ends the search when set.
 
     Raises
     ------
@@ -80,10 +74,9 @@ def find_conflict(
         wall_limit_s=None if time_limit is None else 2 * time_limit + STEP_S,
         threads=1,
         modules=modules_of("highs"),
-        stop=stop,
     )
     if not answer.values.get("infeasible"):
-        msg = f"conflict: {answer.values.get('reason') or answer.message or 'the search was stopped'}"
+        msg = f"conflict: {answer.values.get('reason') or answer.message or 'the search did not end'}"
         raise NoSolution(msg)
     return Conflict(**{name: answer.values[name] for name in Conflict.__dataclass_fields__})
 

@@ -18,7 +18,7 @@ from functools import cache
 from importlib import import_module
 from typing import IO, TYPE_CHECKING, Any
 
-from opticoll.errors import BadOption, OpticollError, SolverUnavailable
+from opticoll.errors import OpticollError, SolverUnavailable
 from opticoll.solvers.adapters import adapter
 from opticoll.solvers.adapters.interface import LicenceState, accepted, returned, trivial_outcome
 from opticoll.solvers.process import processes, solver_log
@@ -271,10 +271,6 @@ def solve_isolated(
     chosen.check(form, request)
     if wall_limit_s is None and request.time_limit_s is not None:
         wall_limit_s = request.time_limit_s * 1.05 + 3.0 + form.A.nnz / 5e5
-    for name, limit in (("wall_limit_s", wall_limit_s), ("memory_limit_gib", memory_limit_gib)):
-        if limit is not None and not limit > 0:
-            msg = f"{name} must be positive, not {limit}"
-            raise BadOption(msg)
 
     def relay(values: dict[str, Any]) -> None:
         if on_progress is not None:

@@ -32,7 +32,6 @@ from itertools import chain, pairwise, permutations, product
 from math import lcm
 from typing import TYPE_CHECKING, NamedTuple
 
-from opticoll.errors import BadInput
 from opticoll.solvers.schedules.link_schedule import pair_capacity
 from opticoll.solvers.schedules.schedule_check import ScheduleCheck, refused
 
@@ -183,14 +182,9 @@ def schedule_collective(
 
     Raises
     ------
-    BadInput
-        If a number of chunks is less than 1.
     NotApplicable
         If the capacities, scaled to whole numbers, are too large.
     """
-    if min(most, chunks or 1) < 1:
-        msg = f"chunking: needs at least one chunk per shard, not {min(most, chunks or 1)}"
-        raise BadInput(msg)
     collective = COLLECTIVES[name]
     spread, summed = _packings(collective, topology, root, most, chunks, trees)
     per_chunk = topology.num_ranks * (topology.num_ranks - 1) if root is None else topology.num_ranks - 1
@@ -459,7 +453,7 @@ def run_moves(
                 msg = f"step {t}: {chunk_name(move.shard, move.chunk)}: {wrong[1]}"
                 return refused(wrong[0], msg, rank=v, chunk=move.chunk, step=t)
             held[v, move.shard, move.chunk] = own | sent if move.adds else sent
-    for shard, source in sorted(origin.items()):
+    for shard, source in origin.items():
         due = (1 << len(ranks)) - 1 if sums else 1 << number[source]
         ends = [shard[1]] if isinstance(shard, tuple) else [shard] if schedule.collective == "reducescatter" else ranks
         for v, chunk in product(ends, range(schedule.chunks)):

@@ -403,16 +403,8 @@ def uncut(topology: Topology, routes: Sequence[Route], chunks: int | Sequence[in
     """Routes that are kept as they are, one for every pair, each with all chunks of its shard.
 
     ``chunks`` per shard as in :func:`cut`, the smallest of several; 1 if None. No division loses anything.
-
-    Raises
-    ------
-    BadInput
-        If a number of chunks is less than 1.
     """
     D = 1 if chunks is None else chunks if isinstance(chunks, int) else min(chunks)
-    if D < 1:
-        msg = f"chunking: needs at least one chunk per shard, not {D}"
-        raise BadInput(msg)
     given = Routes.of(routes)
     time = float(_Cells(topology, given, None).fluid.sum())
     return Chunked(given, np.full(len(given), D), D, time, time, {D: time})
@@ -428,20 +420,11 @@ def cut(topology: Topology, routes: Sequence[Route], chunks: int | Sequence[int]
     chunks
         Chunks per shard: this many, one of these numbers, or (None) a power of two up to 16, and other numbers up to 24
         if every power of two loses more than 1 %.
-
-    Raises
-    ------
-    BadInput
-        If a number of chunks is less than 1, or there are no routes.
     """
-    allowed = (chunks,) if isinstance(chunks, int) else (*POWERS, *OTHERS) if chunks is None else tuple(chunks)
-    if not allowed or min(allowed) < 1 or not routes:
-        msg = f"chunking: needs routes and at least one chunk per shard, not {len(routes)} routes and {chunks} chunks"
-        raise BadInput(msg)
     given = Routes.of(routes)
     fluid = _Cells(topology, given, None).fluid
     moves = _translations(topology, given) if given.steps is None else None
-    numbers = POWERS if chunks is None else allowed
+    numbers = POWERS if chunks is None else (chunks,) if isinstance(chunks, int) else chunks
     alike = None if moves is None else _translated(topology, given, fluid, moves, numbers)
     if alike is not None and alike.loss <= KEPT:
         return alike

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.errors import BadFile, NotApplicable
+from opticoll.errors import BadFile
 from opticoll.instances.readers import reading
-from opticoll.instances.topology import Topology
 from opticoll.solvers.schedules import interpreter
 from opticoll.solvers.schedules.collective_steps import COLLECTIVES, CollectiveSteps, run_moves
 from opticoll.solvers.schedules.link_schedule import pair_capacity, run_routes, ways_between
@@ -21,7 +20,7 @@ from opticoll.solvers.schedules.schedule_json import FORMAT, read_schedule
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from opticoll.instances.topology import F64
+    from opticoll.instances.topology import F64, Topology
     from opticoll.solvers.schedules.program import Program
 
 
@@ -36,7 +35,7 @@ def is_schedule(document: Any, path: Path) -> bool:
 
 def verify_file(
     path: Path,
-    instance: object,
+    topology: Topology,
     collective: str = "alltoall",
     *,
     traffic: F64 | None = None,
@@ -53,20 +52,15 @@ def verify_file(
     ------
     BadFile
         If the file is malformed, too large, or for another instance.
-    NotApplicable
-        If the instance is not a topology.
     """
-    if not isinstance(instance, Topology):
-        msg = f"{path}: schedules are checked on topologies; {getattr(instance, 'spec', instance)} is not a topology"
-        raise NotApplicable(msg)
     if path.suffix.lower() == ".xml":
         if traffic is not None:
             return refused("demand", "MSCCL XML holds equal shards between all ranks, and the demand is another")
         if (other := format_of(None, path)) is not None:
-            return _with_bound(other.execute(None, path, instance, collective), instance, collective)
-        return verify_program(read_xml(path), instance, collective, alpha=alpha, beta=beta)
+            return _with_bound(other.execute(None, path, topology, collective), topology, collective)
+        return verify_program(read_xml(path), topology, collective, alpha=alpha, beta=beta)
     document = reading.read_json(path, MAX_BYTES, "name a schedule file")
-    return verify_document(document, path, instance, collective, traffic=traffic, root=root, alpha=alpha, beta=beta)
+    return verify_document(document, path, topology, collective, traffic=traffic, root=root, alpha=alpha, beta=beta)
 
 
 def verify_document(
