@@ -396,7 +396,7 @@ def _take_methods(cls: type[Formulation], module: ModuleType) -> None:
 
 def _relax_closed_forms(cls: type[Formulation]) -> None:
     """Make inherited optima mere bounds: the model of a class that states it anew has rows that its base has not."""
-    if "closed_forms" not in vars(cls):
+    if "closed_forms" not in vars(cls) and states(cls, "closed_forms"):
         cls.closed_forms = Formulation.closed_forms  # type: ignore[method-assign]
     if "bounds" not in vars(cls) and states(cls, "bounds"):
         inherited = cls.bounds
