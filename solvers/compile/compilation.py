@@ -192,7 +192,7 @@ def from_cvxpy(model: CvxpyModel, program: cp.Problem | None = None) -> Standard
             if not model.problem.variables():
                 return _without_variables(model)
             own = program or cp.Problem(model.problem.objective, model.problem.constraints)
-            backend = back_end(model.problem)
+            backend = back_end(model.problem, once=program is None)
             data, chain, inverse = own.get_problem_data(cp.SCIPY, ignore_dpp=program is None, canon_backend=backend)
     except ModelError:
         raise

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 #: Maximum length of an expression in a message.
 _SHOWN = 80
+#: Entries of variables beyond which CVXPY's compiler in SciPy takes less time than the one in C++.
+_LARGE = 8_000
 
 
 def as_cvxpy_model(problem: Any, *, numbered: bool = False) -> CvxpyModel:
@@ -123,14 +125,17 @@ def untouched(problem: Any) -> Iterator[None]:
                     delattr(one, name)
 
 
-def back_end(problem: Any) -> str | None:
-    """CVXPY's compiler in Python where its compiled one, which it tries first, does not take the problem; else None.
+def back_end(problem: Any, *, once: bool) -> str | None:
+    """CVXPY's compiler in SciPy where the one in C++, its first choice, does not take the problem; else None.
 
-    CVXPY would take the same one, with a warning.
+    CVXPY would take the same one, with a warning. It is also the faster one where a large problem is compiled ``once``,
+    its parameters read as numbers.
     """
     import cvxpy as cp
 
-    return None if problem._supports_cpp() and problem._max_ndim() <= 2 else cp.SCIPY_CANON_BACKEND
+    first = problem._supports_cpp() and problem._max_ndim() <= 2
+    large = once and sum(one.size for one in problem.variables()) > _LARGE
+    return None if first and not large else cp.SCIPY_CANON_BACKEND
 
 
 def refuse_incomplete(problem: Any) -> None:
