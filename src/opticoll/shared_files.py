@@ -39,7 +39,7 @@ class AlreadyStored(Exception):
     """The file already exists, because another writer published it first."""
 
 
-def publish(path: Path, write: Callable[[BinaryIO], None]) -> None:
+def publish(path: Path, write: Callable[[BinaryIO], object]) -> None:
     """Create ``path`` with the content that ``write`` writes, complete and flushed to disk.
 
     Raises
