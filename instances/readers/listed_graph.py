@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple, NoReturn
 import numpy as np
 
 from opticoll.errors import BadFile, BadInput
-from opticoll.instances.readers.ranks import chosen, kinds, seeming_switches
+from opticoll.instances.readers.ranks import chosen, marked_switches, plain, seeming_switches
 from opticoll.instances.readers.read_options import ReadOptions
 from opticoll.instances.readers.reading import refuse
 from opticoll.instances.topology import (
@@ -31,7 +31,9 @@ from opticoll.instances.topology import (
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-#: Node attributes that may give the name of a node; the first that is given counts.
+#: Node attributes that may give the kind of a node, with names as of :func:`plain`, and its name; of the latter the
+#: first that is given counts.
+KINDS = ("type", "kind", "role", "nodetype", "device", "devicetype")
 NAMES = ("label", "name")
 #: Names under which capacities are expected, in lower case; fallback names, with the
 #: unit that they imply (Topology Zoo, SNDlib); and numeric attributes that are not capacities.
@@ -145,6 +147,8 @@ class ListedGraph:
         Names of vertices that are not terminals.
     labels
         A label for some names; the names themselves for others.
+    kinds
+        Kind that the file gives a vertex, such as ``switch``.
     stated
         Whether the file specifies the terminals, so that names like those of switches are not ambiguous.
     unit
@@ -169,6 +173,7 @@ class ListedGraph:
         self.terminals: list[Hashable] | None = None
         self.relays: set[Hashable] = set()
         self.labels: dict[Hashable, str] = {}
+        self.kinds: dict[Hashable, str] = {}
         self.unit: str | None = None
         self.demands: dict[tuple[str, str], float] = defaultdict(float)
         self.links: list[Link] = []
@@ -215,7 +220,10 @@ class ListedGraph:
             spoken = [text for text in called if text.strip()] or called
             self.labels[name] = next((text for text in spoken if not text.strip().isdigit()), spoken[0])
         self._attributes[name] = attributes
-        marks = [value for key, value in attributes.items() if key.lower() == "terminal"]
+        kind = next((attributes[key] for key in attributes if plain(key) in KINDS), None)
+        if isinstance(kind, str):
+            self.kinds[name] = kind
+        marks = [attributes[key] for key in attributes if plain(key) == "terminal"]
         self.stated = self.stated or bool(marks)
         terminal = str(marks[0] if marks else True).strip().lower()
         if terminal not in {"true", "false", "1", "0"}:
@@ -556,21 +564,23 @@ class ListedGraph:
         BadFile
             If no vertex matches, or the ranks are open.
         """
-        words = kinds([self._attributes.get(v, {}) for v in order])
-        texts = [(str(v), self.labels.get(v, ""), *kind) for v, kind in zip(order, words, strict=True)]
+        marked = marked_switches([self._attributes.get(v, {}) for v in order])
+        texts = [
+            (str(v), str(self.labels.get(v, "")), self.kinds.get(v, ""), marked[1].get(k, ""))
+            for k, v in enumerate(order)
+        ]
         found = chosen(texts, self.options.ranks, self.options.switches, self.what)
         if found is not None:
             self.terminals = [order[k] for k in found]
             return
         if self.terminals is not None or self.relays or self.stated:
             return
-        switches = seeming_switches(texts, labels, tail, head)
+        switches, how = seeming_switches([words[:3] for words in texts], labels, marked, tail, head)
         if switches:
-            example = " ".join(dict.fromkeys(filter(None, texts[switches[0]])))[:60]
+            example = " ".join(dict.fromkeys(text for text in texts[switches[0]] if text))[:60]
             msg = (
-                f"{self.what}: {len(switches)} of {len(order)} vertices seem to be switches by names, kinds or links "
-                f"({example}), but nothing tells which vertices are ranks; {self.ask_ranks}, or mark nodes terminal "
-                "true or false"
+                f"{self.what}: {len(switches)} of {len(order)} vertices {how} ({example}), but nothing tells which "
+                f"vertices are ranks; {self.ask_ranks}, or mark nodes terminal true or false"
             )
             raise BadFile(msg)
 

@@ -28,14 +28,17 @@ _WHOLE = r"core|agg|edge|access|patch|hub|bridge|fabric|plane|eor|mor|gateway|gw
 _SENDER = r"[gntx]pus?|host|server|srv|node|nic|hca|chip|rank|worker|accelerator|client|blade|vm"
 _WORD = re.compile(rf"(?<![a-z])(?:(?P<switch>{_SWITCH})|{_SENDER})(?![a-z])", re.IGNORECASE)
 _WHOLE_NAME = re.compile(rf"(?:{_WHOLE})[^a-z]*", re.IGNORECASE)
-#: Node attributes, without case, ``-`` and ``_``, that mark switches, and those that mark what sends and receives.
+#: Node attributes, with names as of :func:`plain`, that mark switches, and those that mark what sends and receives.
 _SWITCH_MARKS = frozenset({"switch", "isswitch"})
 _RANK_MARKS = frozenset(
     {"host", "ishost", "gpu", "isgpu", "rank", "isrank", "isterminal", "server", "isserver", "compute", "iscompute"}
 )
+#: Node attributes that are compared as names, or say nothing about ranks.
+_NO_MARKS = frozenset({"id", "label", "name", "terminal"})
 _FALSE = frozenset({"", "none", "nan", "false", "no"})
 #: Families of names, such as ``gpu#`` and ``s#``, that are compared by their degrees.
 _MOST_FAMILIES = 64
+
 
 #: Vertices as a list of their names, or as a pattern of them.
 Vertices = str | Iterable[Hashable]
@@ -49,7 +52,7 @@ def chosen(
     Parameters
     ----------
     texts
-        Id, label and, if a pattern may match them, further words of every vertex.
+        Id, label and, if a pattern may match it, the kind of every vertex.
     ranks, switches
         Ids or labels as a list, or a pattern such as ``gpu*``.
     what
@@ -87,33 +90,45 @@ def chosen(
     return result
 
 
-def kinds(nodes: Sequence[Mapping[str, object]]) -> list[tuple[str, ...]]:
-    """Words for the kind of every vertex, given its attributes: those that are text, and marks.
+@lru_cache(maxsize=1024)
+def plain(attribute: str) -> str:
+    """The name of an attribute without case, ``-``, ``_`` and blanks: ``nodetype`` for ``Node_Type``."""
+    return re.sub("[-_ ]", "", attribute).lower()
 
-    An attribute such as ``is_switch`` or ``switch`` marks the vertices where it is true (or not empty) as ``switch``;
-    one such as ``is_host``, ``gpu`` or ``rank`` those where it is false or absent, if it is true elsewhere.
+
+def marked_switches(nodes: Sequence[Mapping[str, object]]) -> tuple[str, dict[int, str]]:
+    """The first attribute that marks some nodes as switches, but not all, and its texts there; "" if none does.
+
+    ``is_switch`` and ``switch`` mark the nodes where they are true (or not empty), ``is_host``, ``gpu``, ``rank`` and
+    their like those where they are false or absent. Any other text marks the nodes where it names a switch.
+
+    Parameters
+    ----------
+    nodes
+        Attributes of every vertex.
     """
-    words: list[dict[str, None]] = [{} for _ in nodes]
-    for key in dict.fromkeys(key for attributes in nodes for key in attributes):
-        name = re.sub("[-_ ]", "", key).lower()
-        texts = [_text(attributes.get(key)) for attributes in nodes]
-        if name in _SWITCH_MARKS:
-            marked = [text.lower() not in _FALSE | {"0"} for text in texts]
-        elif name in _RANK_MARKS:
-            numbers = set(filter(None, texts)) != {"0", "1"} or len(nodes) < 3  # gpu 0, gpu 1, gpu 2
-            marked = [text.lower() in (_FALSE if numbers else _FALSE | {"0"}) for text in texts]
+    texts: dict[str, dict[int, str]] = {}
+    called: dict[str, str] = {}
+    for v, attributes in enumerate(nodes):
+        for key, value in attributes.items():
+            word = plain(key)
+            reads = isinstance(value, str) or (value is not None and word in _SWITCH_MARKS | _RANK_MARKS)
+            if reads and word not in _NO_MARKS:
+                texts.setdefault(word, {})[v] = str(value).strip()
+                called.setdefault(word, key)
+    for word, given in texts.items():
+        if word in _SWITCH_MARKS:
+            marked = {v: text for v, text in given.items() if text.lower() not in _FALSE | {"0"}}
+        elif word in _RANK_MARKS:
+            boolean = set(given.values()) == {"0", "1"} and len(given) > 2  # else numbers: gpu 0, gpu 1, gpu 2
+            false = _FALSE | {"0"} if boolean else _FALSE
+            rest = ((v, given.get(v, "")) for v in range(len(nodes)))
+            marked = {v: text for v, text in rest if text.lower() in false}
         else:
-            marked = [False] * len(nodes)
-        for v, (text, mark) in enumerate(zip(texts, marked, strict=True)):
-            if isinstance(nodes[v].get(key), str) or name in _SWITCH_MARKS | _RANK_MARKS:
-                words[v][text] = None
-            if mark and not all(marked):
-                words[v]["switch"] = None
-    return [tuple(filter(None, one)) for one in words]
-
-
-def _text(value: object) -> str:
-    return "" if value is None else str(value).strip()
+            marked = {v: text for v, text in given.items() if names_switch(text)}
+        if 0 < len(marked) < len(nodes):
+            return called[word], marked
+    return "", {}
 
 
 def names_switch(name: str) -> bool:
@@ -121,7 +136,7 @@ def names_switch(name: str) -> bool:
     return bool(name) and not name.isdecimal() and _meaning(re.sub("[0-9]+", "0", name)) == "switch"
 
 
-def _numbers_sender(name: str) -> bool:
+def _names_sender(name: str) -> bool:
     """Whether a name numbers something that sends and receives: ``gpu3``, ``rack0-host1``."""
     stem = re.sub("[0-9]+", "0", name)
     return "0" in stem and _meaning(stem) == "sender"
@@ -136,27 +151,39 @@ def _meaning(stem: str) -> str:
 
 
 def seeming_switches(
-    texts: Sequence[tuple[str, ...]], names: Sequence[str], tail: NDArray[np.int64], head: NDArray[np.int64]
-) -> list[int]:
-    """Vertices that seem to be switches by names and kinds, beside numbered senders, or by their links; none if all do.
+    texts: Sequence[tuple[str, ...]],
+    names: Sequence[str],
+    marked: tuple[str, Mapping[int, str]],
+    tail: NDArray[np.int64],
+    head: NDArray[np.int64],
+) -> tuple[list[int], str]:
+    """Vertices that seem to be switches, though not all are, and how they do: by a word, a mark or a family of names.
 
     Parameters
     ----------
     texts
-        Id, label and words for the kind of every vertex.
+        Id, label and kind of every vertex.
     names
         What every vertex is called.
+    marked
+        What :func:`marked_switches` returns.
     tail, head
         Ends of the arcs as numbers of vertices.
     """
-    everything = range(len(names))
     by_word = [v for v, words in enumerate(texts) if any(map(names_switch, words))]
+    if 0 < len(by_word) < len(texts):
+        return by_word, "have names like switches"
+    attribute, switches = marked
+    if switches:
+        return sorted(switches), f"are marked like switches by their {attribute[:40]!r}"
     if by_word:
-        return by_word if len(by_word) < len(names) else []
-    senders = [v for v in everything if _numbers_sender(names[v])]
+        return [], ""
+    senders = [v for v, name in enumerate(names) if _names_sender(name)]
     if 1 < len(senders) < len(names):
-        return sorted(set(everything) - set(senders))
-    return _hubs(names, tail, head)
+        others = sorted(set(range(len(names))) - set(senders))
+        return others, f"have other names than what seems to send and receive, such as {names[senders[0]][:40]}"
+    hubs = _hubs(names, tail, head)
+    return hubs, "have more links than all others, which are linked to them alone, as hosts to switches"
 
 
 def _hubs(names: Sequence[str], tail: NDArray[np.int64], head: NDArray[np.int64]) -> list[int]:
@@ -165,23 +192,26 @@ def _hubs(names: Sequence[str], tail: NDArray[np.int64], head: NDArray[np.int64]
     The others are linked to these alone. Every name must be a number, a letter, or have a number (``gpu0``, ``s1``):
     names of cities or people say nothing.
     """
-    families: dict[str, list[int]] = {}
+    kinds: dict[str, list[int]] = {}
     for v, name in enumerate(names):
-        families.setdefault("letter" if len(name) == 1 or name.isdecimal() else re.sub("[0-9]+", "#", name), []).append(
-            v
-        )
-        if len(families) > _MOST_FAMILIES:
+        family = re.sub("[0-9]+", "#", name) if len(name) > 1 else "letter"
+        if "#" not in family and family != "letter":
             return []
-    if not all("#" in family or family == "letter" for family in families):
+        kinds.setdefault("letter" if name.isdecimal() else family, []).append(v)
+        if len(kinds) > _MOST_FAMILIES:
+            return []
+    if len(kinds) < 2:
         return []
     ends = np.unique(np.sort(np.stack([tail, head], axis=1), axis=1), axis=0)
     ends = ends[ends[:, 0] != ends[:, 1]]
     degree = np.bincount(ends.ravel(), minlength=len(names))
-    ordered = sorted(families.values(), key=lambda vertices: int(degree[vertices].max()))
-    is_host = np.zeros(len(names), dtype=bool)
-    for vertices in ordered[:-1]:
-        is_host[vertices] = True
-        apart = not is_host[ends].all(axis=1).any()
-        if is_host.sum() > 1 and apart and degree[~is_host].min() > degree[is_host].max() > 0:
-            return np.flatnonzero(~is_host).tolist()
+    families = sorted(kinds.items(), key=lambda family: int(degree[family[1]].max()))
+    for cut in range(1, len(families)):
+        hosts = [v for _, vertices in families[:cut] for v in vertices]
+        hubs = [v for _, vertices in families[cut:] for v in vertices]
+        is_host = np.zeros(len(names), dtype=bool)
+        is_host[hosts] = True
+        apart = not (is_host[ends[:, 0]] & is_host[ends[:, 1]]).any()
+        if len(hosts) > 1 and apart and degree[hubs].min() > degree[hosts].max() > 0:
+            return sorted(hubs)
     return []

@@ -518,9 +518,9 @@ def test_demands_of_network_files(tmp_path):
 
 #: Text, suffix, options, and part of the message.
 REFUSED = [
-    (IGRAPH_GRAPHML, "graphml", "", "1 of 3 vertices seem to be switches by names, kinds or links (n2 sw0)"),
-    (IGRAPH_GML, "gml", "", "1 of 3 vertices seem to be switches by names, kinds or links (2 sw0)"),
-    (YED, "graphml", "", "1 of 3 vertices seem to be switches by names, kinds or links (n2 sw0)"),
+    (IGRAPH_GRAPHML, "graphml", "", "1 of 3 vertices have names like switches (n2 sw0)"),
+    (IGRAPH_GML, "gml", "", "1 of 3 vertices have names like switches (2 sw0)"),
+    (YED, "graphml", "", "1 of 3 vertices have names like switches (n2 sw0)"),
     (json.dumps(RUSTWORKX), "json", "", "or file:PATH,switches=PATTERN for the others"),
     (json.dumps(RUSTWORKX), "json", ",ranks=gpu*,switches=sw*", "ranks= and switches= state the same twice"),
     (json.dumps(RUSTWORKX), "json", ",switches=leaf*", "no vertex matches switches=leaf*"),
@@ -571,7 +571,7 @@ REFUSED = [
         "gpu0 switch0\nswitch0 gpu0\n",
         "txt",
         "",
-        "1 of 2 vertices seem to be switches by names, kinds or links (switch0)",
+        "1 of 2 vertices have names like switches (switch0)",
     ),
     ("gpu0 switch0\n", "txt", ",ranks=cpu*", "no vertex matches ranks=cpu*"),
     ("digraph G {\n a -> b;\n}\n", "dot", "", "DOT"),
@@ -672,7 +672,7 @@ REFUSED = [
         json.dumps({"nodes": [{"id": "a", "type": "gpu"}, {"id": "b", "type": "switch"}], "edges": []}),
         "json",
         "",
-        "1 of 2 vertices seem to be switches by names, kinds or links (b switch)",
+        "1 of 2 vertices have names like switches (b switch)",
     ),
     (
         json.dumps({"nodes": [{"id": 0}, {"id": 1}], "edges": [{"source": 0, "target": 1, "speed": 4}]}),
@@ -780,13 +780,13 @@ def test_switches_are_asked_about_at_both_doors(switch, tmp_path):
             oc.topology(one)
         assert oc.topology(one, switches=[switch]).ranks == oc.topology(one, ranks="gpu*").ranks == tuple(hosts)
         assert oc.topology(one, ranks="*", capacity="capacity").num_ranks == 5
-    with pytest.raises(BadFile, match=r"1 of 5 vertices seem .*ranks=PATTERN .*switches=PATTERN"):
+    with pytest.raises(BadFile, match=r"1 of 5 vertices have .*ranks=PATTERN .*switches=PATTERN"):
         parse(f"file:{path}")
     assert parse(f"file:{path},switches={switch}").ranks == parse(f"file:{path},ranks=gpu*").ranks == tuple(hosts)
     for kind, write in (("gml", nx.write_gml), ("graphml", nx.write_graphml)):
         file = tmp_path / f"numbered.{kind}"
         write(numbered, file)
-        with pytest.raises(BadFile, match="1 of 5 vertices seem "):
+        with pytest.raises(BadFile, match="1 of 5 vertices have "):
             parse(f"file:{file}")
         assert parse(f"file:{file},switches={switch}").num_ranks == 4
 
@@ -810,11 +810,11 @@ def test_attributes_that_mark_switches_are_asked_about(attribute, rank, switch, 
 @pytest.mark.parametrize("others", [("a", "b"), ("4", "5"), ("x", "y2"), ("cpu0", "Bern")])
 def test_numbered_ranks_among_other_names_are_asked_about(others):
     links = [("gpu0", others[0]), ("gpu1", others[0]), ("gpu0", "gpu1"), ("gpu2", others[1]), others]
-    with pytest.raises(BadInput, match=r"2 of 5 vertices seem .*switches="):
+    with pytest.raises(BadInput, match=r"2 of 5 vertices have other names .* such as gpu0 .*switches="):
         oc.topology([*links, *(link[::-1] for link in links)])
     tree = nx.Graph([("h0", others[0]), ("h1", others[0]), ("h2", others[1]), ("h3", others[1]), others])
     if others != ("cpu0", "Bern"):
-        with pytest.raises(BadInput, match="2 of 6 vertices seem"):
+        with pytest.raises(BadInput, match="2 of 6 vertices have more links than all others"):
             oc.topology(tree)
 
 
@@ -1104,3 +1104,21 @@ def test_switches_among_the_nodes_of_a_graph_are_asked_about():
     for node in graph:
         graph.nodes[node]["terminal"] = True
     assert oc.topology(graph).ranks == ("h0", "tor1")
+
+
+@pytest.mark.parametrize(
+    ("name", "attribute", "marks"),
+    [
+        ("sw", "is_switch", [True, True, False, False, False]),
+        ("router", "is_host", [False, False, True, True, True]),
+        ("tor-", "type", ["switch", "switch", "compute", "compute", "compute"]),
+        ("edge", "role", ["spine", "spine", "host", "host", "host"]),
+    ],
+)
+def test_marks_count_where_every_name_is_that_of_a_switch(name, attribute, marks, tmp_path):
+    nodes = [{"id": f"{name}{k}", attribute: mark} for k, mark in enumerate(marks)]
+    links = [{"source": f"{name}{k}", "target": f"{name}{(k + 1) % 5}"} for k in range(5)]
+    path = tmp_path / "marked.json"
+    path.write_text(json.dumps({"directed": False, "multigraph": False, "nodes": nodes, "links": links}))
+    with pytest.raises(BadFile, match=f"2 of 5 vertices are marked like switches by their '{attribute}'"):
+        parse(f"file:{path}")
