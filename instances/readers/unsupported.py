@@ -123,7 +123,21 @@ def advice(text: str, suffix: str) -> str | None:
             return remedy
     if _ADJACENCY.match(text):
         return _NEIGHBOURS
+    if _is_metis(text):
+        return _METIS
     return _LGL if _is_lgl(text) else _SUFFIXES.get(suffix)
+
+
+def _is_metis(text: str) -> bool:
+    """Whether a first line of n vertices and m edges stands above n lines with 2 m neighbours in all."""
+    lines = [line.split() for line in text.splitlines() if not line.startswith("%")]
+    if len(lines) < 4 or not all(word.isdecimal() for words in lines for word in words) or len(lines[0]) != 2:
+        return False
+    n, m = (int(word) if len(word) < 10 else 0 for word in lines[0])
+    listed = [[int(word) for word in words if len(word) < 10] for words in lines[1:]]
+    neighbours = [v for words in listed for v in words]
+    symmetric = all(1 <= v <= n and u in listed[v - 1] for u, words in enumerate(listed, start=1) for v in words)
+    return len(listed) == n and len(neighbours) == 2 * m > 0 and symmetric
 
 
 def _is_lgl(text: str) -> bool:
