@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import os
 import re
 import shlex
@@ -17,15 +18,15 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
-import msgspec
 import numpy as np
 
 from opticoll.errors import BadFile, BadOption, SolverUnavailable
 from opticoll.file_contents import read_bytes
-from opticoll.instances.readers.reading import as_struct, decode, refuse
+from opticoll.instances.readers.reading import decode
 from opticoll.instances.readers.solver_solutions import SolFile, positions, read_sol
+from opticoll.nearest_names import nearest
 from opticoll.shared_files import scratch_folder
 from opticoll.solvers.adapters.interface import (
     Adapter,
@@ -42,12 +43,14 @@ from opticoll.solvers.verify import FEASIBLE, matrix_violations
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
+    from typing import NoReturn
 
     from opticoll.formulations.standard_form import StandardForm
     from opticoll.solvers.adapters.interface import ProgressCallback
     from opticoll.solvers.program_writer import WrittenProgram
     from opticoll.solvers.task import SolveRequest
 
+_log = logging.getLogger("opticoll")
 #: Environment variable that lists the configuration files, separated by ``os.pathsep``.
 VARIABLE = "OPTICOLL_SOLVERS"
 #: Largest configuration file [bytes].
@@ -66,21 +69,20 @@ MEASURE_S = 0.1
 _NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,39}")
 #: The number of a version within a line that a command prints.
 _NUMBER = re.compile(r"(?<![\w.])v?\d+(\.\w+)+(-\w+)*")
-#: Placeholders of the keys that are commands.
-_FIELDS = {
-    "command": {"mps", "lp", "sol", "time_limit_s", "cpu_limit_s", "threads", "seed", "rel_tol", "here"},
-    "version_command": {"here"},
-    "option": {"name", "value"},
+_KEYS = {"command", "title", "lp", "mip", "duals", "version_command", "option", "status"}
+_FIELDS = {"mps", "lp", "sol", "time_limit_s", "cpu_limit_s", "threads", "seed", "rel_tol", "here"}
+_STATUSES = {
+    str(one): one
+    for one in (
+        Termination.OPTIMAL,
+        Termination.INFEASIBLE,
+        Termination.UNBOUNDED,
+        Termination.INFEASIBLE_OR_UNBOUNDED,
+        Termination.TIME_LIMIT,
+        Termination.MEMORY_LIMIT,
+        Termination.ITERATION_LIMIT,
+    )
 }
-_Status = Literal[
-    "optimal",
-    "infeasible",
-    "unbounded",
-    "infeasible-or-unbounded",
-    "time-limit",
-    "memory-limit",
-    "iteration-limit",
-]
 #: Patterns of the statuses in solution files, in the order in which they are tried.
 _STATED = (
     (r"infeasible or unbounded|unbounded or infeasible|inforunbd", Termination.INFEASIBLE_OR_UNBOUNDED),
@@ -134,10 +136,11 @@ class CommandLine(Adapter):
         infeasible = "problem is infeasible"
 
     ``{here}`` is the folder of the file; relative program paths start there. The files are those listed in the variable
-    OPTICOLL_SOLVERS (separated as in PATH). Commands run without a shell, in an empty folder of their own, with the
-    same limits as every worker; the whole process group is killed at the end. The solution is read by column name and
-    verified like any other. A command that exits with status 0 before the time limit without stating a status counts as
-    having solved the program. One that fails after it has written a solution has crashed; the solution is kept.
+    OPTICOLL_SOLVERS (separated as in PATH) and ``opticoll/solvers.toml`` in the user's configuration folder. Commands
+    run without a shell, in an empty folder of their own, with the same limits as every worker; the whole process group
+    is killed at the end. The solution is read by column name and verified like any other. A command that exits with
+    status 0 before the time limit without stating a status counts as having solved the program. One that fails after
+    it has written a solution has crashed; the solution is kept.
     """
 
     package = ""
@@ -268,7 +271,7 @@ class CommandLine(Adapter):
         """The status according to the configured patterns or the solution file; None if neither states one."""
         for word, pattern in self.configuration.status:
             if re.search(pattern, run.output()):
-                return Termination(word)
+                return _STATUSES[word]
         stated = "" if solution is None else solution.status
         return next((status for pattern, status in _STATED if re.search(pattern, stated)), None)
 
@@ -290,6 +293,22 @@ class CommandLine(Adapter):
         at = file.row[positions(solution.duals, file.rows, self._file, "row", _NAMES)]
         np.add.at(y, at[at >= 0], np.array(list(solution.duals.values()))[at >= 0])
         return -y if form.sense == "max" else y
+
+
+class InvalidTable(CommandLine):
+    """A solver whose table in a configuration file is invalid: it cannot be used, and says what is wrong."""
+
+    def __init__(self, name: str, fault: str) -> None:
+        super().__init__(Configuration(name, ("invalid",), name, mip=True))
+        self.fault = self.install = fault
+
+    def installed(self) -> bool:
+        """Return that it cannot be used."""
+        return False
+
+    def missing(self) -> str:
+        """Return what is wrong with the table."""
+        return self.fault
 
 
 class _Run:
@@ -454,109 +473,140 @@ def _printed_version(words: tuple[str, ...]) -> str:
 # configuration ------------------------------------------------------------------------------------------------
 
 
-class _Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The table of one solver; see :class:`CommandLine`."""
-
-    command: str
-    title: str | None = None
-    lp: bool = True
-    mip: bool = False
-    duals: bool = False
-    version_command: str = ""
-    option: str = ""
-    status: dict[_Status, str] = {}
-
-
 def configured(taken: Mapping[str, Adapter]) -> dict[str, Adapter]:
-    """The solvers of all configuration files by name; names in ``taken`` belong to other solvers.
+    """The solvers of all configuration files by name; names in ``taken`` belong to other solvers and are refused.
+
+    A table that is invalid is a solver that cannot be used: :meth:`Adapter.missing` is what is wrong with it.
 
     Raises
     ------
     BadFile
-        If a file is invalid, or a solver in it has the name of another one; the message names it.
+        If a file cannot be read; the message names it.
     """
     from opticoll.solvers.methods.index import MODULES
 
+    files = [Path(name) for name in os.environ.get(VARIABLE, "").split(os.pathsep) if name]
     result: dict[str, Adapter] = {}
-    for path in _files():
-        for one in read_configuration(path):
-            if one.name in taken or one.name in MODULES or one.name == "auto":
-                refuse(f"solver configuration {path}", f"{one.name!r} is the name of a built-in solver; rename it")
-            result[one.name] = one
+    for path in [*_user_files(), *files]:
+        result |= {one.name: one for one in read_configuration(path)}
+    for name in list(result):
+        if name in taken or name in MODULES or name == "auto":
+            _warn_of_taken_name(name, os.environ.get(VARIABLE, ""))
+            del result[name]
     return result
+
+
+@cache
+def _warn_of_taken_name(name: str, files: str) -> None:
+    """Warn once for each list of files: they are read whenever a solver is looked up."""
+    _log.warning("solver %r of a configuration file has the name of a built-in one: ignored; rename it", name)
 
 
 def file_of(name: str) -> Path | None:
     """The last file of the variable OPTICOLL_SOLVERS that configures a solver; None if none does."""
-    return next((path for path in reversed(_files()) if name in {one.name for one in read_configuration(path)}), None)
+    files = [Path(file) for file in os.environ.get(VARIABLE, "").split(os.pathsep) if file]
+    return next((path for path in reversed(files) if name in {one.name for one in read_configuration(path)}), None)
 
 
-def _files() -> list[Path]:
-    return [Path(name) for name in os.environ.get(VARIABLE, "").split(os.pathsep) if name]
+def _user_files() -> list[Path]:
+    """The file in the user's configuration folder, if there is one."""
+    folder = os.environ.get("XDG_CONFIG_HOME")
+    with suppress(RuntimeError):  # no home folder
+        path = (Path(folder) if folder else Path.home() / ".config") / "opticoll" / "solvers.toml"
+        return [path] if path.is_file() else []
+    return []
 
 
 def read_configuration(path: Path) -> list[CommandLine]:
-    """The solvers of a TOML file.
+    """The solvers of a TOML file; a table that is invalid becomes an :class:`InvalidTable`.
 
     Raises
     ------
     BadFile
-        If it cannot be read, is not TOML, has no tables, or a wrong one.
+        If it cannot be read, is not TOML, or has no tables.
     """
     where = f"solver configuration {path}"
     text = decode(read_bytes(path, MOST_BYTES, "name a TOML file", where), where, "save it as UTF-8")
     try:
         tables = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        refuse(where, f"is not TOML: {error}")
+        msg = f"{where} is not TOML: {error}"
+        raise BadFile(msg) from None
     if not tables:
-        refuse(where, "has no tables; write [NAME] and its command")
-    folder = str(path.resolve().parent)
-    return [
-        CommandLine(_configuration(name, table, folder, f"{where}, solver {name[:40]!r}"))
-        for name, table in tables.items()
-    ]
+        msg = f"{where} has no tables; write [NAME] and its command"
+        raise BadFile(msg)
+    return [_solver(name, table, path, where) for name, table in tables.items()]
 
 
-def _configuration(name: str, table: Any, folder: str, where: str) -> Configuration:
+def _solver(name: str, table: Any, path: Path, where: str) -> CommandLine:
+    try:
+        return CommandLine(_configuration(name, table, path, where))
+    except BadFile as error:
+        return InvalidTable(name, str(error))
+
+
+def _configuration(name: str, table: Any, path: Path, where: str) -> Configuration:
+    at = f"{where}, solver {name[:40]!r}"
+
+    def wrong(reason: str) -> NoReturn:
+        msg = f"{at}: {reason}"
+        raise BadFile(msg)
+
+    if not isinstance(table, dict):
+        wrong(f"must be a table; write [{name[:40]}] and its command")
     if not _NAME.fullmatch(name):
-        refuse(where, "a name has lower-case letters, digits, '-', '_' and '.', at most 40")
-    read = as_struct(table, _Table, where)
-    command, version_command, option = (_command(getattr(read, key), key, where) for key in _FIELDS)
+        wrong("a name has lower-case letters, digits, '-', '_' and '.', at most 40")
+    for key in table:
+        if key not in _KEYS:
+            wrong(f"unknown key {key[:40]!r}; {nearest(key, sorted(_KEYS))}")
+    for key in ("lp", "mip", "duals"):
+        if not isinstance(table.get(key, False), bool):
+            wrong(f"{key} must be true or false")
+    folder = str(path.resolve().parent)
+    command = _command(table, "command", _FIELDS, wrong)
+    if not command:
+        wrong('command is missing; write command = "mysolver {mps} {sol}"')
     used = {field for word in command for field in _fields(word)}
     if len(used & {"mps", "lp"}) != 1 or "sol" not in used:
-        refuse(where, "command must contain {sol} and one of {mps} and {lp}; write 'mysolver {mps} {sol}'")
-    for word, pattern in read.status.items():
+        wrong("command must contain {sol} and one of {mps} and {lp}")
+    status = table.get("status", {})
+    if not isinstance(status, dict):
+        wrong("status must be a table of regular expressions")
+    for word, pattern in status.items():
+        if word not in _STATUSES:
+            wrong(f"unknown status {word[:40]!r}; {nearest(word, list(_STATUSES))}")
         try:
             re.compile(pattern)
-        except re.error as error:
-            refuse(where, f"the pattern of status {word!r} is not a regular expression ({error})")
-    if not (read.lp or read.mip):
-        refuse(where, "lp and mip are both false; at least one must be true")
+        except (re.error, TypeError) as error:
+            wrong(f"the pattern of status {word!r} is not a regular expression ({error})")
+    if not (table.get("lp", True) or table.get("mip", False)):
+        wrong("lp and mip are both false; at least one must be true")
     return Configuration(
         name,
         command,
-        read.title or name,
-        read.lp,
-        read.mip,
-        read.duals,
-        version_command,
-        option,
-        tuple(read.status.items()),
+        str(table.get("title", name)),
+        table.get("lp", True),
+        table.get("mip", False),
+        table.get("duals", False),
+        _command(table, "version_command", {"here"}, wrong),
+        _command(table, "option", {"name", "value"}, wrong),
+        tuple(status.items()),
         folder,
     )
 
 
-def _command(text: str, key: str, where: str) -> tuple[str, ...]:
+def _command(table: Mapping[str, Any], key: str, known: set[str], wrong: Any) -> tuple[str, ...]:
     """The words of a command, after checking that all placeholders are known."""
+    text = table.get(key, "")
+    if not isinstance(text, str):
+        wrong(f"{key} must be a string")
     try:
         words = tuple(shlex.split(text))
         fields = {field for word in words for field in _fields(word)}
     except ValueError as error:
-        refuse(where, f"{key} cannot be split into words ({error})")
-    for field in sorted(fields - _FIELDS[key]):
-        known = ", ".join(f"{{{one}}}" for one in sorted(_FIELDS[key]))
-        refuse(where, f"{key} has the unknown placeholder {{{field}}}; known: {known}")
+        wrong(f"{key} cannot be split into words ({error})")
+    for field in sorted(fields - known):
+        wrong(f"{key} has the unknown placeholder {{{field}}}; known: {', '.join(f'{{{k}}}' for k in sorted(known))}")
     if words and "/" in words[0] and not words[0].startswith(("/", "{here}")):
         words = (f"{{here}}/{words[0]}", *words[1:])
     return words

@@ -25,7 +25,7 @@ from opticoll.errors import BadFile, BadOption, MethodMismatch, SolverUnavailabl
 from opticoll.formulations.standard_form import StandardForm
 from opticoll.solvers import solve
 from opticoll.solvers.adapters import adapter, adapters
-from opticoll.solvers.adapters.command_line import VARIABLE, read_configuration
+from opticoll.solvers.adapters.command_line import VARIABLE, CommandLine, read_configuration
 from opticoll.solvers.process.isolation import solve_isolated
 from opticoll.solvers.resume_key import resume_key
 from opticoll.solvers.task import Proof, SolveRequest, Task, Termination
@@ -68,6 +68,7 @@ def solvers(place, monkeypatch):
     file = folder / "solvers.toml"
     file.write_text(TABLE.format(python=sys.executable, script=SCRIPT), encoding="utf-8")
     monkeypatch.setenv(VARIABLE, str(file))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(place / "none"))
     yield file
     shutil.rmtree(folder)
 
@@ -335,17 +336,18 @@ def test_a_file_on_the_command_line_is_used_for_that_command(solvers, monkeypatc
     assert "milp" not in adapters()
 
 
-def test_a_relative_program_is_sought_beside_the_file(tmp_path, monkeypatch):
-    folder = tmp_path / "config"
-    program = folder / "bin" / "mine"
-    program.parent.mkdir(parents=True)
+def test_the_users_own_file_is_read(tmp_path, monkeypatch):
+    folder = tmp_path / "config" / "opticoll"
+    folder.mkdir(parents=True)
     (folder / "solvers.toml").write_text('[mine]\ncommand = "bin/mine {mps} {sol}"\n', encoding="utf-8")
-    monkeypatch.setenv(VARIABLE, os.pathsep.join([str(folder / "solvers.toml"), os.environ[VARIABLE]]))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     assert {"mine", "milp"} <= set(adapters())
     assert not adapter("mine").installed()
+    program = folder / "bin" / "mine"
+    program.parent.mkdir()
     program.write_text("#!/bin/sh\n", encoding="utf-8")
     program.chmod(0o755)
-    assert adapter("mine").installed()  # not in the working directory
+    assert adapter("mine").installed()  # relative to the file, not to the working directory
 
 
 def test_a_study_runs_it_in_local_processes(tmp_path, capsys):
@@ -358,34 +360,50 @@ def test_a_study_runs_it_in_local_processes(tmp_path, capsys):
     assert json.loads(capsys.readouterr().out)["done"] == 1
 
 
+@pytest.mark.parametrize(("text", "reason"), [("", "no tables"), ("[a", "not TOML")])
+def test_a_wrong_file_is_refused_in_one_line(solvers, capsys, text, reason):
+    solvers.write_text(text, encoding="utf-8")
+    with pytest.raises(BadFile, match=reason):
+        adapters()
+    assert main(["list", "solvers"]) == 2
+    assert len(capsys.readouterr().err.strip().splitlines()) == 1
+
+
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("", "no tables"),
-        ("[a", "not TOML"),
-        ("a = 1", "Expected `object`"),
-        ("[a]\nlp = true", "required field `command`"),
+        ("a = 1", "must be a table"),
+        ("[a]\nlp = true", "command is missing"),
         ('[a]\ncommand = "a {mps}"', "must contain {sol}"),
         ('[a]\ncommand = "a {mps} {lp} {sol}"', "one of {mps} and {lp}"),
         ('[a]\ncommand = "a {mps} {sol} {time}"', "unknown placeholder {time}"),
         ('[a]\ncommand = "a {mps} {sol:>3}"', "cannot be split into words"),
         ("[a]\ncommand = 'a \"{mps} {sol}'", "cannot be split into words"),
         ('[a]\ncommand = "a {mps} {sol}"\nmipp = true', "did you mean 'mip'"),
-        ('[a]\ncommand = "a {mps} {sol}"\nmip = 1', "Expected `bool`"),
+        ('[a]\ncommand = "a {mps} {sol}"\nmip = 1', "true or false"),
         ('[a]\ncommand = "a {mps} {sol}"\nlp = false', "both false"),
         ('[a]\ncommand = "a {mps} {sol}"\n[a.status]\noptimal = "("', "not a regular expression"),
-        ('[a]\ncommand = "a {mps} {sol}"\n[a.status]\noptimum = "x"', "'optimum'"),
-        ('[A]\ncommand = "a {mps} {sol}"', "lower-case letters"),
-        ('[highs]\ncommand = "a {mps} {sol}"', "the name of a built-in solver"),
-        ('[ring-sets]\ncommand = "a {mps} {sol}"', "the name of a built-in solver"),
+        ('[a]\ncommand = "a {mps} {sol}"\n[a.status]\noptimum = "x"', "did you mean 'optimal'"),
     ],
 )
-def test_a_wrong_file_is_refused_in_one_line(solvers, capsys, text, reason):
-    solvers.write_text(text, encoding="utf-8")
-    with pytest.raises(BadFile, match=re.escape(reason)):
-        adapters()
-    assert main(["list", "solvers"]) == 2
-    assert len(capsys.readouterr().err.strip().splitlines()) == 1
+def test_a_wrong_table_disables_its_solver_alone(solvers, capsys, text, reason):
+    rest = solvers.read_text(encoding="utf-8")
+    solvers.write_text(f"{text}\n{rest}", encoding="utf-8")
+    assert reason in adapter("a").missing()
+    assert adapter("milp").installed()
+    assert main(["solve", "matrix.program", f"mps:{example()}", "--method", "a", "--no-store"]) == 4
+    error = capsys.readouterr().err.strip()
+    assert reason in error
+    assert len(error.splitlines()) == 1
+
+
+@pytest.mark.parametrize("name", ["highs", "ring-sets"])
+def test_a_table_with_the_name_of_a_built_in_solver_is_ignored(solvers, caplog, name):
+    rest = solvers.read_text(encoding="utf-8")
+    solvers.write_text(f'[{name}]\ncommand = "a {{mps}} {{sol}}"\n{rest}', encoding="utf-8")
+    assert name not in adapters() or not isinstance(adapters()[name], CommandLine)
+    assert adapter("milp").installed()
+    assert caplog.text.count("has the name of a built-in one") == 1  # once, however often solvers are looked up
 
 
 def test_a_missing_file_is_refused(monkeypatch, tmp_path):
