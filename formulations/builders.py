@@ -27,7 +27,7 @@ import numpy as np
 from opticoll.errors import ModelError
 from opticoll.formulations.declared_axes import axis_of, topology_of
 from opticoll.formulations.index import Index
-from opticoll.formulations.model import CvxpyModel, Named, PyomoModel
+from opticoll.formulations.model import CvxpyModel, Named, PyomoModel, is_own
 from opticoll.plugin_faults import place_of
 
 if TYPE_CHECKING:
@@ -71,8 +71,13 @@ class _Builder:
             self._axes[name] = axis_of(self.problem, name, self._sets)
         return self._axes[name]
 
-    def _refuse(self, stated: Mapping[str, object], name: str, where: object, over: object) -> None:
-        """Refuse what is stated a second time, and two ways of choosing indices at once."""
+    def _refuse(
+        self, stated: Mapping[str, object], name: str, where: object, over: object, *, integer: object = False
+    ) -> None:
+        """Refuse what is stated a second time, two ways of choosing indices at once, and kinds that are none."""
+        if not isinstance(integer, bool):
+            msg = f"{self.problem.name}: integer= of {name} must be True or False, not {integer!r}"
+            raise ModelError(msg)
         if name in stated:
             msg = f"{self.problem.name}: {name} is stated twice; state all entries at once, or under two names"
             raise ModelError(msg)
@@ -99,7 +104,11 @@ class _Builder:
 
     def _places(self, kind: str, name: str, over: Index, shape: tuple[int, ...]) -> NDArray[np.int64]:
         """Positions of indices in the named array, in C order."""
-        return np.ravel_multi_index(self._positions(kind, name, over), shape)
+        places = np.ravel_multi_index(self._positions(kind, name, over), shape)
+        if is_own(self.problem) and np.unique(places).size < places.size:
+            msg = f"{self.problem.name}: over= of {name} has an index twice; list every index once"
+            raise ModelError(msg)
+        return places
 
     @cached_property
     def _sets(self) -> Mapping[str, Sequence[Hashable] | Axis]:
@@ -168,7 +177,7 @@ class Cvx(_Builder):
         import cvxpy as cp
         import scipy.sparse as sp
 
-        self._refuse(self.variables, name, where, over)
+        self._refuse(self.variables, name, where, over, integer=integer)
         shape = self._shape(self.axes("variables", name), name)
         if not math.prod(shape) or (over is not None and not len(over)):
             return np.zeros(shape if over is None else 0)
@@ -186,8 +195,10 @@ class Cvx(_Builder):
         place = sp.csc_array((np.ones(index.size), index, np.arange(index.size + 1)), shape=(size, index.size))
         return cp.reshape(place @ x, shape, order="C")
 
-    def _refuse(self, stated: Mapping[str, object], name: str, where: object, over: object) -> None:
-        super()._refuse(stated, name, where, over)
+    def _refuse(
+        self, stated: Mapping[str, object], name: str, where: object, over: object, *, integer: object = False
+    ) -> None:
+        super()._refuse(stated, name, where, over, integer=integer)
         if over is not None and not isinstance(over, Index):
             msg = f"{self.problem.name}: over= of {name} must be an Index, such as Index.grid(row=2)"
             raise ModelError(msg)
@@ -228,8 +239,10 @@ class Cvx(_Builder):
 
         self._refuse(self.constraints, name, where, over)
         if not isinstance(constraint, cp.constraints.constraint.Constraint):
-            found = f"no variable and is {constraint}" if np.ndim(constraint) == 0 else "no variable"
-            msg = f"{self.problem.name}: {name} has {found}; leave out rows that nothing can change"
+            found = "no variable; leave out rows that nothing can change"
+            if not isinstance(constraint, bool | np.bool_ | np.ndarray):
+                found = f"{str(constraint)[:60]!r}, no comparison such as a <= b, of arrays"
+            msg = f"{self.problem.name}: {name} has {found}"
             raise ModelError(msg)
         if over is not None and self._undeclared(name):
             if len(over):
@@ -425,7 +438,7 @@ class Pyo(_Builder):
         """
         import pyomo.core as pyo
 
-        self._refuse(self.variables, name, where, over)
+        self._refuse(self.variables, name, where, over, integer=integer)
         along = self._members("variables", name)
         shape = tuple(map(len, along))
         signed = not np.ndim(lower) and lower == 0
@@ -534,7 +547,8 @@ class Pyo(_Builder):
         if row is True:
             return None
         numeric = hasattr(row, "is_numeric_type") and row.is_numeric_type()
-        if numeric or row is None or isinstance(row, bool | int | float):
+        strict = getattr(row, "strict", False) in (True, (True, True), (True, False), (False, True))
+        if numeric or strict or row is None or isinstance(row, bool | int | float):
             found = f"{str(row)[:60]!r}, no comparison such as a <= b"
             found = "no variable and does not hold" if row is False else found
             msg = f"{self.problem.name}: the row {name}{list(key) if key else ''} has {found}"

@@ -15,6 +15,7 @@ check of signs follow.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import permutations
 from math import prod
@@ -40,7 +41,7 @@ from opticoll.instances.demands import UNIFORM, traffic_of, uniform
 from opticoll.instances.topology import Topology
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Hashable, Mapping, Sequence
+    from collections.abc import Collection, Hashable, Mapping
 
     from numpy.typing import NDArray
 
@@ -86,8 +87,12 @@ def axis_of(problem: Any, name: str, sets: Mapping[str, Sequence[Hashable] | Axi
         return stated
     if stated is None:
         return _axis(name, topology_of(problem))
-    numbers = isinstance(stated, range) and stated == range(len(stated))
-    return Axis(name, len(stated), None if numbers else stated, None if numbers else stated)
+    members: Any = stated.tolist() if isinstance(stated, np.ndarray) else stated
+    if not isinstance(members, Sequence):
+        msg = f"{problem.name}: sets() returns {type(stated).__name__} for {name!r}; return a list of its members"
+        raise BadInput(msg)
+    numbers = isinstance(members, range) and members == range(len(members))
+    return Axis(name, len(members), None if numbers else members, None if numbers else members)
 
 
 def size(problem: Any, *, without: Collection[str] = (), **exact: int) -> dict[str, int] | None:

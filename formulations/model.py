@@ -448,6 +448,10 @@ def _check_axes(cls: type[Formulation]) -> None:
             raise BadInput(msg)
     if "units" not in vars(cls):  # those of a class from which it is derived
         cls.units = {name: unit for name, unit in cls.units.items() if name in cls.variables}
+    for name, unit in cls.units.items():
+        if not isinstance(unit, str):
+            msg = f"formulation {cls.name!r}: units[{name!r}] must be a text such as 'shards', not {unit!r}"
+            raise BadInput(msg)
     for name in (*cls.units, *([] if cls.concurrent is None else [cls.concurrent])):
         if name not in cls.variables:
             what = "concurrent" if name == cls.concurrent else "units"
@@ -577,10 +581,10 @@ def _check_misspelt(cls: type[Formulation], where: str) -> None:
     known = {name: callable(value) for name, value in vars(Formulation).items() if not name.startswith("_")}
     taken = {*known, *(one.name for one in cls.parameters)}
     for name, stated in vars(cls).items():
-        if name.startswith("_") or name in taken or not (callable(stated) or isinstance(stated, Mapping | tuple)):
+        if name.startswith("_") or name in taken or not (callable(stated) or isinstance(stated, Mapping | tuple | str)):
             continue
         alike = [one for one, is_method in known.items() if is_method == callable(stated)]
-        if close := get_close_matches(name, alike, n=1, cutoff=0.84):
+        if close := get_close_matches(name, alike, n=1, cutoff=0.8 if isinstance(stated, str) else 0.84):
             verb = "calls" if callable(stated) else "reads"
             msg = f"{where}: nothing {verb} {name}; did you mean {close[0]!r}? A name of your own may begin with '_'"
             raise BadInput(msg)

@@ -76,6 +76,9 @@ def check_values(state: RunState, solved: Solved) -> Checked:
         state.notes.append(
             f"the checker of {problem.name} has no block {', '.join(unchecked)}: nothing checks these rows"
         )
+    absent = [] if form is None or not is_own(problem) else [one for one in problem.constraints if one not in form.rows]
+    if absent:
+        state.notes.append(f"the model of {problem.name} has no row of {', '.join(absent)}")
     missed = verify.violated(violations)
     if missed is not None:
         state.notes.append(f"not verified: {missed}")

@@ -354,8 +354,10 @@ def certified(formulation: Formulation, duals: Mapping[str, NDArray[np.float64]]
     except (TypeError, ValueError, IndexError, KeyError) as error:
         msg = f"{_hook(formulation, 'certify')} rejected the duals: {type(error).__name__}: {error}"
         raise BadInput(msg) from error
-    if not isinstance(bound, Bound | None):
-        msg = f"{_hook(formulation, 'certify')} returned {str(bound)[:60]!r}; return a Bound or None"
+    undefined = isinstance(bound, Bound) and is_own(formulation) and math.isnan(bound.value)
+    if not isinstance(bound, Bound | None) or undefined:
+        returned = bound.value if isinstance(bound, Bound) else str(bound)[:60]
+        msg = f"{_hook(formulation, 'certify')} returned {returned!r}; return a Bound or None"
         raise BadInput(msg)
     return bound
 

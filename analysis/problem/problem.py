@@ -88,8 +88,10 @@ class Problem(Printed):
         if not {"cvxpy", "pyomo"} <= set(forms_of(self.formulation)):
             msg = f"{self.formulation.name} is stated in one modelling layer; state cvxpy and pyomo to compare them"
             raise BadInput(msg)
-        builds = (compile_built(self.formulation, build_model(self.formulation, form)) for form in ("cvxpy", "pyomo"))
-        return differences(*builds)
+        first, second = (
+            compile_built(self.formulation, build_model(self.formulation, form)) for form in ("cvxpy", "pyomo")
+        )
+        return differences(first, second, ("CVXPY", "Pyomo"))
 
     def size(self) -> dict[str, int] | None:
         """``variables``, ``constraints``, ``nonzeros`` (or somewhat more) and ``integers``; nothing is built."""

@@ -197,7 +197,8 @@ def parse_xml(data: bytes, where: str | Path, remedy: str) -> Element:
     from xml.etree.ElementTree import TreeBuilder
     from xml.parsers import expat
 
-    if data.count(b"/>") + data.count(b"</") > MAX_ELEMENTS:
+    plain = data.replace(b"\0", b"")  # also UTF-16
+    if plain.count(b"/>") + plain.count(b"</") > MAX_ELEMENTS:
         refuse(where, f"more than {MAX_ELEMENTS} XML elements; use a smaller file")
     tree, parser, depth = TreeBuilder(), expat.ParserCreate(), 0
 

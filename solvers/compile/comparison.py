@@ -26,9 +26,11 @@ if TYPE_CHECKING:
 TOLERANCE = 1e-12
 
 
-def differences(first: StandardForm, second: StandardForm) -> list[str]:
+def differences(
+    first: StandardForm, second: StandardForm, called: tuple[str, str] = ("the first build", "the second build")
+) -> list[str]:
     """What differs between two compiled models, in words; nothing if they are one matrix."""
-    return list(each_difference(first, second))
+    return list(each_difference(first, second, called))
 
 
 @lru_cache(maxsize=4)
@@ -48,7 +50,9 @@ def normal(form: StandardForm) -> tuple[dict[str, Column], dict[str, Row]]:
     return columns, rows
 
 
-def each_difference(first: StandardForm, second: StandardForm) -> Iterator[str]:
+def each_difference(
+    first: StandardForm, second: StandardForm, called: tuple[str, str] = ("the first build", "the second build")
+) -> Iterator[str]:
     """One difference between two compiled models after the other, the cheapest to find first."""
     if (first.sense, len(set(first.column_names()))) != (second.sense, len(set(second.column_names()))):
         yield "sense or number of columns"
@@ -60,17 +64,20 @@ def each_difference(first: StandardForm, second: StandardForm) -> Iterator[str]:
     (columns, rows), (other_columns, other_rows) = normal(first), normal(second)
     if len(columns) < first.A.shape[1] or len(rows) < first.A.shape[0]:
         yield "two rows or columns of one name"
-    yield from _named_differences("column", columns, other_columns)
-    yield from _named_differences("row", rows, other_rows)
+    yield from _named_differences("column", columns, other_columns, called)
+    yield from _named_differences("row", rows, other_rows, called)
 
 
 def _named_differences(
-    kind: str, ours: dict[str, Column] | dict[str, Row], theirs: dict[str, Column] | dict[str, Row]
+    kind: str,
+    ours: dict[str, Column] | dict[str, Row],
+    theirs: dict[str, Column] | dict[str, Row],
+    called: tuple[str, str],
 ) -> Iterator[str]:
     for name in sorted(ours.keys() ^ theirs.keys()):
-        there, other = ("first", theirs) if name in ours else ("second", ours)
-        called = ", ".join(sorted(other)[:3])
-        yield f"{kind} {name}: only in the {there} build, whose other has {kind}s such as {called}"
+        there, one, other = (called[0], ours, theirs) if name in ours else (called[1], theirs, ours)
+        such = f"; the other has {kind}s such as {', '.join(sorted(other)[:3])}" if other else ""
+        yield f"{kind} {name}: only in {there}, {_printed(one[name])}{such}"
     for name in sorted(ours.keys() & theirs.keys()):
         if not _same(ours[name], theirs[name]):
             yield f"{kind} {name}: {_printed(ours[name])}, {_printed(theirs[name])}"

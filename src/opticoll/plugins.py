@@ -163,12 +163,12 @@ def _load(plugin: Plugin, *, contributes: bool = True) -> ModuleType:
     before = set(sys.modules)
     try:
         module = _execute(plugin)
-        others = {one.module: one.place for one in _known.values() if one != plugin and one.module in _loaded}
-        check(module, others, contributes=contributes)
         modules = _modules_of(plugin, sys.modules.keys() - before)
-        if _in_worker:
+        if _in_worker:  # whose parent has checked what it contributes, with all others
             _refuse_others(plugin, modules)
         else:
+            others = {one.module: one.place for one in _known.values() if one != plugin and one.module in _loaded}
+            check(module, others, contributes=contributes)
             _known[plugin.place] = replace(plugin, modules=modules)
     except BaseException as error:
         _forget(plugin)

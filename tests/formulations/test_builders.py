@@ -179,8 +179,14 @@ def test_rows_and_variables_along_an_axis_without_members_are_left_out():
         (lambda b: b.var("x", over=Index.grid(row=2, tube=3)), r"the axes \('row', 'tube', 'step'\), but its index"),
         (lambda b: b.var("y", over=[0, 1]), "over= of y must be an Index"),
         (lambda b: b.row("one", np.zeros(2) <= 1), "one has no variable; leave out rows"),
-        (lambda b: b.row("one", False), "one has no variable and is False"),
+        (lambda b: b.row("one", False), "one has no variable; leave out rows"),
         (lambda b: b.data("c"), r"the data 'c'; changeable\(\) returns nothing"),
+        (lambda b: b.row("one", b.var("t") - 1), "one has .* no comparison such as a <= b, of arrays"),
+        (lambda b: b.var("y", integer="no"), "integer= of y must be True or False, not 'no'"),
+        (
+            lambda b: b.row("some", b.var("y")[[0, 0]] >= 1, over=Index.table("row tube", {"row": 0, "tube": [1, 1]})),
+            "twice",
+        ),
     ],
 )
 def test_what_would_be_dropped_or_taken_for_something_else_is_refused(step, words):
@@ -194,6 +200,7 @@ def test_what_would_be_dropped_or_taken_for_something_else_is_refused(step, word
         (lambda y: y["a", 2] <= 1, KeyError, "'a', 2"),
         (lambda y: None, ModelError, "'None', no comparison such as a <= b"),
         (lambda y: y["a"] + 1, ModelError, "no comparison such as a <= b"),
+        (lambda y: y["a"] < 1, ModelError, "no comparison such as a <= b"),
         (lambda y: 2 <= 1, ModelError, r"the row some\['a', 'p', 0\] has no variable and does not hold"),
     ],
 )
@@ -203,6 +210,16 @@ def test_a_wrong_row_in_pyomo_is_one_error_without_a_log(row, error, words, capl
     with pytest.raises(error, match=words):
         b.row("some", lambda *_: row(y), over=[("a", "p", 0)])
     assert not caplog.records
+
+
+@pytest.mark.parametrize("layer", [Cvx, Pyo])
+def test_members_that_are_no_list_are_refused(layer):
+    class Made(Cube):
+        def sets(self):
+            return {**super().sets(), "row": (name for name in "ab")}
+
+    with pytest.raises(BadInput, match=r"sets\(\) returns generator for 'row'; return a list"):
+        layer(Made(None)).var("y")
 
 
 @pytest.mark.parametrize("layer", [Cvx, Pyo])
@@ -250,6 +267,11 @@ def test_columns_of_an_index_set_are_found_by_the_names_of_the_axes():
         ({"concurrent": "f"}, "has the axes"),
         ({"concurrent": "F", "sense": "min"}, "is maximised"),
         ({"constraints": {"cap": ("arc")}}, "must be a tuple of names"),
+        ({"units": {"f": 3}}, r"units\['f'\] must be a text such as 'shards', not 3"),
+        (
+            {"name": "own.flow", "sence": "max", "pyomo": len, "residuals": len, "objective": len},
+            "did you mean 'sense'",
+        ),
     ],
 )
 def test_classes_that_state_another_problem_than_they_say_are_refused(stated, words):
@@ -291,3 +313,15 @@ def test_a_derived_class_with_a_row_more_has_bounds_but_no_optimum_of_its_base()
     assert run.objective == pytest.approx(0.1)
     assert {bound.exact for bound in Held.prepare(parse("ring:5")).bounds()} == {False}
     assert Held.prepare(parse("ring:5")).closed_forms() == []
+
+
+def test_what_differs_names_the_build_and_shows_the_row():
+    class More(Cube):
+        def pyomo(self):
+            model = super().pyomo()
+            model.model.one.deactivate()
+            return model
+
+    forms = compile_model(More(None).cvxpy()), compile_model(More(None).pyomo())
+    (found,) = differences(*forms, called=("CVXPY", "Pyomo"))
+    assert found.startswith("row one: only in CVXPY, 1 <= 1 y[0] + 1 y[1] <= 1; the other has rows such as each")

@@ -294,7 +294,7 @@ def test_commands_run_and_compare(tmp_path):
     assert result.exit_code == 0, result.output
     assert "(here)" in result.output
     assert "shift 10 ms" in result.output
-    assert {path.suffix for path in (out / "figures").iterdir()} == {".svg", ".png"}
+    assert {path.suffix for path in (out / "figures").iterdir()} == {".svg"}
     assert {"solvers-machines.csv", "solvers-wrong.csv"} <= {path.name for path in (out / "tables").iterdir()}
 
 

@@ -97,7 +97,6 @@ def test_figures_and_tables_are_written(ran, tmp_path, capsys):
     assert "highs presolve=off" in printed.out
     for name in ("solvers-profile-linear", "solvers-profile-integer", "solvers-gap-over-time"):
         assert (out / "figures" / f"{name}.svg").stat().st_size > 1000
-        assert (out / "figures" / f"{name}.png").read_bytes().startswith(b"\x89PNG")
     rows = pd.read_csv(out / "tables" / "solvers-runs.csv")
     assert len(rows) == 16
 
