@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 from cases import PROBLEMS
 from matplotlib.figure import Figure
@@ -49,7 +50,6 @@ def few_figures() -> Any:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(drawings, "drawing", drawing)
-        patch.setattr(drawings, "png", lambda figure: b"")
         yield
 
 
@@ -103,7 +103,7 @@ def test_one_default_solve(runs: dict[str, Run], tmp_path: Path, capfd: pytest.C
     page, rows = page_and_rows(store, tmp_path / "out", capfd)
     result = sorted((row["id"], row["formulation"], row["proof"]) for row in rows)
     assert result == sorted(zip(saved, [name, "alltoall.master"], ["optimal"] * 2, strict=True))
-    assert all(f'id="record-{one}"' in page for one in saved)
+    assert name in page
     assert "Every cell has a value that our own checker verified." in page
 
 
@@ -116,10 +116,10 @@ def test_one_default_solve_of_every_formulation(
     assert len(saved) == len(runs) + sum(formulations()[name].needs is not None for name in runs)
     page, rows = page_and_rows(store, tmp_path / "out", capfd)
     assert sorted(row["id"] for row in rows) == sorted(saved)
-    # A needed run may be one of the cells solved here: the page shows the latest record of each.
-    shown = re.findall(r'id="record-([^"]*)"', page)
-    assert sorted(one.partition(".")[0] for one in shown) == sorted({one.partition(".")[0] for one in saved})
-    assert sorted(shown) == sorted(store.sql()["id"])
+    # A needed run may be one of the cells solved here: the table has the latest record of each.
+    shown = set(pd.read_csv(tmp_path / "out" / "tables" / "results.csv")["id"])
+    assert shown == set(store.sql()["id"])
+    assert all(name in page for name in runs)
     headings = re.findall(r'<h3 id="paper-([a-z]+)">', page)
     assert headings
     assert len(headings) == len(set(headings)), "each paper once"

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from opticoll.formulations.lumorph.collective_bounds import line_spread
-from opticoll.formulations.optree.step_counts import lemma_1
 from opticoll.formulations.rounds.collectives import collective
 from opticoll.formulations.rounds.line_spread import arcs_to_fill
 from opticoll.formulations.rounds.round_schedule import Limits
+from opticoll.formulations.rounds.wavelengths import lemma_1
 from opticoll.instances import parse
 
 
