@@ -411,9 +411,6 @@ class Claim:
             verdict = result.verdict
             if verdict is Verdict.NOT_REPRODUCED and result.witness and not choices:
                 verdict = Verdict.REFUTED
-        if result.violations is not None and not 0 <= result.violations <= (result.count or 0):
-            msg = f"{self.id}: {result.violations} violations of count={result.count} cases; count every case once"
-            raise ValueError(msg)
         if verdict.accuses and result.violations and not result.witness:
             msg = f"{self.id}: {result.violations} violations without a witness"
             raise ValueError(msg)
