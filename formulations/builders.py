@@ -113,7 +113,7 @@ class _Builder:
     @cached_property
     def _sets(self) -> Mapping[str, Sequence[Hashable] | Axis]:
         sets = self.problem.sets()
-        for name, members in sets.items():
+        for name, members in sets.items() if is_own(self.problem) else ():
             if isinstance(members, list | tuple) and len(set(members)) < len(members):
                 twice = next(one for one in members if members.count(one) > 1)
                 msg = f"{self.problem.name}: sets() has {twice!r} twice in {name!r}; list every member once"
