@@ -34,9 +34,11 @@ Places = Mapping[Any, Sequence[float]] | Sequence[Sequence[float]]
 _MOST_SPRINGS = 2000
 #: Layout of a family, by the first word of the spec; all others have no natural one.
 _FAMILIES: dict[str, str] = {
-    **dict.fromkeys(("ring", "wdm-ring", "kautz", "debruijn", "genkautz", "complete", "slimfly"), "circular"),
+    **dict.fromkeys(
+        ("ring", "wdm-ring", "kautz", "debruijn", "genkautz", "complete", "slimfly", "polarfly"), "circular"
+    ),
     **dict.fromkeys(("mesh", "torus", "lightpath", "path", "wdm-line"), "grid"),
-    **dict.fromkeys(("hypercube", "twisted-hypercube"), "hypercube"),
+    **dict.fromkeys(("hypercube", "twisted-hypercube", "folded-hypercube"), "hypercube"),
     **dict.fromkeys(("servers", "circuits", "random-regular", "xpander", "sp-expander"), "circular"),
     **dict.fromkeys(("circulant", "cayley", "digraph"), "circular"),
     **dict.fromkeys(("fat-tree", "nvswitch", "ideal-switch"), "layers"),

@@ -13,8 +13,8 @@ max F  s.t.
 
 Arcs into s are fixed at 0. The optimum is that of ``alltoall.link-mcf`` with 1/(N-1) of its variables: m |S| + 1.
 T = 1/F is the time in which all of D is sent. Certificate: F <= sum_a c_a l_a / sum_su D_su dist_l(s,u) for any lengths
-l >= 0. Closed forms: see :mod:`opticoll.formulations.flows`. For a single pair, F is the maximum flow over
-the demand. The paper reports solving it at N=1000, d=4 in 40 minutes with MOSEK (figure 6).
+l >= 0. Closed forms: those of the families (:mod:`opticoll.instances.families`). For a single pair, F is the maximum
+flow over the demand. The paper reports solving it at N=1000, d=4 in 40 minutes with MOSEK (figure 6).
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""Low-diameter graphs: Kautz, de Bruijn, Petersen, Slim Fly and Dragonfly; Cayley graphs of metacyclic groups."""
+"""Low-diameter graphs: Kautz, de Bruijn, Petersen, Slim Fly, PolarFly, Dragonfly; metacyclic Cayley graphs."""
 
 from __future__ import annotations
 
 import itertools
+from fractions import Fraction
 from itertools import pairwise
 from math import log
 from typing import TYPE_CHECKING
@@ -212,7 +213,12 @@ def genkautz(n: int, d: int, loops: str = "drop") -> Topology:
     return _digraph(head, loops, "genkautz")
 
 
-@family("petersen", example="petersen", source="Petersen, L'Intermediaire des Mathematiciens 5, 1898")
+@family(
+    "petersen",
+    example="petersen",
+    source="Petersen, L'Intermediaire des Mathematiciens 5, 1898",
+    closed_form=lambda: Fraction(5),  # 3 nodes at distance 1 and 6 at 2, over 3 arcs, which are all alike
+)
 def petersen() -> Topology:
     r"""Petersen graph: 10 nodes, degree 3, diameter 2, the Moore bound.
 
@@ -257,7 +263,42 @@ def _primitive_powers(p: int, k: int) -> I64:
     raise AssertionError(msg)
 
 
-@family("slimfly", example="slimfly:q=5", source="McKay, Miller & Siran 1998; Besta & Hoefler, SC14 (Slim Fly)")
+def _field(p: int, k: int) -> tuple[I64, I64, I64]:
+    """Differences and products in GF(q), q = p^k, ``(q, q)`` each, and the powers of a primitive element, ``(q - 1,)``.
+
+    Elements are numbers in base p, whose digits are the coefficients of polynomials, the constant term the lowest.
+    """
+    q, weights = p**k, p ** np.arange(k)
+    digits = np.arange(q)[:, None] // weights % p
+    powers = _primitive_powers(p, k) @ weights
+    logarithm = np.zeros(q, dtype=np.int64)
+    logarithm[powers] = np.arange(q - 1)
+    difference = ((digits[:, None, :] - digits[None, :, :]) % p) @ weights
+    product = powers[(logarithm[:, None] + logarithm[None, :]) % (q - 1)]
+    product[0, :] = product[:, 0] = 0
+    return difference, product, powers
+
+
+def _slimfly_translations(q: int) -> Iterator[I64]:
+    """The maps of the docstring of :func:`slimfly`, with each of a, b, t in turn an element of a basis."""
+    p, k = _prime_power(q) or (q, 1)
+    difference, product, _ = _field(p, k)
+    first, second = np.divmod(np.arange(q * q), q)  # x, y of one half and m, c of the other
+    for unit in (p ** np.arange(k)).tolist():
+        ahead, raised = difference[first, difference[0, unit]], difference[second, difference[0, unit]]
+        lower, higher = (difference[second, product[one, first]] for one in (unit, difference[0, unit]))
+        yield np.concatenate([ahead * q + second, q * q + first * q + lower])
+        yield np.concatenate([first * q + raised, q * q + first * q + raised])
+        yield np.concatenate([first * q + higher, q * q + ahead * q + second])
+
+
+@family(
+    "slimfly",
+    example="slimfly:q=5",
+    source="McKay, Miller & Siran 1998; Besta & Hoefler, SC14 (Slim Fly)",
+    automorphisms=_slimfly_translations,
+    closed_form=lambda q: Fraction(3 * q - 2),
+)
 def slimfly(q: int) -> Topology:
     r"""Slim Fly: the McKay-Miller-Siran graphs, of diameter 2 near the Moore bound.
 
@@ -275,6 +316,20 @@ def slimfly(q: int) -> Topology:
     :math:`X' = \xi X`. Order :math:`2q^2`, degree :math:`(3q - \delta)/2`, diameter 2. ``q=5`` is the
     Hoffman-Singleton graph.
 
+    :math:`T = 3q - 2` for every such :math:`q`. Lower bound: give length 1 to the links between the halves and 0 to
+    those inside columns (of equal half and :math:`x` or :math:`m`). Of a node, the :math:`q^2` nodes of the other half
+    are at least 1 away, the :math:`q^2 - q` of other columns of its half 2, and :math:`q` links have length 1:
+    :math:`T \ge (q^2 + 2 (q^2 - q)) / q`. It is attained by equal split over shortest paths, as follows. These cross
+    between the halves no more often than that. The maps :math:`(0,x,y) \to (0, x+a, y+b+tx)`,
+    :math:`(1,m,c) \to (1, m+t, c+b-(m+t)a)` are automorphisms that join all links between the halves, so these carry
+    :math:`3q - 2` each. A link inside a column, of difference :math:`d`, carries 1 for its ends, at most :math:`2q` for
+    pairs in different halves (the link and one of the :math:`q` links between the halves at either end), and in its
+    column, for each element :math:`e` not in :math:`X` as difference of a pair, twice the share
+    :math:`[e - d \in X] / r(e)`, where :math:`r(e)` counts the ordered sums of two elements of :math:`X`. The latter
+    add up to 2 for :math:`\delta = 1`, where :math:`r(e) = (q-1)/4`; to at most :math:`q/2 - 1` for
+    :math:`\delta = 0`, where :math:`r(e)` is even; and to at most :math:`q - 3` for :math:`\delta = -1`, with
+    :math:`(q-3)/2` such elements: never more than :math:`3q - 2` in all.
+
     Parameters
     ----------
     q
@@ -290,15 +345,7 @@ def slimfly(q: int) -> Topology:
     factors = _prime_power(q)
     if factors is None or q % 4 == 2:
         refuse("slimfly", f"q={q} must be a prime power 4w-1, 4w or 4w+1, such as 3, 4, 5, 7, 8, 9, 11")
-    p, k = factors
-    digits = np.arange(q)[:, None] // p ** np.arange(k) % p
-    weights = p ** np.arange(k)
-    powers = _primitive_powers(p, k) @ weights  # power -> element
-    logarithm = np.zeros(q, dtype=np.int64)
-    logarithm[powers] = np.arange(q - 1)
-    subtract = ((digits[:, None, :] - digits[None, :, :]) % p) @ weights
-    product = powers[(logarithm[:, None] + logarithm[None, :]) % (q - 1)]
-    product[0, :] = product[:, 0] = 0
+    subtract, product, powers = _field(*factors)
     if q % 4 == 3:
         w = (q + 1) // 4
         even = np.concatenate([np.arange(0, 2 * w - 1, 2), np.arange(2 * w - 1, 4 * w - 2, 2)])
@@ -317,6 +364,102 @@ def slimfly(q: int) -> Topology:
     u.append(x * q + y)
     v.append(q * q + m * q + subtract[y, product[m, x]])
     return Topology(2 * q * q, *both_ways(np.concatenate(u), np.concatenate(v)), spec="slimfly")
+
+
+class _ProjectivePlane:
+    """Projective plane over GF(q): its points, ``(q^2 + q + 1, 3)``, have 1 as the first coordinate other than 0."""
+
+    def __init__(self, p: int, k: int) -> None:
+        self.q = p**k
+        self.difference, self.product, _ = _field(p, k)
+        x, y = np.divmod(np.arange(self.q**2), self.q)
+        line, plane = np.stack([0 * y, 0 * y + 1, y], axis=1)[: self.q], np.stack([0 * x + 1, x, y], axis=1)
+        self.points = np.concatenate([[[0, 0, 1]], line, plane])
+
+    def total(self, first: I64, *others: I64) -> I64:
+        """Sum in GF(q)."""
+        for other in others:
+            first = self.difference[first, self.difference[0, other]]
+        return first
+
+    def numbers(self, vectors: I64) -> I64:
+        """Number of the point of every vector ``(..., 3)`` other than 0."""
+        inverse = np.argmax(self.product == 1, axis=1)
+        lead = np.take_along_axis(vectors, np.argmax(vectors != 0, axis=-1)[..., None], axis=-1)
+        x, y, z = np.moveaxis(self.product[inverse[lead], vectors], -1, 0)
+        return np.where(x == 1, 1 + self.q + y * self.q + z, np.where(y == 1, 1 + z, 0))
+
+    def sheared(self, axis: list[int], factor: int) -> I64:
+        """Numbers of the images under v -> v + factor (v . axis) axis."""
+        along = self.total(*(self.product[c, self.points[:, i]] for i, c in enumerate(axis)))
+        step = self.product[self.product[factor, along][:, None], np.array(axis)]
+        return self.numbers(self.total(self.points, step))
+
+
+def _polar_symmetries(q: int) -> Iterator[I64]:
+    """Permutations of coordinates, powers of p, and reflections, or for even q transvections: all keep v . w = 0."""
+    p, k = _prime_power(q) or (q, 1)
+    plane = _ProjectivePlane(p, k)
+    for order in ([1, 2, 0], [1, 0, 2]):
+        yield plane.numbers(plane.points[:, order])
+    if k > 1:
+        image = plane.points
+        for _ in range(p - 1):
+            image = plane.product[image, plane.points]
+        yield plane.numbers(image)
+    for y in range(q):
+        norm = int(plane.total(np.array(1), np.array(1), plane.product[y, y]))
+        if q % 2 == 0:
+            yield plane.sheared([1, y, int(plane.total(np.array(1), np.array(y)))], 1)
+        elif norm:
+            two = int(plane.total(np.array(1), np.array(1)))
+            yield plane.sheared([1, y, 1], int(np.argmax(plane.product[norm] == plane.difference[0, two])))
+
+
+@family(
+    "polarfly",
+    example="polarfly:q=5",
+    source="Erdos & Renyi 1962, Brown 1966 (polarity graphs); Lakhotia et al., SC22 (PolarFly)",
+    automorphisms=_polar_symmetries,
+)
+def polarfly(q: int) -> Topology:
+    r"""PolarFly: the Erdős-Rényi polarity graphs, of diameter 2 and asymptotically the Moore bound.
+
+    Nodes are the points of the projective plane over :math:`GF(q)`, given by the vectors whose first coordinate other
+    than 0 is 1, in lexicographic order; labels are ``x.y.z`` (elements as numbers in base :math:`p`). Two points are
+    linked if :math:`x \cdot x' + y \cdot y' + z \cdot z' = 0`; the loops of the :math:`q + 1` points that are
+    orthogonal to themselves (quadrics) are dropped. Order :math:`q^2 + q + 1`, degree :math:`q + 1`, of quadrics
+    :math:`q`, diameter 2. Two nodes have one common neighbour, or none if they are a quadric and its neighbour, so
+    shortest paths are unique and load a link of a quadric by :math:`2q`, every other one by :math:`2q - 1`.
+
+    Parameters
+    ----------
+    q
+        Prime power, at least 2.
+
+    Raises
+    ------
+    BadInput
+        If ``q`` is no prime power, or the graph is too large.
+    """
+    whole_number(q, "polarfly: q", 2)
+    n = q * q + q + 1
+    check_size(n, q * (q + 1) ** 2, "polarfly")
+    factors = _prime_power(q)
+    if factors is None:
+        refuse("polarfly", f"q={q} must be a prime power, such as 2, 3, 4, 5, 7, 8, 9, 11")
+    plane = _ProjectivePlane(*factors)
+    x, y, z = plane.points.T
+    minus = plane.difference[0]
+    # Two points of the line orthogonal to each point, which with all sums v + s w make up the line.
+    v = np.stack([np.where(x == 1, minus[y], 1), x, 0 * x], axis=1)
+    w = np.stack(
+        [np.where(x == 1, minus[z], 0), np.where(x == 1, 0, np.where(y == 1, minus[z], 1)), (x == 1) | (y == 1)], axis=1
+    )
+    multiples = plane.product[np.arange(q)[:, None], w[:, None, :]]
+    head = plane.numbers(np.concatenate([plane.total(v[:, None, :], multiples), w[:, None, :]], axis=1))
+    labels = tuple(".".join(map(str, point)) for point in plane.points.tolist())
+    return _digraph(head, "drop", "polarfly", labels)
 
 
 @family(

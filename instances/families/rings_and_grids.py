@@ -1,11 +1,11 @@
-"""Rings, paths, stars, complete and circulant graphs; meshes, tori, LIGHTPATH wafers (row-major), hypercubes."""
+"""Rings, paths, stars, complete and circulant graphs; meshes, tori, twisted tori, wafers (row-major); hypercubes."""
 
 from __future__ import annotations
 
 import itertools
 from fractions import Fraction
 from functools import partial
-from math import gcd, prod
+from math import comb, gcd, prod
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -89,7 +89,12 @@ def path(n: int) -> Topology:
     return Topology(n, *both_ways(i, i + 1), spec="path")
 
 
-@family("star", example="star:6", source="Diestel, Graph Theory, 5th ed. 2017, section 1.7 (stars)")
+@family(
+    "star",
+    example="star:6",
+    source="Diestel, Graph Theory, 5th ed. 2017, section 1.7 (stars)",
+    closed_form=lambda n: Fraction(n - 1),  # out of every leaf
+)
 def star(n: int) -> Topology:
     """Star of n nodes: hub 0 linked to all others.
 
@@ -157,12 +162,18 @@ def _bipartite_automorphisms(shape: Dimensions) -> Iterator[NDArray[np.int64]]:
         yield np.concatenate([a + left, right])
 
 
+def _bipartite_time(shape: Sequence[int]) -> Fraction:
+    """All distances over all arcs, of which symmetry and reversal make one orbit."""
+    a, b = shape
+    return 1 + Fraction(a * (a - 1) + b * (b - 1), a * b)
+
+
 @family(
     "bipartite",
     example="bipartite:4x4",
     source="Diestel, Graph Theory, 5th ed. 2017, section 1.6",
     automorphisms=_bipartite_automorphisms,
-    closed_form=lambda shape: 3 - Fraction(2, shape[0]) if len(shape) == 2 and shape[0] == shape[1] else None,
+    closed_form=_bipartite_time,
 )
 def bipartite(shape: Dimensions) -> Topology:
     r"""Complete bipartite graph: every node of one side is linked to every node of the other.
@@ -247,13 +258,9 @@ def circulant(n: int, offsets: Dimensions, directed: bool = False) -> Topology:
 
 def _grid(shape: Dimensions, name: str, *, periodic: bool) -> Topology:
     """Link every node to its neighbours along each dimension."""
-    whole_number(min(shape), f"{name}: each size", 1)
-    n = prod(shape)
-    whole_number(n, f"{name}: the product of the sizes", 2)
+    n = _nodes(shape, name)
     links = sum(n if periodic and size > 2 else n // size * (size - 1) for size in shape)
     check_size(n, 2 * links, name)
-    if len(shape) > 32:
-        refuse(name, f"{len(shape)} dimensions exceed the limit of 32; omit sizes of 1")
     nodes = np.arange(n).reshape(shape)
     ends = []
     for axis, size in enumerate(shape):
@@ -264,8 +271,22 @@ def _grid(shape: Dimensions, name: str, *, periodic: bool) -> Topology:
             ends.append((ahead[:-1], ahead[1:]))
     u = np.concatenate([a.ravel() for a, _ in ends])
     v = np.concatenate([b.ravel() for _, b in ends])
-    places = itertools.product(*([str(i) for i in range(size)] for size in shape))
-    return Topology(n, *both_ways(u, v), spec=name, labels=tuple(map(".".join, places)))
+    return Topology(n, *both_ways(u, v), spec=name, labels=_places(shape))
+
+
+def _nodes(shape: Dimensions, name: str) -> int:
+    """Number of points of a grid, at least 2."""
+    whole_number(min(shape), f"{name}: each size", 1)
+    n = prod(shape)
+    whole_number(n, f"{name}: the product of the sizes", 2)
+    if len(shape) > 32:
+        refuse(name, f"{len(shape)} dimensions exceed the limit of 32; omit sizes of 1")
+    return n
+
+
+def _places(shape: Dimensions) -> tuple[str, ...]:
+    """Labels ``x1.x2.…`` of the points of a grid, the last coordinate varying fastest."""
+    return tuple(map(".".join, itertools.product(*([str(i) for i in range(size)] for size in shape))))
 
 
 def _grid_automorphisms(shape: Sequence[int], *, periodic: bool) -> Iterator[NDArray[np.int64]]:
@@ -289,13 +310,18 @@ def _grid_automorphisms(shape: Sequence[int], *, periodic: bool) -> Iterator[NDA
     example="mesh:4x4",
     source="Dally & Towles, Interconnection Networks 2004, chapter 5",
     automorphisms=partial(_grid_automorphisms, periodic=False),
+    closed_form=lambda shape: max(Fraction(prod(shape) // k * (k * k // 4)) for k in shape),
 )
 def mesh(shape: Dimensions) -> Topology:
     r"""Mesh of any dimension, links both ways between neighbours.
 
     Nodes are the points :math:`(x_1, …, x_k)` with :math:`0 \le x_j < s_j`, numbered with the last
-    coordinate varying fastest and labelled ``x1.x2.…``. Order :math:`\prod_j s_j`, diameter
+    coordinate varying fastest and labelled ``x1.x2.…``. Order :math:`N = \prod_j s_j`, diameter
     :math:`\sum_j (s_j - 1)`.
+
+    :math:`T = \max_j (N / s_j) \lfloor s_j^2 / 4 \rfloor`. The :math:`N / s_j` links across the middle of dimension
+    :math:`j` carry all shards between the two sides; routing one dimension after the other loads the links between the
+    same two positions of a dimension equally, the most in the middle.
 
     Parameters
     ----------
@@ -310,9 +336,10 @@ def mesh(shape: Dimensions) -> Topology:
     return _grid(shape, "mesh", periodic=False)
 
 
-def _torus_time(shape: Sequence[int]) -> Fraction | None:
-    """``N k_max / 8``: the longest dimension limits; for even sizes above 2 only."""
-    return Fraction(prod(shape) * max(shape), 8) if all(k % 2 == 0 and k > 2 for k in shape) else None
+def _torus_time(shape: Sequence[int]) -> Fraction:
+    """Distances along a ring of the slowest dimension over its arcs, of which a ring of two has one per node."""
+    n = prod(shape)
+    return max(Fraction(n // k * (k * k // 4), 2 if k > 2 else 1) for k in shape)
 
 
 @family(
@@ -330,6 +357,11 @@ def torus(shape: Dimensions) -> Topology:
     ``grid_graph``; a size of 1 has no effect. Degree :math:`2 |\{j: s_j > 2\}| + |\{j: s_j = 2\}|`,
     diameter :math:`\sum_j \lfloor s_j/2 \rfloor`. Labels as in a mesh.
 
+    :math:`T = \max_j (N / s_j) \lfloor s_j^2 / 4 \rfloor / a_j`, with :math:`a_j = 2` arcs of a node along dimension
+    :math:`j`, or 1 if :math:`s_j = 2`. With length 1 on the arcs of dimension :math:`j` and 0 on all others, distances
+    are those of the ring; routing one dimension after the other, both ways round where they are equally long, loads all
+    arcs of a dimension equally.
+
     Parameters
     ----------
     shape
@@ -341,6 +373,137 @@ def torus(shape: Dimensions) -> Topology:
         If a size is 0, or the torus has fewer than two nodes or too many.
     """
     return _grid(shape, "torus", periodic=True)
+
+
+def _wraps(shape: Dimensions, twist: Dimensions | None) -> NDArray[np.int64]:
+    """Shift along dimension j where dimension i wraps around, ``(k, k)``, 0 unless i < j."""
+    k = len(shape)
+    shift, above = np.zeros((k, k), dtype=np.int64), np.triu_indices(k, 1)
+    by_first = k > 1 and shape[0] < shape[1] and len(set(shape[1:])) == 1
+    few = shift[0, 1:] if by_first else shift[:-1, -1]  # views
+    if twist is None:
+        if len(set(shape)) != 2 or max(shape) != 2 * min(shape) or list(shape) != sorted(shape):
+            refuse("twisted-torus", f"{shape} has no usual twist, as kxkx2k and kx2kx2k have; write twist=SHIFTS")
+        few[:] = min(shape)
+    elif k > 1 and len(twist) == k - 1:
+        few[:] = twist
+    elif k > 1 and len(twist) == above[0].size:
+        shift[above] = twist
+    else:
+        counts = " or ".join(map(str, sorted({k - 1, above[0].size}))) if k > 1 else "none, or use two sizes"
+        refuse("twisted-torus", f"twist={twist} does not fit {k} dimension{'s' * (k > 1)}; number of shifts: {counts}")
+    i, j = np.nonzero(shift >= np.array(shape))
+    if i.size:
+        size = shape[j[0]]
+        msg = f"the shift {shift[i[0], j[0]]} along a dimension of size {size} must lie in 0..{size - 1}"
+        refuse("twisted-torus", f"{msg}; list short dimensions first, as in 4x4x8")
+    return shift
+
+
+def _points(shape: Dimensions) -> NDArray[np.int64]:
+    """Coordinates of all nodes of a grid, ``(n, k)``."""
+    return np.stack(np.unravel_index(np.arange(prod(shape)), shape), axis=-1)
+
+
+def _wrapped(points: NDArray[np.int64], shape: Dimensions, shift: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Node at every point ``(..., k)`` of the whole lattice, by wrapping around one dimension after the other."""
+    points = points.copy()
+    for i, size in enumerate(shape):
+        turns = points[..., i] // size
+        points[..., i] -= turns * size
+        points += turns[..., None] * shift[i]
+    return np.asarray(np.ravel_multi_index(tuple(np.moveaxis(points, -1, 0)), shape), dtype=np.int64)
+
+
+def _lattice_symmetries(shape: Dimensions, shift: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
+    """Permutations of the axes with signs, ``(k, k)``, under which the wraps are the same; of up to 4 axes."""
+    k = len(shape)
+    wraps = np.diag(shape) - shift
+    for order in itertools.permutations(range(k)) if k <= 4 else ():
+        for signs in itertools.product((1, -1), repeat=k):
+            turned = np.eye(k, dtype=np.int64)[list(order)] * np.array(signs)
+            if not _wrapped(wraps @ turned, shape, shift).any():
+                yield turned
+
+
+def _twisted_automorphisms(shape: Dimensions, twist: Dimensions | None) -> Iterator[NDArray[np.int64]]:
+    """Shifts along every dimension, and the symmetries of the axes that the twist leaves."""
+    points, shift = _points(shape), _wraps(shape, twist)
+    for step in np.eye(len(shape), dtype=np.int64):
+        yield _wrapped(points + step, shape, shift)
+    for turned in _lattice_symmetries(shape, shift):
+        yield _wrapped(points @ turned, shape, shift)
+
+
+def _twisted_time(shape: Dimensions, twist: Dimensions | None) -> Fraction | None:
+    """That of the torus without a twist; where symmetry makes all arcs alike, distances from a node over its degree."""
+    shift = _wraps(shape, twist)
+    if not shift.any():
+        return _torus_time(shape)
+    images = np.array([np.abs(turned[0]) for turned in _lattice_symmetries(shape, shift)])
+    if not images.size or not images.any(axis=0).all():  # the first axis is not mapped to all others
+        return None
+    points, steps = _points(shape), np.eye(len(shape), dtype=np.int64)
+    around = np.stack([_wrapped(points + step, shape, shift) for step in (*steps, *-steps)])
+    reached, frontier, depth, total = np.arange(len(points)) == 0, np.array([0]), 0, 0
+    while frontier.size:
+        total, depth = total + depth * frontier.size, depth + 1
+        near = np.unique(around[:, frontier])
+        frontier = near[~reached[near]]
+        reached[frontier] = True
+    return Fraction(total, np.setdiff1d(around[:, 0], 0).size)
+
+
+@family(
+    "twisted-torus",
+    example="twisted-torus:4x4x8,twist=4x4",
+    source="Camarero, Martinez & Beivide, IEEE TPDS 26(2), 2015 (lattice graphs); Jouppi et al., ISCA 2023 (TPU v4)",
+    automorphisms=_twisted_automorphisms,
+    closed_form=_twisted_time,
+)
+def twisted_torus(shape: Dimensions, twist: Dimensions | None = None) -> Topology:
+    r"""Torus whose wrapped links are shifted along other dimensions.
+
+    A node has links to its neighbours at :math:`\pm 1` in every dimension, as in a torus. But a link that wraps around
+    dimension :math:`i`, from :math:`s_i - 1` to 0, is shifted by :math:`t_{ij}` along every later dimension :math:`j`.
+    So the nodes are the points of :math:`Z^k` modulo the rows of :math:`\mathrm{diag}(s) - t`, the Cayley graph of an
+    abelian group; every lattice of full rank has such a form. ``twist`` lists the shifts:
+
+    * of two dimensions, :math:`t_{12}`: ``twisted-torus:4x8,twist=4``;
+    * of :math:`k` dimensions, all :math:`t_{ij}` with :math:`i < j` by rows: ``4x4x8,twist=0x3x4`` has
+      :math:`t_{12} = 0`, :math:`t_{13} = 3`, :math:`t_{23} = 4`;
+    * or :math:`k - 1` of them, the others being 0: if the first size is smaller than all others, which are equal, those
+      of the first dimension, as in ``4x8x8,twist=4x4``; otherwise those along the last dimension, as in
+      ``4x4x8,twist=3x4``.
+
+    Without ``twist`` it is that of TPU v4 slices: in ``k x k x 2k``, ``k x 2k x 2k`` and their like every shift of the
+    last item is :math:`k`. Links that coincide, as in a dimension of size 2 without a shift, count once; loops are
+    dropped. Labels as in a mesh.
+
+    Where the symmetries of the lattice map every axis to every other, all arcs are alike and T is the sum of distances
+    from a node over its degree: 220/3 for ``4x4x8`` and 184 for ``4x8x8``, whose tori take 128 and 256.
+
+    Parameters
+    ----------
+    shape
+        Sizes :math:`s_j \ge 1`, such as ``4x4x8``.
+    twist
+        Shifts :math:`0 \le t_{ij} < s_j`, such as ``4x4``.
+
+    Raises
+    ------
+    BadInput
+        If a size is 0, the torus has fewer than two nodes or too many, or the shifts do not fit.
+    """
+    n = _nodes(shape, "twisted-torus")
+    check_size(n, 2 * n * len(shape), "twisted-torus")
+    shift, points = _wraps(shape, twist), _points(shape)
+    ends = np.array(
+        [[np.arange(n), _wrapped(points + step, shape, shift)] for step in np.eye(len(shape), dtype=np.int64)]
+    )
+    low, high = ends.min(axis=1).ravel(), ends.max(axis=1).ravel()
+    u, v = np.divmod(np.unique((low * n + high)[low != high]), n)
+    return Topology(n, *both_ways(u, v), spec="twisted-torus", labels=_places(shape))
 
 
 def _wafer_automorphisms(shape: Sequence[int], wafers: int = 1, **_: object) -> Iterator[NDArray[np.int64]]:
@@ -478,3 +641,44 @@ def twisted_hypercube(dimension: int) -> Topology:
     u, v = _links(dimension, "twisted-hypercube")
     v[:2] = 3, 1  # the first two links were {0, 1} and {2, 3}
     return Topology(2**dimension, *both_ways(u, v), spec="twisted-hypercube")
+
+
+def _folded_automorphisms(dimension: int) -> Iterator[NDArray[np.int64]]:
+    """Those of the hypercube, and the linear map that exchanges bit 0 and the complement of all bits."""
+    yield from _grid_automorphisms((2,) * dimension, periodic=True)
+    nodes = np.arange(2**dimension)
+    yield nodes ^ (nodes & 1) * (2**dimension - 2)
+
+
+@family(
+    "folded-hypercube",
+    example="folded-hypercube:4",
+    source="El-Amawy & Latifi, IEEE Trans. Parallel and Distributed Systems 2(1), 1991",
+    automorphisms=_folded_automorphisms,
+    closed_form=lambda dimension: Fraction(
+        sum(comb(dimension, w) * min(w, dimension + 1 - w) for w in range(dimension + 1)), dimension + 1
+    ),
+)
+def folded_hypercube(dimension: int) -> Topology:
+    r"""Hypercube with additional links between complementary nodes.
+
+    The links of a hypercube, and :math:`u \leftrightarrow u \oplus (2^D - 1)`. Order :math:`2^D`, degree :math:`D + 1`,
+    diameter :math:`\lceil D/2 \rceil`: a node that differs in :math:`w` bits is :math:`\min(w, D + 1 - w)` links away.
+    All arcs are alike, so T is the sum of these over all nodes, divided by :math:`D + 1`.
+
+    Parameters
+    ----------
+    dimension
+        :math:`D \ge 2` (for 1 the additional link is the only one of the hypercube).
+
+    Raises
+    ------
+    BadInput
+        If the dimension is out of range.
+    """
+    whole_number(dimension, "folded-hypercube: dimension", 2)
+    u, v = _links(dimension, "folded-hypercube")
+    n = 2**dimension
+    check_size(n, n * (dimension + 1), "folded-hypercube")
+    half = np.arange(n // 2)
+    return Topology(n, *both_ways(np.append(u, half), np.append(v, n - 1 - half)), spec="folded-hypercube")

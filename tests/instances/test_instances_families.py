@@ -6,11 +6,14 @@ import math
 import networkx as nx
 import numpy as np
 import pytest
+from case_families import each
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from opticoll.errors import BadInput
 from opticoll.instances import LightpathMesh, ServerPool, Topology, WdmLine, WdmRing, parse
+from opticoll.instances.spec import family_of
+from opticoll.instances.symmetry import arc_image, automorphisms, orbits_of
 from opticoll.instances.topology import link_groups
 
 
@@ -24,6 +27,13 @@ def digraph(topology: Topology) -> nx.MultiDiGraph:
     graph.add_nodes_from(range(topology.n))
     graph.add_edges_from(zip(topology.tail.tolist(), topology.head.tolist(), strict=True))
     return graph
+
+
+def folded(dimension: int) -> nx.Graph:
+    """The hypercube of one dimension more, with opposite nodes made one."""
+    last = 2 ** (dimension + 1) - 1
+    links = [(u, u ^ 1 << k) for u in range(last + 1) for k in range(dimension + 1)]
+    return nx.Graph([(min(u, last - u), min(v, last - v)) for u, v in links])
 
 
 @pytest.mark.parametrize(
@@ -63,6 +73,14 @@ def digraph(topology: Topology) -> nx.MultiDiGraph:
         ("debruijn:d=2,D=3", 8, 14, {1, 2}, 3),
         ("debruijn:d=3,D=3,loops=keep", 27, 81, {3}, 3),
         ("dgx1", 8, 32, {4}, 2),
+        ("twisted-torus:4x4x8", 128, 768, {6}, 6),
+        ("twisted-torus:4x4x8,twist=3x4", 128, 768, {6}, 5),
+        ("twisted-torus:4x8x8", 256, 1536, {6}, 6),
+        ("twisted-torus:1x8,twist=3", 8, 32, {4}, 2),
+        ("twisted-torus:2x4,twist=2", 8, 32, {4}, 2),
+        ("folded-hypercube:2", 4, 12, {3}, 1),
+        ("folded-hypercube:4", 16, 80, {5}, 2),
+        ("folded-hypercube:7", 128, 1024, {8}, 4),
         ("dragonfly:a=4,h=2", 36, 180, {5}, 3),
         ("dragonfly:a=4,h=2,g=3", 12, 60, {5}, 2),
         ("dragonfly:a=1,h=4", 5, 20, {4}, 1),
@@ -97,6 +115,11 @@ def test_order_size_degree_diameter(spec, n, arcs, degree, diameter):
         ("circulant:n=12,offsets=1x5", nx.circulant_graph(12, [1, 5])),
         ("circulant:n=10,offsets=2x5", nx.circulant_graph(10, [2, 5])),
         ("slimfly:q=5", nx.hoffman_singleton_graph()),
+        ("twisted-torus:4x4,twist=0", nx.grid_graph((4, 4), periodic=True)),
+        ("twisted-torus:2x3x4,twist=0x0x0", nx.grid_graph((2, 3, 4), periodic=True)),
+        ("twisted-torus:1x13,twist=5", nx.circulant_graph(13, [1, 5])),
+        ("twisted-torus:1x1x9,twist=0x2x4", nx.circulant_graph(9, [1, 2, 4])),
+        ("folded-hypercube:4", folded(4)),
     ],
 )
 def test_isomorphic_to_networkx(spec, graph):
@@ -171,6 +194,119 @@ def test_slimfly_is_mckay_miller_siran(q):
     assert set(topology.out_degree.tolist()) == {(3 * q - delta) // 2}
     assert topology.diameter == 2
     undirected(topology)
+
+
+@each("q", [2, 3, 4, 5, 7, 8, 9, 11, 13, 16])
+def test_polarfly_links_orthogonal_points(q):
+    """Two lines of a projective plane meet in one point: two nodes have one common neighbour, loops counted."""
+    topology = parse(f"polarfly:q={q}")
+    n, quadrics = q * q + q + 1, topology.out_degree == q
+    assert (topology.n, quadrics.sum(), topology.diameter) == (n, q + 1, 2)
+    assert (topology.out_degree[~quadrics] == q + 1).all()
+    undirected(topology)
+    links = np.diag(quadrics.astype(int))
+    links[topology.tail, topology.head] += 1
+    assert (links @ links == 1 + q * np.eye(n)).all()
+
+
+@each("q", [2, 3, 5, 7])
+def test_neighbours_of_polarfly_are_orthogonal_modulo_a_prime(q):
+    topology = parse(f"polarfly:q={q}")
+    points = np.array([list(map(int, label.split("."))) for label in topology.labels])
+    assert {tuple(point) for point in points} == {
+        point for point in itertools.product(range(q), repeat=3) if next((c for c in point if c), 0) == 1
+    }
+    u, v = np.nonzero((points @ points.T % q == 0) & ~np.eye(len(points), dtype=bool))
+    assert np.array_equal(topology.tail * len(points) + topology.head, u * len(points) + v)
+
+
+@each(
+    "spec",
+    [
+        "slimfly:q=4",
+        "slimfly:q=7",
+        "slimfly:q=9",
+        "polarfly:q=3",
+        "polarfly:q=5",
+        "polarfly:q=7",
+        "polarfly:q=8",
+        "polarfly:q=9",
+        "polarfly:q=13",
+    ],
+)
+def test_declared_symmetries_of_finite_geometries_hold(spec):
+    """Slim Fly: two orbits, its halves; PolarFly: quadrics, and for odd q two kinds of other points, otherwise one."""
+    topology = parse(spec)
+    family, arguments = family_of(topology)
+    images = [np.asarray(image) for image in family.automorphisms(**arguments)]
+    assert all(arc_image(topology, image) is not None for image in images)
+    orbits = np.bincount(orbits_of(np.array(images), topology.n))
+    q = arguments["q"]
+    if spec.startswith("slimfly"):
+        assert orbits.tolist() == [q * q, q * q]
+    else:
+        others = [q * (q + 1) // 2, q * (q - 1) // 2] if q % 2 else [1, q * q - 1]
+        assert sorted(orbits) == sorted([q + 1, *others])
+
+
+@settings(max_examples=60)
+@given(st.data())
+def test_twisted_tori_are_tori_with_shifted_wraps(data):
+    """Link by link from the definition; translations make them vertex-transitive."""
+    shape = data.draw(st.lists(st.integers(1, 5), min_size=2, max_size=3).filter(lambda s: math.prod(s) > 1))
+    k = len(shape)
+    shifts = {(i, j): data.draw(st.integers(0, shape[j] - 1)) for i in range(k) for j in range(i + 1, k)}
+    words = ["x".join(map(str, numbers)) for numbers in (shape, shifts.values())]
+    topology = parse(f"twisted-torus:{words[0]},twist={words[1]}")
+    links = set()
+    for point in itertools.product(*map(range, shape)):
+        for i in range(k):
+            at = list(point)
+            at[i] += 1
+            for j in range(i, k):
+                while at[j] >= shape[j]:
+                    at[j] -= shape[j]
+                    at = [x + shifts.get((j, m), 0) for m, x in enumerate(at)]
+            links |= {(point, tuple(at)), (tuple(at), point)} if tuple(at) != point else set()
+    names = [tuple(map(int, label.split("."))) for label in topology.labels]
+    assert {(names[u], names[v]) for u, v in zip(topology.tail, topology.head, strict=True)} == links
+    assert topology.arcs == len(links)
+    assert topology.connected
+    assert np.unique(orbits_of(automorphisms(topology, searched=False)[0], topology.n)).size == 1
+
+
+@each(
+    ("spec", "message"),
+    [
+        ("twisted-torus:8x4x4,twist=4x4", "the shift 4 along a dimension of size 4 must lie in 0..3; list short"),
+        ("twisted-torus:4x4x8,twist=4", "twist=4 does not fit 3 dimensions; number of shifts: 2 or 3"),
+        ("twisted-torus:4x4,twist=1x1", "number of shifts: 1"),
+        ("twisted-torus:8,twist=1", "does not fit 1 dimension; number of shifts: none, or use two sizes"),
+        ("twisted-torus:3x4", "3x4 has no usual twist, as kxkx2k and kx2kx2k have; write twist=SHIFTS"),
+        ("twisted-torus:4x4", "has no usual twist"),
+        ("twisted-torus:0x4,twist=1", "each size: must be a whole number of at least 1"),
+        ("twisted-torus:1x1,twist=0", "product of the sizes: must be a whole number of at least 2"),
+        ("twisted-torus:4x4,twist=a", "must be sizes such as 3x4, not 'a'"),
+        ("twisted-torus:999999x99,twist=1", "exceed the limits"),
+        ("polarfly:q=6", "q=6 must be a prime power, such as 2, 3, 4, 5, 7, 8, 9, 11"),
+        ("polarfly:q=1", "must be a whole number of at least 2"),
+        ("polarfly:q=1000", "exceed the limits"),
+        ("folded-hypercube:1", "must be a whole number of at least 2"),
+        ("folded-hypercube:64", "exceed the limit"),
+    ],
+)
+def test_impossible_arguments_of_these_families_are_refused_in_one_line(spec, message):
+    with pytest.raises(BadInput) as caught:
+        parse(spec)
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_the_usual_twist_is_that_of_every_short_dimension():
+    for usual, written in (("4x4x8", "4x4x8,twist=0x4x4"), ("2x4x4", "2x4x4,twist=2x2"), ("3x6", "3x6,twist=3")):
+        assert parse(f"twisted-torus:{usual}") == parse(f"twisted-torus:{written}")
+    assert parse("twisted-torus:4x8x8,twist=4x4") == parse("twisted-torus:4x8x8,twist=4x4x0")
+    assert parse("twisted-torus:twist=3x4,shape=4x4x8").spec == "twisted-torus:4x4x8,twist=3x4"
 
 
 @pytest.mark.parametrize("dimension", [3, 4, 5, 6, 8])

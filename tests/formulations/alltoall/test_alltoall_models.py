@@ -62,7 +62,16 @@ def test_closed_forms(spec, time):
         assert 1 / value("alltoall.link-mcf", spec) == pytest.approx(time, rel=1e-7)
 
 
-@pytest.mark.parametrize("spec", ["hypercube:3", "bipartite:4x4", "ring:8", "ring:6,directed", "torus:4x4", "path:5"])
+@each(
+    "spec",
+    [
+        *("hypercube:3", "bipartite:4x4", "bipartite:2x5", "ring:8", "ring:6,directed", "path:5", "star:5", "petersen"),
+        *("torus:4x4", "torus:2x4", "torus:3x5", "torus:2x2x3", "torus:1x7", "mesh:3x4", "mesh:2x2x3", "mesh:5x2"),
+        *("folded-hypercube:2", "folded-hypercube:3", "folded-hypercube:4", "slimfly:q=3"),
+        *("twisted-torus:3x6", "twisted-torus:2x4,twist=2", "twisted-torus:2x2x4", "twisted-torus:4x4,twist=0"),
+        "twisted-torus:1x13,twist=5",
+    ],
+)
 def test_the_listed_closed_form_is_the_optimum(spec):
     model = formulation("alltoall.master")
     exact = [b for b in model.prepare(parse(spec)).bounds() if b.exact]
@@ -72,7 +81,7 @@ def test_the_listed_closed_form_is_the_optimum(spec):
 
 def test_no_closed_form_where_the_family_was_changed():
     model = formulation("alltoall.master")
-    for spec in ("ring:8+fail=1", "hypercube:3+host=1.0", "ring:8+scale=2.0", "torus:3x5", "torus:2x4"):
+    for spec in ("ring:8+fail=1", "hypercube:3+host=1.0", "ring:8+scale=2.0", "twisted-torus:3x4,twist=1"):
         assert not any(b.exact for b in model.prepare(parse(spec)).bounds()), spec
 
 
@@ -82,6 +91,36 @@ def test_no_closed_form_where_the_family_was_changed():
 )
 def test_link_mcf_is_master(spec):
     assert value("alltoall.link-mcf", spec) == pytest.approx(value("alltoall.master", spec), rel=1e-7)
+
+
+@each("q", [3, 4, 5, 7, 8, 9, 11, 13])
+def test_slim_fly_is_bounded_by_lengths_and_attains_them_by_equal_split(q):
+    """As its docstring says: distances with length 1 between the halves, loads of equally split shortest paths."""
+    topology = parse(f"slimfly:q={q}")
+    between = (topology.tail < q * q) != (topology.head < q * q)
+    data = formulation("alltoall.master").prepare(topology)
+    assert data.flow.length_bound(between.astype(float)) == pytest.approx(1 / (3 * q - 2), rel=1e-12)
+    loads = two_hop_loads(topology)
+    assert loads[between] == pytest.approx(3 * q - 2, rel=1e-12)
+    assert loads[~between].max() <= (3 * q - 2) * (1 + 1e-12)
+
+
+@each("q", [2, 3, 4, 5, 7, 8])
+def test_shortest_paths_of_polarfly_load_links_of_quadrics_most(q):
+    topology = parse(f"polarfly:q={q}")
+    quadric = topology.out_degree == q
+    loads = two_hop_loads(topology)
+    assert loads == pytest.approx(2 * q - 1 + (quadric[topology.tail] | quadric[topology.head]))
+
+
+def two_hop_loads(topology):
+    """Load of every arc where all pairs of distance 2 split equally over their paths of two arcs."""
+    links = np.zeros((topology.n, topology.n))
+    links[topology.tail, topology.head] = 1
+    apart = links + np.eye(topology.n) == 0
+    share = np.divide(apart, links @ links, out=np.zeros_like(links), where=apart)
+    assert (links @ links)[apart].min() > 0
+    return (1 + share @ links + links @ share)[topology.tail, topology.head]
 
 
 def test_a_name_alone_proves_nothing():
