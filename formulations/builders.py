@@ -85,6 +85,12 @@ class _Builder:
             msg = f"{self.problem.name}: {name} has where= and over=; give one of them"
             raise ModelError(msg)
 
+    def _check_bounds(self, name: str, shape: tuple[int, ...], **bounds: ArrayLike) -> None:
+        for side, bound in bounds.items():
+            if np.ndim(bound) > len(shape) or not _broadcasts(np.shape(bound), shape):
+                msg = f"{self.problem.name}: {side}= of {name} has the shape {np.shape(bound)}, and {shape} by its axes"
+                raise ModelError(msg)
+
     def _undeclared(self, name: str) -> bool:
         """Whether a constraint over an index set has no declared axes; refused where it is nearly a declared name."""
         declared = self.problem.constraints
@@ -106,7 +112,8 @@ class _Builder:
         """Positions of indices in the named array, in C order."""
         places = np.ravel_multi_index(self._positions(kind, name, over), shape)
         if is_own(self.problem) and np.unique(places).size < places.size:
-            msg = f"{self.problem.name}: over= of {name} has an index twice; list every index once"
+            msg = f"{self.problem.name}: over= of {name} has an index twice; list every index once, "
+            msg += "and give a joined set its key, as in a.join(b).keyed('path layer')"
             raise ModelError(msg)
         return places
 
@@ -179,6 +186,7 @@ class Cvx(_Builder):
 
         self._refuse(self.variables, name, where, over, integer=integer)
         shape = self._shape(self.axes("variables", name), name)
+        self._check_bounds(name, shape, lower=lower, upper=upper)
         if not math.prod(shape) or (over is not None and not len(over)):
             return np.zeros(shape if over is None else 0)
         if where is None and over is None:
@@ -441,6 +449,7 @@ class Pyo(_Builder):
         self._refuse(self.variables, name, where, over, integer=integer)
         along = self._members("variables", name)
         shape = tuple(map(len, along))
+        self._check_bounds(name, shape, lower=lower, upper=upper)
         signed = not np.ndim(lower) and lower == 0
         domain = (
             (pyo.NonNegativeIntegers if integer else pyo.NonNegativeReals)

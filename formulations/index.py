@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from opticoll.errors import ModelError
+
 if TYPE_CHECKING:
     import scipy.sparse as sp
     from numpy.typing import ArrayLike, NDArray
@@ -77,7 +79,12 @@ class Index(Sequence[Any]):
 
     def __getitem__(self, name: Any) -> Any:
         """A column by its name; a label, or several, by position."""
-        return self.columns[name] if isinstance(name, str) else self.labels[name]
+        if not isinstance(name, str):
+            return self.labels[name]
+        if name not in self.columns:
+            msg = f"the index set of {', '.join(self.key)} has no column {name!r}; it has {', '.join(self.columns)}"
+            raise ModelError(msg)
+        return self.columns[name]
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self.labels)
@@ -148,16 +155,17 @@ class Index(Sequence[Any]):
 
         Raises
         ------
-        KeyError
-            If no column is compared, or the entries lack one.
+        ModelError
+            If no column is compared, or a set lacks one.
         """
         from scipy.sparse import csr_array
 
         used = {one for one in equal.values() if isinstance(one, str)}
         names = [name for name in self.key if name in entries.columns and name not in equal and name not in used]
         if not names and not equal:
-            msg = f"index sets {self.key} and {entries.key} share no name"
-            raise KeyError(msg)
+            msg = f"the index sets of {', '.join(self.key)} and of {', '.join(entries.key)} share no name; "
+            msg += "say what is equal, as in rows.of(entries, head='vertex')"
+            raise ModelError(msg)
         ours = [self[name] for name in names]
         ours += [self[one] if isinstance(one, str) else np.broadcast_to(one, len(self)) for one in equal.values()]
         row, line = _pairs(ours, [entries[name] for name in (*names, *equal)], len(self), len(entries))

@@ -9,7 +9,7 @@ from opticoll.nearest_names import nearest
 
 def explained(error: click.UsageError) -> str:
     """The message of an error, with what was probably meant."""
-    message = error.format_message().rstrip(".")
+    message = error.format_message().rstrip(".").replace("'[", "'").replace("]'", "'")  # an optional argument's name
     command = None if error.ctx is None else error.ctx.command
     if error.ctx is None or command is None:
         return message

@@ -40,7 +40,8 @@ class _Lists(click.Choice[str]):
 def list_command(kind: str | None, as_json: bool) -> int:
     """List what is available.
 
-    KIND selects one list with its details; without it, all names are listed.
+    KIND selects one list with its details: instances, formulations, methods, solvers, studies, or one of an extension,
+    as claims and figures; without it, all names are listed.
     """
     from opticoll.analysis import catalog
 

@@ -12,7 +12,8 @@ min T  s.t.
     capacity[a,v]   h_av <= c_a T                                                      a not out of v
 
 Flows towards different receivers do *not* add up on an arc: a shard that several receivers get over the same arc is
-sent over it once. Arcs out of v are fixed at 0. The upper bound on T excludes no optimum: a spanning tree attains it.
+sent over it once. Arcs out of v are fixed at 0. The upper bounds exclude no optimum, so the checker need not know
+them: a flow without cycles carries at most the N-1 shards that v receives, and a spanning tree attains that time.
 
 Certificate. For any lengths l_av >= 0 and any v: T >= sum_{s != v} dist_l(s, v) / sum_a c_a l_av.
 

@@ -13,7 +13,8 @@ min T  s.t.
 
 This formulation is ours. It is the model of :mod:`opticoll.formulations.alltoall.all_gather` with all supply at r:
 flows towards different receivers do not add up, because a copy is made where their paths split. Arcs out of v are fixed
-at 0.
+at 0. The upper bounds exclude no optimum, so the checker need not know them: a flow without cycles carries at most the
+one shard that v receives, and a spanning tree attains that time.
 
 Certificate. For any lengths l_av >= 0 and any v: T >= dist_l(r, v) / sum_a c_a l_av.
 

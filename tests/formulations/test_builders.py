@@ -213,6 +213,16 @@ def test_a_wrong_row_in_pyomo_is_one_error_without_a_log(row, error, words, capl
 
 
 @pytest.mark.parametrize("layer", [Cvx, Pyo])
+@pytest.mark.parametrize("bounds", [{"upper": np.ones(3)}, {"lower": [0, 0, 0]}, {"upper": np.ones((2, 2))}])
+def test_bounds_of_another_shape_are_refused(layer, bounds):
+    words = rf"{next(iter(bounds))}= of y has the shape \({3 if 'lower' in bounds else '[23]'}"
+    with pytest.raises(ModelError, match=words):
+        layer(Cube(None)).var("y", **bounds)
+    with pytest.raises(ModelError, match=words):
+        layer(Cube(None)).var("y", over=Index.grid(row=2), **bounds)
+
+
+@pytest.mark.parametrize("layer", [Cvx, Pyo])
 def test_members_that_are_no_list_are_refused(layer):
     class Made(Cube):
         def sets(self):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from opticoll.errors import ModelError
 from opticoll.formulations.index import Index
 
 
@@ -65,10 +66,12 @@ def test_grids_masks_and_labels():
 
 
 def test_sets_without_a_shared_name_are_refused():
-    with pytest.raises(KeyError, match="share no name"):
+    with pytest.raises(ModelError, match="share no name"):
         Index.grid(a=2).of(Index.grid(b=2))
-    with pytest.raises(KeyError):
+    with pytest.raises(ModelError, match="the index set of b has no column 'c'; it has b"):
         Index.grid(a=2).of(Index.grid(b=2), c="a")
+    with pytest.raises(ModelError, match="the index set of a has no column 'z'; it has a"):
+        Index.grid(a=2).by("z")
 
 
 def test_keys_beyond_64_bits_are_refused():
