@@ -9,7 +9,9 @@ from opticoll.nearest_names import nearest
 
 def explained(error: click.UsageError) -> str:
     """The message of an error, with what was probably meant."""
-    message = error.format_message().rstrip(".").replace("'[", "'").replace("]'", "'")  # an optional argument's name
+    message = error.format_message().rstrip(".")
+    if isinstance(error, click.BadParameter) and isinstance(error.param, click.Argument):
+        message = message.replace(f"'{error.param.make_metavar(error.ctx)}'", repr((error.param.name or "").upper()), 1)
     command = None if error.ctx is None else error.ctx.command
     if error.ctx is None or command is None:
         return message

@@ -36,6 +36,7 @@ MISTAKES = {
     "solve alltoall.master ring:4 --shard 64MB": "give one: ring:4+unit=100Gb/s",
     "solve alltoall.master ring:4 --demand no.csv": "demand='no.csv' is unknown, and there is no such file",
     "solve topology.design servers:n=8,d=3": "did you mean 'degree'?",
+    "list foo": "Invalid value for 'KIND': 'foo'",
     "results --store missing": "no such folder",
     "compare demo --store missing": "no such folder",
 }
