@@ -60,8 +60,8 @@ phase, and are the same problem in both.
 
 Routes. The program's optimum is over its routes P_sd. By default the check accepts any routes, and the analytic bounds
 hold for all of them: ``metrics.unrestricted_proven`` is whether they prove the value for any routes. Routes that are
-stated (``paths``, ``routes``) are part of the problem: the check requires them, and methods that choose their own are
-refused.
+stated (``paths``, ``routes``) are part of the problem: the check requires them, and methods that choose their own
+routes are refused.
 
 WAVE: the paper gives every route one wavelength; ``wavelengths=free`` (the default) lets each transfer choose,
 ``fixed`` uses :meth:`~opticoll.formulations.lumorph.transfer_sets.RoundProgram.wave`.

@@ -20,9 +20,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from opticoll.formulations.lumorph.rounds import RoundModel
+    from opticoll.formulations.lumorph.route_sets import RouteSet
     from opticoll.formulations.lumorph.scheduled_rounds import Circuit
+    from opticoll.formulations.rounds.collectives import Phase
     from opticoll.formulations.rounds.round_schedule import RoundSchedule
-    from opticoll.instances.topology import F64
+    from opticoll.instances.topology import F64, I64
     from opticoll.types import Json
 
 
@@ -106,14 +108,20 @@ def candidate_circuits(data: RoundModel) -> set[Circuit]:
     """The circuits over the candidate routes of all phases, on their wavelengths if these are fixed."""
     allowed: set[Circuit] = set()
     for phase in data.phases:
-        program, wave = data.program(phase, 1), None
         reverse = opposite_arcs(data.topology, data.arena(phase)) if phase.backwards else None
-        routes = program.routes
-        if data.fixed:
-            index = np.arange(routes.paths) - routes.first[routes.pair]
-            wave = program.wave(routes.source[routes.pair], routes.target[routes.pair], index)
+        routes, wave = candidate_routes(data, phase)
         allowed |= circuits_of(routes, wave, reverse)
     return allowed
+
+
+def candidate_routes(data: RoundModel, phase: Phase) -> tuple[RouteSet, I64 | None]:
+    """The candidate routes of a phase, and the wavelength of each, ``(P,)``, if these are fixed."""
+    program = data.program(phase, 1)
+    routes = program.routes
+    if not data.fixed:
+        return routes, None
+    index = np.arange(routes.paths) - routes.first[routes.pair]
+    return routes, program.wave(routes.source[routes.pair], routes.target[routes.pair], index)
 
 
 def stated_circuits(data: RoundModel) -> set[Circuit] | None:
@@ -121,10 +129,15 @@ def stated_circuits(data: RoundModel) -> set[Circuit] | None:
     return candidate_circuits(data) if data.routes_stated and not data.fixed else None
 
 
+def corrected_only(data: RoundModel) -> str | None:
+    """Reason why special methods do not apply: they solve only the corrected program."""
+    return None if data.version == "corrected" else f"solves program=corrected only, not program={data.version}"
+
+
 def program_only(data: RoundModel) -> str | None:
-    """Reason why special methods do not apply: they solve only the corrected program, and choose their own routes."""
-    if data.version != "corrected":
-        return f"solves program=corrected only, not program={data.version}"
+    """Reason why methods do not apply that solve only the corrected program, and choose their own routes."""
+    if (reason := corrected_only(data)) is not None:
+        return reason
     if data.routes_stated and not data.fixed:
         return "chooses its own routes, not among the stated ones (paths, routes)"
     return None

@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.formulations.lumorph import rounds
-from opticoll.formulations.lumorph.rounds_solution import program_only
+from opticoll.formulations.lumorph.rounds_solution import candidate_routes, corrected_only
 from opticoll.formulations.parameters import Parameter
-from opticoll.solvers.methods.lumorph.round_search import PhaseSearch, TiedRoutes
+from opticoll.solvers.methods.lumorph.round_search import AllowedRoutes, PhaseSearch
 from opticoll.solvers.methods.method import Answer, Beyond, Method
 from opticoll.solvers.task import Termination
 
 if TYPE_CHECKING:
     from opticoll.formulations.lumorph.rounds import RoundModel
+    from opticoll.formulations.rounds.collectives import Phase
     from opticoll.solvers.methods.method import Context
 
 
@@ -33,8 +34,8 @@ def run_certified_rounds(context: Context) -> Answer:
        (:mod:`opticoll.solvers.methods.lumorph.round_search`).
     3. Search within the time limit: ejections for direct sends, nearest rarest chunks round by round for copies.
 
-    Routes are arbitrary; ``wavelengths=fixed`` restricts them to the candidate routes. With stated routes (``paths``,
-    ``routes``) and free wavelengths the method is refused.
+    Routes are arbitrary, unless they are stated (``paths``, ``routes``) or have fixed wavelengths
+    (``wavelengths=fixed``): then every step takes candidate routes alone.
     """
     state = _State(context)
     state.construct()
@@ -55,10 +56,10 @@ class _State:
                 phase.copying,
                 self.data.limits,
                 least,
-                tied_routes(self.data, k),
+                allowed_routes(self.data, phase),
                 context.task.seed,
             )
-            for k, (phase, least) in enumerate(zip(self.data.phases, self.data.least, strict=True))
+            for phase, least in zip(self.data.phases, self.data.least, strict=True)
         ]
         self.twin = [self._first_equal(k) for k in range(len(self.phases))]
 
@@ -135,15 +136,9 @@ class _State:
         )
 
 
-def tied_routes(data: RoundModel, k: int) -> TiedRoutes | None:
-    """The routes of phase k with their wavelengths; None unless these are fixed."""
-    if not data.fixed:
-        return None
-    program = data.program(data.phases[k], 1)
-    routes = program.routes
-    index = np.arange(routes.paths) - routes.first[routes.pair]
-    wave = program.wave(routes.source[routes.pair], routes.target[routes.pair], index)
-    return TiedRoutes(routes, wave)
+def allowed_routes(data: RoundModel, phase: Phase) -> AllowedRoutes | None:
+    """The candidate routes of a phase, if these are stated or have fixed wavelengths; None if any are allowed."""
+    return AllowedRoutes(*candidate_routes(data, phase)) if data.fixed or data.routes_stated else None
 
 
 METHOD = Method(
@@ -157,7 +152,7 @@ METHOD = Method(
         Beyond("lumorph.rounds", 6_000, 45_000),
         Beyond("lumorph.rounds", 950, 7_500, where={"collective": "all-to-all"}),
     ),
-    refuse=program_only,
+    refuse=corrected_only,
     parameters=(
         Parameter(
             "search_s",

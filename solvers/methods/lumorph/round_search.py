@@ -29,10 +29,12 @@ times smaller, which makes nearly full schedules possible: all-gather on 4 x 8 t
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from opticoll.formulations.lumorph.scheduled_rounds import circuits_of, circuits_off
 from opticoll.formulations.rounds.round_schedule import direct
 from opticoll.formulations.rounds.segments import offsets, positions, select
 from opticoll.instances.photonics import LightpathMesh
@@ -54,6 +56,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from opticoll.formulations.lumorph.route_sets import RouteSet
+    from opticoll.formulations.lumorph.scheduled_rounds import Circuit
     from opticoll.formulations.rounds.collectives import Collective
     from opticoll.formulations.rounds.round_schedule import Limits, RoundSchedule
     from opticoll.instances.topology import F64, I64, Topology
@@ -176,11 +179,24 @@ SPREADS = 5
 
 
 @dataclass(frozen=True, eq=False)
-class TiedRoutes:
-    """The allowed routes of every pair, and the fixed wavelength of each, ``(P,)`` (WAVE of the paper)."""
+class AllowedRoutes:
+    """The allowed routes of every pair, and the wavelength of each, ``(P,)`` (WAVE of the paper); None for any."""
 
     routes: RouteSet
-    wave: I64
+    wave: I64 | None
+
+    @cached_property
+    def _circuits(self) -> set[Circuit]:
+        return circuits_of(self.routes, self.wave)
+
+    def permit(self, schedule: RoundSchedule) -> bool:
+        """Whether every circuit of a schedule is on one of them."""
+        return not circuits_off(self._circuits, schedule, fixed=self.wave is not None)
+
+    def kept_by(self, symmetry: Symmetry) -> bool:
+        """Whether the image of every route is one of them; wavelengths that are fixed are not kept."""
+        routes = set(map(tuple, np.split(self.routes.arcs, self.routes.start[1:-1])))
+        return self.wave is None and {tuple(symmetry.arc[list(one)]) for one in routes} == routes
 
 
 class PhaseSearch:
@@ -192,14 +208,21 @@ class PhaseSearch:
         The problem.
     least
         A lower bound on the rounds.
-    tied
-        Routes and wavelengths if these are fixed.
+    allowed
+        The routes, and their wavelengths, if not all are allowed.
     """
 
     def __init__(
-        self, topology: Topology, collective: Collective, limits: Limits, least: int, tied: TiedRoutes | None, seed: int
+        self,
+        topology: Topology,
+        collective: Collective,
+        limits: Limits,
+        least: int,
+        allowed: AllowedRoutes | None,
+        seed: int,
     ) -> None:
-        self.topology, self.collective, self.limits, self.least, self.tied = topology, collective, limits, least, tied
+        self.topology, self.collective, self.limits = topology, collective, limits
+        self.least, self.allowed = least, allowed
         self.random = np.random.default_rng(seed)
         self.best: RoundSchedule | None = None
         self.found_by = "nothing"
@@ -223,7 +246,9 @@ class PhaseSearch:
         return bool((self.collective.spread > 1).any())
 
     def _keep(self, schedule: RoundSchedule | None, by: str) -> None:
-        if schedule is not None and (self.best is None or schedule.rounds < self.best.rounds):
+        if schedule is None or (self.best is not None and schedule.rounds >= self.best.rounds):
+            return
+        if self.allowed is None or self.allowed.permit(schedule):
             self.best, self.found_by = schedule, by
 
     def take(self, other: PhaseSearch) -> None:
@@ -244,14 +269,14 @@ class PhaseSearch:
         return np.asarray(holder[order[np.searchsorted(delivery[order], np.arange(chunk.size))]], dtype=np.int64)
 
     def _hops(self) -> F64:
-        """Hops between all vertices, ``(n, n)``: of the topology, or infinite without a fixed route."""
-        if self.tied is None:
+        """Hops between all vertices, ``(n, n)``: of the topology, or infinite without an allowed route."""
+        if self.allowed is None:
             if self.topology.num_ranks == self.topology.n:
                 return self.topology.hops
             from scipy.sparse.csgraph import dijkstra
 
             return np.asarray(dijkstra(self.topology.length_matrix(np.ones(self.topology.arcs)), unweighted=True))
-        routes = self.tied.routes
+        routes = self.allowed.routes
         hops = np.full((self.topology.n, self.topology.n), np.inf)
         hops[routes.source, routes.target] = np.diff(routes.start)[routes.first[:-1]]
         return hops
@@ -263,17 +288,17 @@ class PhaseSearch:
         )
 
     def construct(self) -> None:
-        """Run the constructions and first fit."""
+        """Run the constructions and first fit; constructions over other routes than the allowed ones are dropped."""
         sources = self._sources()
         target = self.collective.deliveries[:, 1]
-        if self.tied is None:
+        if self.allowed is None or self.allowed.wave is None:
             self._exchange(sources, target)
             if not self.done and self.copies:
                 wavelengths = self.limits.wavelengths
                 self._keep(ring_all_gather(self.topology, self.collective, wavelengths), "ring")
                 if not self.done:
                     self._keep(halving_broadcast(self.topology, self.collective, wavelengths), "halving")
-        if self.best is None or not (self.done or self.copies):
+        if self.best is None or not (self.done or (self.copies and self.allowed is None)):
             self._first_fit(sources, target)
 
     def _exchange(self, sources: I64, targets: I64) -> None:
@@ -292,31 +317,34 @@ class PhaseSearch:
         colour, total = mesh_exchange(mesh.shape[0], mesh.shape[1], waveguides, in_rows)
         _, used = np.unique(copy * total + colour[sources, targets], return_inverse=True)
         routes = candidates(mesh, sources, targets)
-        self._items = packing(mesh, self.limits, routes)
-        self._items.bin_of, self._items.choice = used.reshape(-1), routes.first[:-1].copy()
-        self._keep(self._direct(sources, self._items.assignment()), "exchange")
+        items = packing(mesh, self.limits, routes)
+        items.bin_of, items.choice = used.reshape(-1), routes.first[:-1].copy()
+        if self.allowed is None:
+            self._items = items
+        self._keep(self._direct(sources, items.assignment()), "exchange")
 
-    def _tied_routes(self, sources: I64, targets: I64) -> tuple[RouteSet, I64]:
-        """The fixed routes of every delivery, pair by pair, and their wavelengths."""
+    def _allowed_routes(self, sources: I64, targets: I64) -> tuple[RouteSet, I64 | None]:
+        """The allowed routes of every delivery, pair by pair, and their wavelengths."""
         from opticoll.formulations.lumorph.route_sets import RouteSet
 
-        assert self.tied is not None
-        known, n = self.tied.routes, self.topology.n
+        assert self.allowed is not None
+        known, wave, n = self.allowed.routes, self.allowed.wave, self.topology.n
         code = known.source * n + known.target
         order = np.argsort(code)
         pair = order[np.searchsorted(code[order], sources * n + targets)]
         owner, path = positions(known.first, pair)
-        return RouteSet(sources, targets, owner, *select(known.start, known.arcs, path)), self.tied.wave[path]
+        routes = RouteSet(sources, targets, owner, *select(known.start, known.arcs, path))
+        return routes, None if wave is None else wave[path]
 
     def _first_fit(self, sources: I64, targets: I64) -> None:
-        if self.tied is None:
+        if self.allowed is None:
             routes, wave = candidates(self.topology, sources, targets, seed=int(self.random.integers(2**31))), None
         else:
-            routes, wave = self._tied_routes(sources, targets)
+            routes, wave = self._allowed_routes(sources, targets)
         items = packing(self.topology, self.limits, routes, wave)
         for order in orders(items, self.random):
             pack_first(items, order)
-            if self.best is None or items.rounds < self.best.rounds:
+            if self._items is None or items.rounds < self.rounds:
                 self._keep(self._direct(sources, items.assignment()), "first fit")
                 saved = items.bin_of.copy(), items.choice.copy()
                 self._items = items
@@ -331,7 +359,7 @@ class PhaseSearch:
         """Search until the bound is met or ``left()`` is 0; call ``improved`` after every improvement."""
         if self.done:
             return
-        if self.copies and self.tied is not None:
+        if self.copies and self.allowed is not None:
             if small_enough(self.topology, self.collective, self.limits, self.rounds):
                 self._symmetric(left, improved)
             self._squeeze(left, improved)
@@ -355,10 +383,10 @@ class PhaseSearch:
         """Try symmetric schedules from the bound up to the best rounds, each with half the remaining time."""
         for rounds in range(self.least, self.rounds):
             until, seed = within(left, left() / 2), int(self.random.integers(2**31))
-            schedule = symmetric_copies(self.topology, self.collective, self.limits, rounds, seed, until, self.tied)
+            schedule = symmetric_copies(self.topology, self.collective, self.limits, rounds, seed, until, self.allowed)
             self.attempts += 1
             if schedule is not None:
-                self._keep(schedule, "symmetric ejection search" if self.tied is None else "ordered ejection search")
+                self._keep(schedule, "symmetric ejection search" if self.allowed is None else "ordered ejection search")
                 improved()
                 return
 
@@ -446,10 +474,13 @@ class Quotient:
     ``routes``.
     """
 
-    def __init__(self, topology: Topology, collective: Collective, limits: Limits, tied: TiedRoutes | None) -> None:
+    def __init__(
+        self, topology: Topology, collective: Collective, limits: Limits, allowed: AllowedRoutes | None
+    ) -> None:
         self.topology, self.collective, self.limits = topology, collective, limits
-        # Fixed wavelengths are not invariant under reflections.
-        self.group = symmetries(topology, collective)[: None if tied is None else 1]
+        self.group = symmetries(topology, collective)
+        if allowed is not None and not all(map(allowed.kept_by, self.group)):
+            del self.group[1:]
         n, m = topology.n, topology.arcs
         vertex = np.min([symmetry.vertex for symmetry in self.group], axis=0)
         arc = np.min([symmetry.arc for symmetry in self.group], axis=0)
@@ -457,11 +488,11 @@ class Quotient:
         least = np.min([symmetry.chunk[chunk] * n + symmetry.vertex[target] for symmetry in self.group], axis=0)
         keys = np.unique(least)
         self.items = np.column_stack(np.divmod(keys, n))
-        if tied is None:
+        if allowed is None:
             source, goal = np.nonzero(np.isfinite(topology.hops) & ~np.eye(n, dtype=bool))
             self.routes = candidates(topology, source, goal)
         else:
-            self.routes = tied.routes
+            self.routes = allowed.routes
         source, goal = self.routes.source, self.routes.target
         length = np.diff(self.routes.start)
         self._list_candidates(np.searchsorted(keys, least))
@@ -475,7 +506,8 @@ class Quotient:
         needs[self.start[owner] + 2 + place_on_route] = arc[self.routes.arcs[position]]
         self.needs = needs
         self._drop_clashes()
-        tie = np.full(self.route.size, -1) if tied is None else tied.wave[self.route]
+        wave = None if allowed is None else allowed.wave
+        tie = np.full(self.route.size, -1) if wave is None else wave[self.route]
         most = n * (limits.ports or 1)
         room = np.concatenate([np.minimum(limits.room(topology), most), np.full(2 * n, limits.ports or 1)])
         self.listed = Items(self.first, self.start, self.needs, self.after, tie, limits.wavelengths, room)
@@ -557,15 +589,15 @@ def symmetric_copies(
     rounds: int,
     seed: int,
     left: Callable[[], float],
-    tied: TiedRoutes | None = None,
+    allowed: AllowedRoutes | None = None,
 ) -> RoundSchedule | None:
     """A schedule of at most ``rounds`` rounds, by repeated attempts until time is up; None if none is found.
 
-    If routes with their wavelengths are ``tied``, only these are used.
+    Only ``allowed`` routes are used, if these are given.
     """
     from opticoll.solvers.methods.lumorph.search_kernels import eject
 
-    quotient = Quotient(topology, collective, limits, tied)
+    quotient = Quotient(topology, collective, limits, allowed)
     random = np.random.default_rng(seed)
     count = quotient.items.shape[0]
     bins, choice = rounds * limits.wavelengths, np.zeros(count, dtype=np.int64)

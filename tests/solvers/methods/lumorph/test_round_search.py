@@ -322,6 +322,30 @@ def test_fixed_wavelengths_and_failed_links_give_a_verified_gap():
         assert run.bound <= run.objective
 
 
+@pytest.mark.parametrize("name", ["all-gather", "reduce-scatter", "all-reduce", "all-to-all"])
+@pytest.mark.parametrize("lasers", [1, 4, 16])
+def test_routes_of_one_bend_suffice_on_4x4_tiles(name, lasers):
+    spec = f"lightpath:4x4,lasers={lasers},waveguides=1"
+    run = solve.solve(Task("lumorph.rounds", spec, "certified-rounds", settings={"collective": name, "paths": 2}))
+    assert run.verified
+    assert run.record["violations"]["candidates"] == 0
+    if name == "all-to-all":  # 64 pairs cross from half to half, over 4 waveguides
+        assert (run.objective, run.proof) == (-(-16 // lasers), Proof.OPTIMAL)
+    else:  # every tile receives 15 shards, in each of two phases for an all-reduce
+        assert (run.objective, run.proof) == ((1 + (name == "all-reduce")) * -(-15 // lasers), Proof.OPTIMAL)
+
+
+@pytest.mark.parametrize("spec", ["lightpath:3x3,lasers=2,waveguides=1", "lightpath:3x3,lasers=2+fail=2,seed=1"])
+@pytest.mark.parametrize("routes", [{"paths": 1}, {"routes": "yen", "paths": 3}])
+@pytest.mark.parametrize("name", ["all-to-all", "all-gather"])
+def test_stated_routes_are_taken_alone(spec, routes, name):
+    settings = {"collective": name, "search_s": 0.3, **routes}
+    run = solve.solve(Task("lumorph.rounds", spec, "certified-rounds", settings=settings))
+    assert run.verified
+    assert run.record["violations"]["candidates"] == 0
+    assert run.bound <= run.objective
+
+
 def test_phases_of_a_reduction_are_searched_as_copies():
     mesh = parse("lightpath:2x3")
     parts = phases(collective("all-reduce", 6))
