@@ -163,6 +163,11 @@ def modifier(name: str, *, example: str) -> Callable[[Apply], Apply]:
     return register
 
 
+def _number_or_part(text: str) -> int | str:
+    """A whole number; or the name of a part, with its kind before a colon."""
+    return text if re.fullmatch(r"[a-z]+:\S+", text) else int(read_text(text, int))
+
+
 #: Types of arguments by the names in annotations, how each is read, and what it is called in messages.
 _KINDS: dict[str, tuple[Any, str]] = {
     "int": (int, "a whole number"),
@@ -170,6 +175,7 @@ _KINDS: dict[str, tuple[Any, str]] = {
     "bool": (bool, "true or false"),
     "str": (str, "a string"),
     "Dimensions": (Dimensions.read, "sizes such as 3x4"),
+    "int | str": (_number_or_part, "a whole number, or a part such as switch:0.5"),
 }
 
 

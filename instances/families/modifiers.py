@@ -6,13 +6,14 @@ import numpy as np
 
 from opticoll.arguments import whole_number
 from opticoll.errors import BadInput, refuse
+from opticoll.instances.families.pods import without
 from opticoll.instances.spec import modifier
 from opticoll.instances.topology import Topology, check_size, decimal_products, link_groups, parse_rate
 
 
 @modifier("fail", example="torus:4x4+fail=3,seed=0")
-def fail(topology: Topology, links: int, seed: int = 0) -> Topology:
-    """Remove links at random.
+def fail(topology: Topology, links: int | str, seed: int = 0) -> Topology:
+    """Remove links at random, or a part of a pod.
 
     Parameters
     ----------
@@ -20,7 +21,9 @@ def fail(topology: Topology, links: int, seed: int = 0) -> Topology:
         Topology; its class, vertices, terminals and labels are kept.
     links
         Number of links to remove, 0 or more. If all arcs can be paired as ``u -> v`` and ``v -> u`` of equal
-        capacity, a link is such a pair and fails as a whole; otherwise every arc is a link.
+        capacity, a link is such a pair and fails as a whole; otherwise every arc is a link. Of a pod also
+        ``switch:DIM.PLACE``, ``cable:DIM.PLACE.CUBE`` or ``cube:CUBE``
+        (:func:`opticoll.instances.families.pods.without`).
     seed
         Seed of :func:`numpy.random.default_rng`; links are drawn uniformly without replacement.
 
@@ -30,8 +33,13 @@ def fail(topology: Topology, links: int, seed: int = 0) -> Topology:
     Raises
     ------
     BadInput
-        If ``links`` exceeds the number of links, or ``links`` or ``seed`` is negative.
+        If ``links`` exceeds the number of links, or ``links`` or ``seed`` is negative; for a part that there is not, or
+        one with a seed.
     """
+    if isinstance(links, str):
+        if seed:
+            refuse("modifier 'fail'", f"{links!r} is not drawn at random; omit the seed")
+        return without(topology, links)
     whole_number(links, "modifier 'fail': links", 0)
     whole_number(seed, "modifier 'fail': seed", 0)
     group, count = link_groups(topology.tail, topology.head, topology.capacity)
