@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from opticoll.solvers.schedules.tree_packing import TreePacking
+    from collections.abc import Iterator
+
+    from opticoll.solvers.schedules.tree_packing import PackedTree, TreePacking
+
+
+def moved(packing: TreePacking) -> Iterator[PackedTree]:
+    """The trees and their images, one by one."""
+    for image in packing.images.tolist():
+        for tree in packing.trees:
+            hops = tuple((tuple(image[v] for v in path), count) for path, count in tree.hops)
+            yield replace(tree, root=image[tree.root], hops=hops)
 
 
 def violations(packing: TreePacking) -> dict[str, float]:
@@ -21,7 +32,7 @@ def violations(packing: TreePacking) -> dict[str, float]:
         capacity[u, v] = capacity.get((u, v), 0.0) + c
     ranks = set(topology.terminals.tolist())
     load, started, wrong = dict.fromkeys(capacity, 0), dict.fromkeys(ranks, 0), 0
-    for tree in packing.trees:
+    for tree in moved(packing):
         received = dict.fromkeys(ranks, 0)
         received[tree.root] = tree.count
         started[tree.root] += tree.count

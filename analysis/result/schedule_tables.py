@@ -126,7 +126,7 @@ class Schedule(_Steps):
     @cached_property
     def verdict(self) -> ScheduleCheck:
         """The schedule executed step by step."""
-        from opticoll.solvers.schedules.collective_steps import run_moves
+        from opticoll.solvers.schedules.moves_execution import run_moves
         from opticoll.solvers.schedules.schedule_kinds import cost_model
 
         plan, _ = self.result.solved()
@@ -145,13 +145,13 @@ class Schedule(_Steps):
         names = instance.labels
         rows = [
             (t, "->".join(names[v] for v in move.path), _shard_name(move.shard, names), move.chunk, move.adds)
-            for t, step in enumerate(self.steps.steps)
+            for t, step in enumerate(self.steps.by_step())
             for move in step
         ]
         return pd.DataFrame(rows, columns=["step", "path", "shard", "chunk", "adds"])
 
     def __repr__(self) -> str:
-        sizes = ((len(self.steps.steps), "step"), (self.steps.moves, "move"))
+        sizes = ((self.steps.steps, "step"), (self.steps.moves, "move"))
         line = self._summary(self.result.instance.spec, sizes, self.steps.chunks, self.fluid_time)
         keeps = kept_rows(self.result.solved()[0].problem)
         return line if keeps is None else f"{line}; it keeps {keeps}"

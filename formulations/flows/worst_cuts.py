@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opticoll.errors import BadInput
+from opticoll.instances.symmetry import one_of_each_orbit
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 #: Maximum sum of capacities in SciPy's max-flows, of 32 bits; larger ones are left to NetworkX.
 MOST_FLOW = 2**31 - 1
+#: Ranks from which on one receiver of every orbit of automorphisms is tried, where all ranks have equal shards.
+MANY_RANKS = 32
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,12 +117,17 @@ def least_time(topology: Topology, weight: Sequence[int]) -> tuple[Fraction, fro
         If some rank cannot be reached from a root.
     """
     network = network_of(topology, weight)
-    time, inside = least_time_of(network)
+    alike = len(weight) >= MANY_RANKS and len(set(weight)) == 1
+    receivers = topology.terminals[one_of_each_orbit(topology, topology.capacity)[0]] if alike else None
+    time, inside = least_time_of(network, receivers)
     return time / network.unit, inside
 
 
-def least_time_of(network: Network) -> tuple[Fraction, frozenset[int]]:
-    """T* and a cut that attains it, as :func:`least_time`."""
+def least_time_of(network: Network, receivers: I64 | None = None) -> tuple[Fraction, frozenset[int]]:
+    """T* and a cut that attains it, as :func:`least_time`.
+
+    ``receivers`` are ranks one of which is served last; by default, all.
+    """
     place = dict(zip(network.ranks.tolist(), network.weight, strict=True))
     W, everything = network.shards, frozenset(range(network.n))
     arcs = list(zip(network.tail.tolist(), network.head.tolist(), network.capacity, strict=True))
@@ -133,7 +141,7 @@ def least_time_of(network: Network) -> tuple[Fraction, frozenset[int]]:
     if best is None:
         msg = "tree packing: no arc enters a rank; use a connected topology"
         raise BadInput(msg)
-    ranks, settled = deque(place), 0
+    ranks, settled = deque(place if receivers is None else receivers.tolist()), 0
     while settled < len(ranks):
         v, p, q = ranks[0], best[0].numerator, best[0].denominator
         supply = [(u, w * q) for u, w in place.items() if w]

@@ -25,6 +25,8 @@ from opticoll.instances.training.training_jobs import JOBS, check_placement, tra
 from opticoll.nearest_names import nearest
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
 
     from opticoll.instances.training.training_jobs import Traffic
@@ -47,9 +49,20 @@ def dgx1() -> Topology:
     return Topology(8, *both_ways(u, v, np.repeat([1.0, 2.0], 8)), spec="dgx1")
 
 
+def _shifts_of_boxes(boxes: int, gpus: int = 8, **_: float) -> Iterator[NDArray[np.int64]]:
+    """Shifts of the boxes, and of the GPUs in all boxes."""
+    ranks = np.arange(boxes * gpus).reshape(boxes, gpus)
+    switches = ranks.size + np.arange(boxes)
+    network = [ranks.size + boxes] if boxes > 1 else []
+    if boxes > 1:
+        yield np.concatenate([np.roll(ranks, -1, axis=0).ravel(), np.roll(switches, -1), network]).astype(np.int64)
+    yield np.concatenate([np.roll(ranks, -1, axis=1).ravel(), switches, network]).astype(np.int64)
+
+
 @family(
     "nvswitch",
     example="nvswitch:boxes=2,gpus=8",
+    automorphisms=_shifts_of_boxes,
     source="NVIDIA DGX H100 user guide (defaults: 450 GB/s of NVLink each way and a 400 Gb/s adapter for each GPU)",
 )
 def nvswitch(boxes: int, gpus: int = 8, inside: float = 450.0, outside: float = 50.0) -> Topology:

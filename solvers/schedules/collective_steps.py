@@ -1,4 +1,4 @@
-"""Chunked schedules of collectives in steps: executed, and those with copies and sums made from packed trees.
+"""Chunked schedules of collectives in steps, and those with copies and sums made from packed trees.
 
 A *move* takes one chunk over a path from one rank to another; all vertices in between are switches, which forward
 within the step and store nothing. It copies what the sender holds, or adds it to what the receiver holds:
@@ -18,27 +18,29 @@ after them) first. The same is done backwards in time. The schedule with the sho
 directions, both orders and several budgets is used (if large: one direction, fewer budgets); an all-reduce is a
 reduce-scatter followed by an all-gather, or both at the same time if that is shorter.
 
-The execution (:func:`run_moves`) replays contributions. Every rank holds, for every chunk, a set of ranks whose
-contributions are summed in it; a sum of two sets that share a rank counts that rank twice and is refused.
+Trees that translations copy (:mod:`opticoll.solvers.schedules.translations`) are scheduled once: all ranks do in a step
+what the first of their orbit does, and an orbit of arcs has room for what its arcs carry together. Schedules are
+executed by independent code, :mod:`opticoll.solvers.schedules.moves_execution`.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass
-from functools import cache, partial
 from heapq import heapify, heappop, heappush
-from itertools import chain, pairwise, permutations, product
+from itertools import chain, pairwise, product
 from math import lcm
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Self
 
+import numpy as np
+
+from opticoll.formulations.flows.worst_cuts import network_of
 from opticoll.solvers.schedules.link_schedule import pair_capacity
-from opticoll.solvers.schedules.schedule_check import ScheduleCheck, refused
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence, Set
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from opticoll.instances.topology import Topology
+    from opticoll.instances.topology import I64, Mask, Topology
     from opticoll.solvers.schedules.link_schedule import LinkSchedule
     from opticoll.solvers.schedules.tree_packing import PackedTree, TreePacking
 
@@ -81,43 +83,153 @@ class Move(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class CollectiveSteps:
-    """Moves by step.
+    """Moves in the order of their steps, in flat arrays.
 
-    ``root`` is the vertex of a broadcast, None otherwise; ``demand`` what every pair of an all-to-all sends [shards],
-    None for 1 between all ranks.
+    Parameters
+    ----------
+    collective, chunks
+        The collective, and the chunks of a shard.
+    step
+        Step of every move, ascending, ``(moves,)``.
+    first, vertices
+        Path of move i: ``vertices[first[i] : first[i + 1]]``.
+    shard
+        Vertices of every move's shard, ``(moves, 2)``: source and target of the pair in an all-to-all, else its rank
+        and -1.
+    chunk, adds
+        Chunk of every move, and whether it is added, ``(moves,)``.
+    root, demand
+        The vertex of a broadcast, None otherwise; what every pair of an all-to-all sends [shards], None for 1 between
+        all ranks.
     """
 
     collective: str
     chunks: int
-    steps: list[list[Move]]
+    step: I64
+    first: I64
+    vertices: I64
+    shard: I64
+    chunk: I64
+    adds: Mask
     root: int | None = None
     demand: dict[tuple[int, int], float] | None = None
+
+    @classmethod
+    def of(
+        cls,
+        collective: str,
+        chunks: int,
+        steps: Sequence[Sequence[Move]],
+        root: int | None = None,
+        demand: dict[tuple[int, int], float] | None = None,
+    ) -> Self:
+        """The arrays of moves that are listed by step."""
+        moves = list(chain.from_iterable(steps))
+        shards = [move.shard if isinstance(move.shard, tuple) else (move.shard, -1) for move in moves]
+        return cls(
+            collective,
+            chunks,
+            np.repeat(np.arange(len(steps)), [len(step) for step in steps]),
+            np.concatenate([[0], np.cumsum([len(move.path) for move in moves], dtype=np.int64)]),
+            np.array([v for move in moves for v in move.path], dtype=np.int64),
+            np.array(shards, dtype=np.int64).reshape(-1, 2),
+            np.array([move.chunk for move in moves], dtype=np.int64),
+            np.array([move.adds for move in moves], dtype=bool),
+            root,
+            demand,
+        )
 
     @property
     def moves(self) -> int:
         """Number of moves."""
-        return sum(map(len, self.steps))
+        return self.step.size
 
-    def time(self, capacity: dict[tuple[int, int], float], alpha: float = 0.0, beta: float = 1.0) -> float:
+    @property
+    def steps(self) -> int:
+        """Number of steps, up to the last one with a move."""
+        return int(self.step[-1]) + 1 if self.step.size else 0
+
+    def without_moves(self) -> Self:
+        """The same collective without a move."""
+        return type(self).of(self.collective, self.chunks, [], self.root, self.demand)
+
+    def by_step(self) -> Iterator[list[Move]]:
+        """The moves of every step."""
+        bounds = np.searchsorted(self.step, np.arange(self.steps + 1)).tolist()
+        for first, last in pairwise(bounds):
+            begin = self.first[first : last + 1]
+            walk, at = self.vertices[begin[0] : begin[-1]].tolist(), (begin - begin[0]).tolist()
+            shards = self.shard[first:last].tolist()
+            rows = zip(
+                pairwise(at), shards, self.chunk[first:last].tolist(), self.adds[first:last].tolist(), strict=True
+            )
+            yield [
+                Move(tuple(walk[i:j]), (source, target) if target >= 0 else source, chunk, adds)
+                for (i, j), (source, target), chunk, adds in rows
+            ]
+
+    def translated(self, images: I64) -> Self:
+        """The same moves by all ranks: every one moved by every translation ``(g, n)``."""
+        g, length = len(images), np.diff(self.first)
+        order = np.argsort(np.tile(self.step, g), kind="stable")
+        by, move = np.divmod(order, max(self.step.size, 1))
+        first = np.concatenate([[0], np.cumsum(length[move])])
+        inside = np.arange(first[-1]) - np.repeat(first[:-1] - self.first[move], length[move])
+        shard = np.where(self.shard[move] >= 0, images[by[:, None], self.shard[move]], -1)
+        return type(self)(
+            self.collective,
+            self.chunks,
+            self.step[move],
+            first,
+            images[np.repeat(by, length[move]), self.vertices[inside]],
+            shard,
+            self.chunk[move],
+            self.adds[move],
+            self.root,
+            self.demand,
+        )
+
+    def crossings(self) -> tuple[I64, I64, I64]:
+        """Move, tail and head of every arc that a move crosses."""
+        last = np.zeros(self.vertices.size, dtype=bool)
+        last[self.first[1:] - 1] = True
+        at = np.flatnonzero(~last)
+        move = np.repeat(np.arange(self.moves), np.diff(self.first) - 1)
+        return move, self.vertices[at], self.vertices[at + 1]
+
+    def time(self, capacity: Mapping[tuple[int, int], float], alpha: float = 0.0, beta: float = 1.0) -> float:
         """The alpha-beta time on arcs of these capacities; empty steps take none."""
-        total, demand = 0.0, self.demand
-        for step in filter(None, self.steps):
-            load: dict[tuple[int, int], float] = defaultdict(float)
-            for path, shard, _, _ in step:
-                amount = 1.0 if demand is None else demand[shard]  # type: ignore[index]
-                for arc in pairwise(path):
-                    load[arc] += amount
-            total += alpha + beta * max(q / (self.chunks * capacity[arc]) for arc, q in load.items())
-        return total
+        if not self.moves:
+            return 0.0
+        arcs = np.array(list(capacity), dtype=np.int64).reshape(-1, 2)
+        n = int(max(arcs.max(), self.vertices.max())) + 1
+        order = np.argsort(arcs[:, 0] * n + arcs[:, 1])
+        key, rate = (arcs[:, 0] * n + arcs[:, 1])[order], np.array(list(capacity.values()))[order]
+        move, tail, head = self.crossings()
+        cell = self.step[move] * key.size + np.searchsorted(key, tail * n + head)
+        amount = None
+        if self.demand is not None:
+            amount = np.array([self.demand[pair] for pair in map(tuple, self.shard.tolist())])[move]
+        load = np.bincount(cell, amount, minlength=self.steps * key.size).reshape(-1, key.size)
+        busiest = (load / (self.chunks * rate)).max(axis=1)
+        return float(alpha * np.unique(self.step).size + beta * busiest.sum())
 
 
 def moves_of(schedule: LinkSchedule) -> CollectiveSteps:
     """A link schedule as moves between ranks."""
     rows, paths = schedule.moves()
-    steps: list[list[Move]] = [[] for _ in range(schedule.steps)]
-    for i, (step, u, v, source, target, chunk) in enumerate(rows.tolist()):
-        steps[step].append(Move(paths.get(i, (u, v)), (source, target), chunk, False))
-    return CollectiveSteps("alltoall", schedule.chunks, steps, demand=schedule.amount)
+    order = np.argsort(rows[:, 0], kind="stable")
+    rows = rows[order]
+    if not paths:
+        first, vertices = 2 * np.arange(len(rows) + 1), rows[:, 1:3].ravel()
+    else:
+        ways = [paths.get(i, way) for i, way in zip(order.tolist(), map(tuple, rows[:, 1:3].tolist()), strict=True)]
+        first = np.concatenate([[0], np.cumsum([len(way) for way in ways])])
+        vertices = np.array([v for way in ways for v in way], dtype=np.int64)
+    none = np.zeros(len(rows), dtype=bool)
+    return CollectiveSteps(
+        "alltoall", schedule.chunks, rows[:, 0], first, vertices, rows[:, 3:5], rows[:, 5], none, demand=schedule.amount
+    )
 
 
 class CollectiveSchedule(NamedTuple):
@@ -187,53 +299,66 @@ def schedule_collective(
     """
     collective = COLLECTIVES[name]
     spread, summed = _packings(collective, topology, root, most, chunks, trees)
+    images = next(packing.images for packing in (spread, summed) if packing is not None)
     per_chunk = topology.num_ranks * (topology.num_ranks - 1) if root is None else topology.num_ranks - 1
     per_chunk *= 1 + (collective == "allreduce")
     if chunks is None:
         chunks = lcm(*(packing.chunks for packing in (spread, summed) if packing is not None))
         chunks *= max(1, min(most // chunks, MANY_MOVES // max(per_chunk * chunks, 1)))
     fluid = _fluid(topology, spread, summed)
+    trials = _Trials(topology, images, chunks, alpha, beta)
     results: list[tuple[float, list[list[Move]]]] = []
     if spread is not None and summed is not None:
-        sums = _best(topology, _moves(None, summed, chunks), chunks, alpha, beta)
-        copies = _best(topology, _moves(spread, None, chunks), chunks, alpha, beta)
+        sums, copies = trials.best(*_moves(None, summed, chunks)), trials.best(*_moves(spread, None, chunks))
         results.append((sums[0] + copies[0], sums[1] + copies[1]))
     apart = float(sum(packing.time for packing in (spread, summed) if packing is not None))
-    few = trees is None and per_chunk * chunks <= JOINT_MOVES
+    few = trees is None and per_chunk * chunks <= JOINT_MOVES * len(images)
     if not results or (few and fluid < apart * (1 - OVERLAP)):
-        results.append(_best(topology, _moves(spread, summed, chunks), chunks, alpha, beta))
+        results.append(trials.best(*_moves(spread, summed, chunks)))
     tried = min(results, key=lambda one: one[0])
-    steps = CollectiveSteps(collective, chunks, tried[1], root)
+    steps = CollectiveSteps.of(collective, chunks, tried[1], root)
+    if len(images) > 1:
+        steps = steps.translated(images)
     return CollectiveSchedule(steps, fluid, steps.time(pair_capacity(topology)), tried[0])
 
 
-def _best(
-    topology: Topology, tree_moves: tuple[list[Move], list[list[int]]], chunks: int, alpha: float, beta: float
-) -> tuple[float, list[list[Move]]]:
-    """Alpha-beta time and steps of the best schedule tried."""
-    moves, before = tree_moves
-    after = _inverted(before)
-    number = [move.chunk for move in moves]
-    place, capacity = _arcs(topology)
-    order, arcs = range(len(moves)), [[place[arc] for arc in pairwise(move.path)] for move in moves]
-    ahead = _Direction(before, after, [_ranking(order[::-1], before, count=count) for count in (False, True)], arcs)
-    back = _Direction(
-        after, before, [_ranking(order, after, count=count) for count in (False, True)], [w[::-1] for w in arcs]
-    )
-    allowed = max(TRIED_MOVES // max(len(moves), 1), 2)
-    ways = (back, ahead) if all(move.adds for move in moves) else (ahead, back)  # copies spread, sums come together
-    trials = list(product(ways, BUDGETS, (0, 1)))
-    if allowed < len(trials):
-        trials = list(product(ways[:1], BUDGETS, (0, 1)))
-    best: tuple[float, int, list[list[int]]] | None = None
-    for way, budget, rule in trials[:allowed]:
-        listed = _listed(capacity, way, way.ranks[rule], number, budget)
-        steps = listed if way is ahead else listed[::-1]
-        key = (_time([[arcs[i] for i in step] for step in steps], capacity, chunks, alpha, beta), len(steps))
-        if best is None or key < best[:2]:
-            best = (*key, steps)
-    assert best is not None
-    return best[0], [[moves[i] for i in step] for step in best[2]]
+class _Trials:
+    """List schedules of moves on a topology, for translations of which all ranks do the images of some moves."""
+
+    def __init__(self, topology: Topology, images: I64, chunks: int, alpha: float, beta: float) -> None:
+        from opticoll.solvers.schedules.translated_trees import JointOrbits
+
+        network = network_of(topology, (1,) * topology.num_ranks)
+        orbits = JointOrbits(network, images)
+        ends = zip(network.tail.tolist(), network.head.tolist(), strict=True)
+        #: The number of every arc's orbit, and what an orbit carries for each of the moves that have images.
+        self.place = dict(zip(ends, orbits.label.tolist(), strict=True))
+        self.capacity = [float(c * network.unit / len(images)) for c in orbits.room]
+        self.chunks, self.alpha, self.beta = chunks, alpha, beta
+
+    def best(self, moves: list[Move], before: list[list[int]]) -> tuple[float, list[list[Move]]]:
+        """Alpha-beta time and steps of the best schedule tried."""
+        after = _inverted(before)
+        number = [move.chunk for move in moves]
+        order, arcs = range(len(moves)), [[self.place[arc] for arc in pairwise(move.path)] for move in moves]
+        ahead = _Direction(before, after, [_ranking(order[::-1], before, count=count) for count in (False, True)], arcs)
+        back = _Direction(
+            after, before, [_ranking(order, after, count=count) for count in (False, True)], [w[::-1] for w in arcs]
+        )
+        allowed = max(TRIED_MOVES // max(len(moves), 1), 2)
+        ways = (back, ahead) if all(move.adds for move in moves) else (ahead, back)  # copies spread, sums come together
+        trials = list(product(ways, BUDGETS, (0, 1)))
+        if allowed < len(trials):
+            trials = list(product(ways[:1], BUDGETS, (0, 1)))
+        best: tuple[float, int, list[list[int]]] | None = None
+        for way, budget, rule in trials[:allowed]:
+            listed = _listed(self.capacity, way, way.ranks[rule], number, budget)
+            steps = listed if way is ahead else listed[::-1]
+            time = _time([[arcs[i] for i in step] for step in steps], self.capacity, self.chunks, self.alpha, self.beta)
+            if best is None or (time, len(steps)) < best[:2]:
+                best = (time, len(steps), steps)
+        assert best is not None
+        return best[0], [[moves[i] for i in step] for step in best[2]]
 
 
 def _inverted(before: list[list[int]]) -> list[list[int]]:
@@ -243,12 +368,6 @@ def _inverted(before: list[list[int]]) -> list[list[int]]:
         for j in needed:
             after[j].append(i)
     return after
-
-
-def _arcs(topology: Topology) -> tuple[dict[tuple[int, int], int], list[float]]:
-    """Numbers of the pairs of adjacent vertices, and their capacities."""
-    joint = pair_capacity(topology)
-    return {arc: k for k, arc in enumerate(joint)}, list(joint.values())
 
 
 class _Direction(NamedTuple):
@@ -292,16 +411,15 @@ def _packings(
 
 def _fluid(topology: Topology, spread: TreePacking | None, summed: TreePacking | None) -> float:
     """Time of the trees when all of them are used at the same time."""
-    capacity = pair_capacity(topology)
-    load: dict[tuple[int, int], float] = defaultdict(float)
+    joint = pair_capacity(topology)
+    capacity = np.zeros(topology.n**2)
+    capacity[[u * topology.n + v for u, v in joint]] = list(joint.values())
+    load = np.zeros(capacity.size)
     for packing, backwards in ((spread, False), (summed, True)):
-        if packing is None:
-            continue
-        for tree in packing.trees:
-            for path, count in tree.hops:
-                for u, v in pairwise(path[::-1] if backwards else path):
-                    load[u, v] += count / packing.chunks
-    return max(q / capacity[arc] for arc, q in load.items())
+        if packing is not None:
+            load += packing.load(backwards=backwards) / packing.chunks
+    used = load > 0
+    return float((load[used] / capacity[used]).max())
 
 
 def _moves(spread: TreePacking | None, summed: TreePacking | None, chunks: int) -> tuple[list[Move], list[list[int]]]:
@@ -406,122 +524,3 @@ def _time(steps: list[list[list[int]]], capacity: list[float], chunks: int, alph
         load = Counter(chain.from_iterable(step))
         total += alpha + beta * max((q / (chunks * capacity[arc]) for arc, q in load.items()), default=0.0)
     return total
-
-
-# Execution --------------------------------------------------------------------------------------------------------
-
-
-def run_moves(
-    schedule: CollectiveSteps, topology: Topology, root: int = 0, *, alpha: float = 0.0, beta: float = 1.0
-) -> ScheduleCheck:
-    """Execute a schedule; a valid one has metrics ``time`` (alpha-beta), ``steps``, ``transfers``, ``chunks``.
-
-    ``root`` is the rank of a broadcast, counted from 0.
-    """
-    ranks = topology.terminals.tolist()
-    if schedule.collective == "broadcast" and schedule.root != ranks[root]:
-        where = f"from vertex {schedule.root}, but the root is {ranks[root]}"
-        return refused("collective", f"the file broadcasts {where}; give the root of the file")
-    capacity = pair_capacity(topology)
-    number = {v: i for i, v in enumerate(ranks)}
-    origin = _origins(schedule, ranks)
-    sums = schedule.collective in {"reducescatter", "allreduce"}
-    held: dict[tuple[int, Shard, int], int] = {}
-    wrong_path = cache(partial(_wrong_path, capacity, number.keys()))
-
-    def has(v: int, shard: Shard, chunk: int) -> int:
-        """Contributions summed at rank v, one bit per rank."""
-        own = held.get((v, shard, chunk))
-        return own if own is not None else 1 << number[v] if sums or v == origin[shard] else 0
-
-    for t, step in enumerate(schedule.steps):
-        arriving: list[tuple[Move, int]] = []
-        for move in step:
-            wrong = wrong_path(move.path) or _misplaced(move, schedule, origin.keys())
-            u = move.path[0]
-            if wrong is None and not (sent := has(u, move.shard, move.chunk)):
-                wrong = "not-held", f"{u} sends it before receiving it"
-            if wrong is not None:
-                msg = f"step {t}: {chunk_name(move.shard, move.chunk)}: {wrong[1]}"
-                return refused(wrong[0], msg, rank=u, chunk=move.chunk, step=t)
-            arriving.append((move, sent))
-        for move, sent in arriving:
-            v = move.path[-1]
-            own = has(v, move.shard, move.chunk)
-            wrong = _miscounted(move, own, sent, ranks)
-            if wrong is not None:
-                msg = f"step {t}: {chunk_name(move.shard, move.chunk)}: {wrong[1]}"
-                return refused(wrong[0], msg, rank=v, chunk=move.chunk, step=t)
-            held[v, move.shard, move.chunk] = own | sent if move.adds else sent
-    for shard, source in origin.items():
-        due = (1 << len(ranks)) - 1 if sums else 1 << number[source]
-        ends = [shard[1]] if isinstance(shard, tuple) else [shard] if schedule.collective == "reducescatter" else ranks
-        for v, chunk in product(ends, range(schedule.chunks)):
-            if (own := has(v, shard, chunk)) != due:
-                return _missing(v, shard, chunk, own, due, ranks, sums=sums)
-    return ScheduleCheck(
-        True,
-        metrics={
-            "time": schedule.time(capacity, alpha, beta),
-            "steps": sum(1 for step in schedule.steps if step),
-            "transfers": schedule.moves,
-            "chunks": schedule.chunks,
-            "ranks": len(ranks),
-        },
-    )
-
-
-def _origins(schedule: CollectiveSteps, ranks: list[int]) -> dict[Shard, int]:
-    """The rank of every shard of the collective; of an all-to-all, the source of its pair."""
-    if schedule.collective == "alltoall":
-        pairs = permutations(ranks, 2) if schedule.demand is None else schedule.demand
-        return {pair: pair[0] for pair in pairs}
-    return {rank: rank for rank in (ranks if schedule.root is None else [schedule.root])}
-
-
-def chunk_name(shard: Shard, chunk: int) -> str:
-    """What messages call a chunk."""
-    return f"chunk {chunk} of {f'{shard[0]}->{shard[1]}' if isinstance(shard, tuple) else shard}"
-
-
-def _miscounted(move: Move, own: int, sent: int, ranks: list[int]) -> tuple[str, str] | None:
-    """Why a receiver that has the contributions ``own`` cannot take those ``sent``; None if it can."""
-    v = move.path[-1]
-    if move.adds and own & sent:
-        twice = ranks[(own & sent).bit_length() - 1]
-        return "wrong-sum", f"{v} adds it, which counts the contribution of {twice} twice"
-    if not move.adds and own & sent == sent:
-        return "duplicate", f"{v} receives it, but already has it"
-    return None
-
-
-def _wrong_path(
-    capacity: dict[tuple[int, int], float], ranks: Set[int], path: tuple[int, ...]
-) -> tuple[str, str] | None:
-    """Why no move can take a path; None if one can."""
-    for u, v in pairwise(path):
-        if (u, v) not in capacity:
-            return "no-arc", f"moves {u}->{v}, which is not an arc"
-    ends = path[0] in ranks and path[-1] in ranks and path[0] != path[-1]
-    if not ends or any(v in ranks for v in path[1:-1]) or len(set(path)) < len(path):
-        return "no-route", f"moves over {list(path)[:12]}; a path joins two ranks through switches only"
-    return None
-
-
-def _misplaced(move: Move, schedule: CollectiveSteps, shards: Set[Shard]) -> tuple[str, str] | None:
-    """Why a move cannot be one of this collective; None if it can."""
-    if move.shard not in shards or move.chunk >= schedule.chunks:
-        return "no-chunk", f"a shard has {schedule.chunks} chunks, and only ranks, or pairs that send, have shards"
-    if move.adds and schedule.collective not in {"reducescatter", "allreduce"}:
-        return "wrong-sum", "is added, but this collective has no sums"
-    return None
-
-
-def _missing(v: int, shard: Shard, chunk: int, own: int, due: int, ranks: list[int], *, sums: bool) -> ScheduleCheck:
-    name = chunk_name(shard, chunk)
-    if sums:
-        lacking = due & ~own
-        first = ranks[lacking.bit_length() - 1] if lacking else shard
-        msg = f"rank {v}: the sum of {name} lacks the contribution of {first}"
-        return refused("wrong-sum", msg, rank=v, chunk=chunk)
-    return refused("missing-chunk", f"rank {v}: {name} never arrives", rank=v, chunk=chunk)

@@ -33,7 +33,7 @@ from opticoll.solvers.schedules.program import Program
 from opticoll.solvers.schedules.program_layout import ChunkMoves, Layout
 from opticoll.solvers.schedules.runtimes import PROTOCOLS, TARGETS, exceeded
 from opticoll.solvers.schedules.schedule_check import many_objects
-from opticoll.solvers.schedules.schedule_json import moves_document, routes_document
+from opticoll.solvers.schedules.schedule_json import moves_text, routes_document
 from opticoll.solvers.schedules.schedule_kinds import root_of
 from opticoll.solvers.schedules.shard_routes import cut, routes_in_steps, routes_of, uncut, without_steps
 from opticoll.solvers.schedules.static_checks import channels_of
@@ -147,14 +147,11 @@ def lower_moves(
     if schedule.collective == "broadcast":
         msg = "lowering: MSCCL XML does not state the root of a broadcast; write the schedule as .json"
         raise NotApplicable(msg)
-    number = {v: r for r, v in enumerate(topology.terminals.tolist())}
-    table = [
-        (t, number[move.path[0]], number[move.path[-1]], number[move.shard], move.chunk, move.adds)
-        for t, step in enumerate(schedule.steps)
-        for move in step
-    ]
-    rows = np.array(table, dtype=np.int64).reshape(-1, 6)
-    return _program(schedule.collective, len(number), schedule.chunks, rows, name, options or XmlOptions())
+    number = np.full(topology.n, -1, dtype=np.int64)
+    number[topology.terminals] = np.arange(topology.num_ranks)
+    ends = (number[schedule.vertices[end]] for end in (schedule.first[:-1], schedule.first[1:] - 1))
+    rows = np.column_stack([schedule.step, *ends, number[schedule.shard[:, 0]], schedule.chunk, schedule.adds])
+    return _program(schedule.collective, topology.num_ranks, schedule.chunks, rows, name, options or XmlOptions())
 
 
 def _program(collective: str, N: int, chunks: int, table: I64, name: str, options: XmlOptions) -> Program:
@@ -271,7 +268,7 @@ def schedule_text(
         "time_by_chunks": {str(D): price for D, price in schedule.prices.items()},
     }
     if program is None:
-        return json.dumps(moves_document(topology, collective_steps.moves_of(schedule))) + "\n", facts
+        return "".join(moves_text(topology, collective_steps.moves_of(schedule))), facts
     facts["target"] = chosen.target
     facts["multiple_of"] = TARGETS[chosen.target].multiple_of(program)
     facts["channels"] = channels_of(program)
@@ -314,7 +311,7 @@ def collective_text(
     fluid = float(values["T"])
     facts: CutFacts = {
         "chunks": result.steps.chunks,
-        "steps": len(result.steps.steps),
+        "steps": result.steps.steps,
         "fluid_time": fluid,
         "time": result.time,
         "alpha_beta_time": result.alpha_beta_time,
@@ -324,7 +321,7 @@ def collective_text(
     if _unequal_switches(topology) and _loss(result.fluid_time, fluid):
         facts["keeps"] = f"switches only forward, without copies or sums: the trees take T = {result.fluid_time:.8g}"
     if program is None:
-        return json.dumps(moves_document(topology, result.steps)) + "\n", facts
+        return "".join(moves_text(topology, result.steps)), facts
     facts["chunks"] = program.chunks // (topology.num_ranks if program.collective == "allreduce" else 1)
     facts["target"], facts["channels"] = chosen.target, channels_of(program)
     facts["multiple_of"] = TARGETS[chosen.target].multiple_of(program)

@@ -32,6 +32,7 @@ kind "routes"
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Iterator
 from itertools import chain, pairwise
@@ -93,13 +94,24 @@ def _head(topology: Instance, kind: str, amount: dict[tuple[int, int], float] | 
 
 def moves_document(topology: Topology, schedule: CollectiveSteps) -> dict[str, Json]:
     """A schedule of moves as a JSON-able document."""
-    steps: list[Json] = [
-        [[path, shard, chunk, "add" if adds else "copy"] for path, shard, chunk, adds in step]
-        for step in schedule.steps
-    ]
     root: dict[str, Json] = {} if schedule.root is None else {"root": schedule.root}
     head = {**_head(topology, "moves", schedule.demand), "collective": schedule.collective}
-    return {**head, **root, "chunks": schedule.chunks, "steps": steps}
+    return {**head, **root, "chunks": schedule.chunks, "steps": list(_listed(schedule))}
+
+
+def moves_text(topology: Topology, schedule: CollectiveSteps) -> Iterator[str]:
+    """The text of :func:`moves_document`, step by step."""
+    empty = {**moves_document(topology, schedule.without_moves()), "steps": []}
+    yield json.dumps(empty).removesuffix("]}")
+    for number, step in enumerate(_listed(schedule)):
+        yield (", " if number else "") + json.dumps(step)
+    yield "]}\n"
+
+
+def _listed(schedule: CollectiveSteps) -> Iterator[Json]:
+    """The moves of every step, as lists."""
+    for step in schedule.by_step():
+        yield [[path, shard, chunk, "add" if adds else "copy"] for path, shard, chunk, adds in step]
 
 
 def rounds_document(topology: Topology, schedule: RoundSchedule) -> dict[str, Json]:
@@ -301,7 +313,7 @@ def read_schedule(document: Any, path: Path, topology: Topology) -> RouteTable |
         if (read.collective == "broadcast") != (root is not None):
             refuse(path, "'root' must be the vertex of a broadcast, and absent otherwise")
     steps = [[Move(way, shard, chunk, does == "add") for way, shard, chunk, does in step] for step in read.steps]
-    return CollectiveSteps(read.collective, read.chunks, steps, root, demand)
+    return CollectiveSteps.of(read.collective, read.chunks, steps, root, demand)
 
 
 def _route_table(read: RoutesDocument, path: Path) -> RouteTable:

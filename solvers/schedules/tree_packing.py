@@ -15,10 +15,13 @@ k trees per shard, multiples of k are tried; then U is increased until it can, a
 For a smaller number k of trees per shard the smallest U with such a packing of capacities floor(c_a U) is found by
 bisection; the time is then at most U / k.
 
-Switches are removed first: an arc u -> w into a switch and an arc w -> t out of it are replaced by u -> t, as long as
-every rank can still receive W k. Trees then grow arc by arc; how much capacity of an arc a tree may take without
-preventing the other trees is a max-flow (Berczi & Frank). Trees with equal arcs are kept as one tree with a count.
-Schedules made of them are simulated by independent code.
+Of many ranks, the trees of a few are found and copied where translations are at hand
+(:mod:`opticoll.solvers.schedules.translated_trees`).
+
+Otherwise switches are removed first: an arc u -> w into a switch and an arc w -> t out of it are replaced by u -> t, as
+long as every rank can still receive W k. Trees then grow arc by arc; how much capacity of an arc a tree may take
+without preventing the other trees is a max-flow (Berczi & Frank). Trees with equal arcs are kept as one tree with a
+count. Schedules made of them are simulated by independent code.
 """
 
 from __future__ import annotations
@@ -37,6 +40,8 @@ from opticoll.compiled import compiled
 from opticoll.errors import NotApplicable
 from opticoll.formulations.flows.worst_cuts import Network, least_time_of, network_of
 from opticoll.solvers.schedules.max_flow_kernels import MOST_FLOW, adjacency, least_flow, max_flow
+from opticoll.solvers.schedules.translated_trees import top_down, translated_trees
+from opticoll.solvers.schedules.translations import first_of_orbits, translations
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -48,6 +53,10 @@ if TYPE_CHECKING:
 DIVISORS = 6
 #: Number of trees per shard up to which multiples of k are tried where switches would have to copy.
 MULTIPLES = 24
+#: Numbers of trees per shard that are tried with translations, after the least that can attain the worst cut.
+NUMBERS = (1, 2, 3, 4, 6, 8, 12, 16, 24)
+#: Ranks from which on trees are copied by translations; up to which trees are grown instead, if copies lose time.
+MANY_RANKS, MOST_GROWN = 32, 128
 #: Turns of a switch in which capacities out of it may be reduced, on average.
 MOST_TURNS = 50
 TOO_LARGE = (
@@ -71,7 +80,10 @@ class PackedTree:
 
 @dataclass(frozen=True, eq=False)
 class TreePacking:
-    """``chunks`` trees per shard; ``time`` is that of the busiest arc [shards / link bandwidth], ``bound`` is T*."""
+    """``chunks`` trees per shard; ``time`` is that of the busiest arc [shards / link bandwidth], ``bound`` is T*.
+
+    The trees are ``trees`` moved by every row of ``images``, ``(g, n)``: those of one rank of every orbit, or all.
+    """
 
     topology: Topology
     weight: tuple[int, ...]
@@ -79,6 +91,18 @@ class TreePacking:
     trees: tuple[PackedTree, ...]
     time: Fraction
     bound: Fraction
+    images: I64
+
+    def load(self, *, backwards: bool = False) -> I64:
+        """Number of trees that cross from one vertex to another, by ``tail * n + head``, or with the ends swapped."""
+        n = self.topology.n
+        ends = [(*arc, count) for tree in self.trees for path, count in tree.hops for arc in pairwise(path)]
+        tail, head, count = np.array(ends, dtype=np.int64).reshape(-1, 3).T
+        load = np.zeros(n * n, dtype=np.int64)
+        for image in self.images:
+            first, last = (image[head], image[tail]) if backwards else (image[tail], image[head])
+            np.add.at(load, first * n + last, count)
+        return load
 
     @property
     def loss(self) -> float:
@@ -114,9 +138,13 @@ def pack(topology: Topology, weight: Sequence[int] | None = None, most: int | No
 @lru_cache(maxsize=8)
 def _pack(topology: Topology, weight: tuple[int, ...], most: int | None) -> TreePacking:
     network = network_of(topology, weight)
-    time, _ = least_time_of(network)
+    time, _ = least_time_of(network, _receivers(topology, weight))
     shared = gcd(time.denominator, *network.capacity)
     k = time.denominator // shared
+    numbers = (k, *(D for D in NUMBERS if k != D))
+    moved = _translated(topology, network, time, [D for D in numbers if most is None or most >= D])
+    if moved is not None:
+        return moved
     if most is None or k <= most:
         unit = [c * time.numerator // shared for c in network.capacity]
         for j in range(1, max((most or MULTIPLES) // k, 1) + 1):
@@ -134,11 +162,33 @@ def _pack(topology: Topology, weight: tuple[int, ...], most: int | None) -> Tree
     return _packed(topology, network, best[2], best[1], time)
 
 
+def _receivers(topology: Topology, weight: tuple[int, ...]) -> I64 | None:
+    """Ranks of which one receives as much as any in time, one of each orbit; None for all."""
+    alike = len(weight) >= MANY_RANKS and len(set(weight)) == 1
+    return first_of_orbits(topology.terminals, translations(topology)) if alike else None
+
+
+def _translated(topology: Topology, network: Network, time: Fraction, numbers: Sequence[int]) -> TreePacking | None:
+    """Copies of the trees of a few ranks, for one of these numbers per shard; None if they lose time, or are none."""
+    N, images = topology.num_ranks, translations(topology) if topology.num_ranks >= MANY_RANKS else None
+    if images is None or len(images) < 2 or set(network.weight) != {1} or not numbers:
+        return None
+    found = translated_trees(network, images, time, numbers)
+    if found is None or (found.time > time and N <= MOST_GROWN):
+        return None
+    hops = (tuple((one.paths[v], one.count) for v in top_down(one.root, one.paths)) for one in found.trees)
+    trees = tuple(PackedTree(one.root, one.count, way) for one, way in zip(found.trees, hops, strict=True))
+    unit = network.unit
+    return TreePacking(topology, network.weight, found.chunks, trees, found.time / unit, time / unit, images)
+
+
 def pack_into(topology: Topology, weight: Sequence[int] | None, chunks: int) -> TreePacking:
     """As :func:`pack`, with exactly ``chunks`` trees per shard."""
-    network = network_of(topology, tuple(weight) if weight is not None else (1,) * topology.num_ranks)
-    time, _ = least_time_of(network)
-    return _packed(topology, network, _fewest(network, time, chunks), chunks, time)
+    weights = tuple(weight) if weight is not None else (1,) * topology.num_ranks
+    network = network_of(topology, weights)
+    time, _ = least_time_of(network, _receivers(topology, weights))
+    moved = _translated(topology, network, time, [chunks])
+    return moved or _packed(topology, network, _fewest(network, time, chunks), chunks, time)
 
 
 def pack_dividing(
@@ -147,9 +197,12 @@ def pack_dividing(
     """As :func:`pack`, with a number of trees per shard that divides ``chunks`` and is at most ``most``."""
     weights = tuple(weight) if weight is not None else (1,) * topology.num_ranks
     network = network_of(topology, weights)
-    time, _ = least_time_of(network)
+    time, _ = least_time_of(network, _receivers(topology, weights))
     ideal = time.denominator // gcd(time.denominator, *network.capacity)
     limit = min(chunks, most or chunks)
+    moved = _translated(topology, network, time, [k for k in range(1, limit + 1) if chunks % k == 0][-DIVISORS:])
+    if moved is not None:
+        return moved
     if ideal <= limit and chunks % ideal == 0:
         packing = _pack(topology, weights, ideal)
         if packing.time == packing.bound:
@@ -277,7 +330,8 @@ def _packed(topology: Topology, network: Network, capacity: list[int], k: int, t
                 load[arc] = load.get(arc, 0) + count
     joint = dict(zip(zip(network.tail.tolist(), network.head.tolist(), strict=True), network.capacity, strict=True))
     taken = max(Fraction(q, k * joint[arc]) for arc, q in load.items())
-    return TreePacking(topology, network.weight, k, tuple(trees), taken / network.unit, time / network.unit)
+    unit, alone = network.unit, np.arange(topology.n)[None, :]
+    return TreePacking(topology, network.weight, k, tuple(trees), taken / unit, time / unit, alone)
 
 
 class _Splitting:

@@ -10,8 +10,9 @@ import numpy as np
 from opticoll.errors import BadFile
 from opticoll.instances.readers import reading
 from opticoll.solvers.schedules import interpreter
-from opticoll.solvers.schedules.collective_steps import COLLECTIVES, CollectiveSteps, run_moves
+from opticoll.solvers.schedules.collective_steps import COLLECTIVES, CollectiveSteps
 from opticoll.solvers.schedules.link_schedule import pair_capacity, run_routes, ways_between
+from opticoll.solvers.schedules.moves_execution import run_moves
 from opticoll.solvers.schedules.msccl_xml import read_xml
 from opticoll.solvers.schedules.runtimes import TARGETS, exceeded, usage
 from opticoll.solvers.schedules.schedule_check import ScheduleCheck, format_of, refused

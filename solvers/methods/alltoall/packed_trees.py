@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,42 +23,39 @@ EQUAL = 1e-9
 
 def tree_flows(packing: TreePacking) -> F64:
     """Flow of the trees towards every rank on every arc of their topology [shards], ``(m, N)``."""
-    topology = packing.topology
-    place = {v: j for j, v in enumerate(topology.terminals.tolist())}
-    arcs: dict[tuple[int, int], list[int]] = {}
-    for a, ends in enumerate(zip(topology.tail.tolist(), topology.head.tolist(), strict=True)):
-        arcs.setdefault(ends, []).append(a)
-    flows = np.zeros((topology.arcs, topology.num_ranks))
+    topology, n = packing.topology, packing.topology.n
+    column = np.full(n, -1)
+    column[topology.terminals] = np.arange(topology.num_ranks)
+    key, pair = np.unique(topology.tail * n + topology.head, return_inverse=True)
+    ends: list[tuple[int, int, int, int]] = []
     for tree in packing.trees:
-        steps: dict[int, list[tuple[tuple[int, ...], int]]] = {}
+        hops: dict[int, list[tuple[tuple[int, ...], int]]] = {}
         for path, count in tree.hops:
-            steps.setdefault(path[-1], []).append((path, count))
-        for v, j in place.items():
+            hops.setdefault(path[-1], []).append((path, count))
+        for v in hops:
             u = v
             while u != tree.root:
-                for path, count in steps[u]:
-                    for k in range(len(path) - 1):
-                        joint = arcs[path[k], path[k + 1]]
-                        share = topology.capacity[joint] / topology.capacity[joint].sum()
-                        flows[joint, j] += count / packing.chunks * share
-                u = steps[u][0][0][0]
-    return flows
+                ends += [(*arc, v, count) for path, count in hops[u] for arc in pairwise(path)]
+                u = hops[u][0][0][0]
+    tail, head, v, count = np.array(ends, dtype=np.int64).reshape(-1, 4).T
+    flows = np.zeros((key.size, topology.num_ranks))
+    for image in packing.images:
+        arc = np.searchsorted(key, image[tail] * n + image[head])
+        np.add.at(flows, (arc, column[image[v]]), count)
+    return np.asarray(flows[pair] * (_share(topology) / packing.chunks)[:, None])
+
+
+def _share(topology: Topology) -> F64:
+    """Capacity of every arc, relative to that of all arcs between its ends, ``(m,)``."""
+    pair = np.unique(topology.tail * topology.n + topology.head, return_inverse=True)[1]
+    return np.asarray(topology.capacity / np.bincount(pair, topology.capacity)[pair])
 
 
 def _loads(flows: F64, packing: TreePacking) -> F64:
     """Load of the trees on every arc [shards], ``(m,)``."""
     topology = packing.topology
-    ends = list(zip(topology.tail.tolist(), topology.head.tolist(), strict=True))
-    joint: dict[tuple[int, int], float] = {}
-    for pair, c in zip(ends, topology.capacity.tolist(), strict=True):
-        joint[pair] = joint.get(pair, 0.0) + c
-    load = dict.fromkeys(joint, 0)
-    for tree in packing.trees:
-        for path, count in tree.hops:
-            for k in range(len(path) - 1):
-                load[path[k], path[k + 1]] += count
-    share = topology.capacity / np.array([joint[pair] for pair in ends])
-    return np.maximum(np.array([load[pair] for pair in ends]) / packing.chunks * share, flows.max(axis=1))
+    load = packing.load()[topology.tail * topology.n + topology.head] / packing.chunks
+    return np.maximum(load * _share(topology), flows.max(axis=1))
 
 
 def _opposite(topology: Topology, other: Topology) -> I64:
@@ -70,7 +68,8 @@ def _opposite(topology: Topology, other: Topology) -> I64:
 def run_tree_packing(context: Context) -> Answer:
     """Collectives by trees from every root to all ranks, which take exactly the time of the worst cut.
 
-    The trees are those of :mod:`opticoll.solvers.schedules.tree_packing`. The flow towards a rank follows the trees; a
+    The trees are those of :mod:`opticoll.solvers.schedules.tree_packing`; of networks with many ranks and translations,
+    those of one rank for each orbit, moved by all translations. The flow towards a rank follows the trees; a
     reduce-scatter is the all-gather of the reversed topology, backwards. An all-reduce is both at the same time, with
     equal shares summed at all ranks; the formulation's bounds state its distance from the optimum.
     """
@@ -102,12 +101,16 @@ def run_tree_packing(context: Context) -> Answer:
         values = {"x": np.ones(topology.num_ranks), "y": y, "z": z, "f": copies, "g": sums[arcs]}
         T = float(((y + z) / topology.capacity).max())
     best = max(bound.value for bound in context.formulation.bounds())
+    few = all(len(packing.images) > 1 for packing in packings)
+    algorithm = "worst cut, " + (
+        "trees of few ranks, translated" if few else "switch splitting, tree packing in integers"
+    )
     return Answer(
         Termination.OPTIMAL if best * (1 + EQUAL) >= T else Termination.TOLERANCE,
         values={**values, "T": np.asarray(T)},
-        solver={"algorithm": "worst cut, switch splitting and tree packing in integers"},
+        solver={"algorithm": algorithm},
         metrics={
-            "trees": sum(len(packing.trees) for packing in packings),
+            "trees": sum(len(packing.trees) * len(packing.images) for packing in packings),
             "trees_per_shard": max(packing.chunks for packing in packings),
         },
     )

@@ -21,8 +21,9 @@ from opticoll.formulations.alltoall.all_reduce_bounds import partition_bound
 from opticoll.formulations.flows.worst_cuts import least_time, reversed_arcs, sink_side, tight_partition
 from opticoll.instances import Topology, parse
 from opticoll.solvers import solve
-from opticoll.solvers.schedules.collective_steps import COLLECTIVES, best_schedule, run_moves, schedule_collective
+from opticoll.solvers.schedules.collective_steps import COLLECTIVES, best_schedule, schedule_collective
 from opticoll.solvers.schedules.lowering import XmlOptions, collective_text, lower_moves
+from opticoll.solvers.schedules.moves_execution import run_moves
 from opticoll.solvers.schedules.runtimes import TARGETS, exceeded
 from opticoll.solvers.schedules.schedule_json import moves_document, read_schedule
 from opticoll.solvers.schedules.static_checks import channels_of

@@ -1,0 +1,276 @@
+"""Execution of schedules in steps: every move is replayed, from the moves alone.
+
+Every rank holds, for every chunk, a set of ranks whose contributions are summed in it; a sum of two sets that share a
+rank counts that rank twice and is refused. In a collective without sums a chunk has one contribution, so a rank has it
+from the step after its first arrival on. Chunks do not depend on each other; with sums, as many are replayed together
+as their sets, of one bit for every rank, leave room for.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise, permutations
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from opticoll.solvers.schedules.link_schedule import pair_capacity
+from opticoll.solvers.schedules.schedule_check import ScheduleCheck, refused
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from opticoll.instances.topology import I64, Mask, Topology
+    from opticoll.solvers.schedules.collective_steps import CollectiveSteps, Shard
+
+#: Maximum number of 64-bit words of all sets that are held at a time.
+MOST_WORDS = 32_000_000
+#: Collectives with sums.
+SUMS = frozenset({"reducescatter", "allreduce"})
+
+
+def run_moves(
+    schedule: CollectiveSteps, topology: Topology, root: int = 0, *, alpha: float = 0.0, beta: float = 1.0
+) -> ScheduleCheck:
+    """Execute a schedule; a valid one has metrics ``time`` (alpha-beta), ``steps``, ``transfers``, ``chunks``.
+
+    ``root`` is the rank of a broadcast, counted from 0.
+    """
+    ranks = topology.terminals.tolist()
+    if schedule.collective == "broadcast" and schedule.root != ranks[root]:
+        where = f"from vertex {schedule.root}, but the root is {ranks[root]}"
+        return refused("collective", f"the file broadcasts {where}; give the root of the file")
+    capacity = pair_capacity(topology)
+    wrong = _Execution(schedule, topology).violation()
+    if wrong is not None:
+        return wrong
+    return ScheduleCheck(
+        True,
+        metrics={
+            "time": schedule.time(capacity, alpha, beta),
+            "steps": int(np.unique(schedule.step).size),
+            "transfers": schedule.moves,
+            "chunks": schedule.chunks,
+            "ranks": len(ranks),
+        },
+    )
+
+
+class _Execution:
+    """A schedule on a topology: tokens are the chunks of all shards, numbered shard by shard."""
+
+    def __init__(self, schedule: CollectiveSteps, topology: Topology) -> None:
+        self.schedule, self.topology = schedule, topology
+        self.sums = schedule.collective in SUMS
+        self.ranks = topology.terminals
+        self.number = np.full(topology.n, -1)
+        self.number[self.ranks] = np.arange(self.ranks.size)
+        self.shards = self._shards()
+        self.start, self.end = schedule.vertices[schedule.first[:-1]], schedule.vertices[schedule.first[1:] - 1]
+        width = topology.n + 1
+        key = self.shards[:, 0] * width + self.shards[:, 1] + 1
+        order = np.argsort(key)
+        mine = schedule.shard[:, 0] * width + schedule.shard[:, 1] + 1
+        at = np.minimum(np.searchsorted(key[order], mine), max(key.size - 1, 0))
+        self.known = key[order[at]] == mine if key.size else np.zeros(mine.size, dtype=bool)
+        self.known &= (schedule.chunk >= 0) & (schedule.chunk < schedule.chunks)
+        self.token = np.where(self.known, order[at] * schedule.chunks + schedule.chunk, 0) if key.size else mine
+
+    def _shards(self) -> I64:
+        """Vertices of every shard, ``(S, 2)``: source and target of the pairs of an all-to-all, else rank and -1."""
+        schedule, ranks = self.schedule, self.ranks.tolist()
+        if schedule.collective == "alltoall":
+            pairs = list(permutations(ranks, 2) if schedule.demand is None else schedule.demand)
+        else:
+            pairs = [(rank, -1) for rank in (ranks if schedule.root is None else [schedule.root])]
+        return np.array(pairs, dtype=np.int64).reshape(-1, 2)
+
+    def violation(self) -> ScheduleCheck | None:
+        """The first violation; None if the schedule performs its collective."""
+        static = self._static()
+        return self._with_sums(static) if self.sums else self._copied(static)
+
+    # What a move states
+
+    def _arcs_missing(self) -> Mask:
+        """Whether a move crosses something that is no arc."""
+        move, tail, head = self.schedule.crossings()
+        n = self.topology.n
+        missing = ~np.isin(tail * n + head, self.topology.tail * n + self.topology.head)
+        return np.bincount(move[missing], minlength=self.schedule.moves) > 0
+
+    def _no_route(self) -> Mask:
+        """Whether a path does not join two ranks through switches only, or visits a vertex twice."""
+        schedule = self.schedule
+        is_rank, length = self.number >= 0, np.diff(schedule.first)
+        owner = np.repeat(np.arange(schedule.moves), length)
+        inner = np.bincount(owner, is_rank[schedule.vertices], minlength=schedule.moves) > 2
+        wrong = ~is_rank[self.start] | ~is_rank[self.end] | (self.start == self.end) | inner
+        order = np.lexsort((schedule.vertices, owner))
+        visited, of = schedule.vertices[order], owner[order]
+        again = (np.diff(visited) == 0) & (np.diff(of) == 0)
+        wrong[of[1:][again]] = True
+        return np.asarray(wrong)
+
+    def _static(self) -> Mask:
+        """Moves that are wrong whatever the ranks hold, ``(moves,)``."""
+        wrong = self._arcs_missing() | self._no_route() | ~self.known
+        return wrong if self.sums else wrong | self.schedule.adds
+
+    def _described(self, i: int) -> tuple[str, str]:
+        """Reason and message for a move that is wrong whatever the ranks hold, or whose sender has nothing."""
+        schedule, n = self.schedule, self.topology.n
+        path = schedule.vertices[schedule.first[i] : schedule.first[i + 1]].tolist()
+        arcs = set((self.topology.tail * n + self.topology.head).tolist())
+        for u, v in pairwise(path):
+            if u * n + v not in arcs:
+                return "no-arc", f"moves {u}->{v}, which is not an arc"
+        ends = self.number[path[0]] >= 0 and self.number[path[-1]] >= 0 and path[0] != path[-1]
+        if not ends or (self.number[path[1:-1]] >= 0).any() or len(set(path)) < len(path):
+            return "no-route", f"moves over {path[:12]}; a path joins two ranks through switches only"
+        if not self.known[i]:
+            has = f"a shard has {schedule.chunks} chunks"
+            return "no-chunk", f"{has}, and only ranks, or pairs that send, have shards"
+        if schedule.adds[i] and not self.sums:
+            return "wrong-sum", "is added, but this collective has no sums"
+        return "not-held", f"{path[0]} sends it before receiving it"
+
+    def _refused(self, i: int, reason: str, message: str, rank: int) -> ScheduleCheck:
+        schedule = self.schedule
+        source, target = schedule.shard[i].tolist()
+        name = chunk_name((source, target) if target >= 0 else source, int(schedule.chunk[i]))
+        step = int(schedule.step[i])
+        return refused(reason, f"step {step}: {name}: {message}", rank=rank, chunk=int(schedule.chunk[i]), step=step)
+
+    # Copies alone
+
+    def _copied(self, static: Mask) -> ScheduleCheck | None:
+        schedule, tokens = self.schedule, max(len(self.shards) * self.schedule.chunks, 1)
+        origin = np.repeat(self.shards[:, 0], schedule.chunks) if len(self.shards) else np.zeros(1, dtype=np.int64)
+        arrival = self.end * tokens + self.token
+        order = np.argsort(arrival, kind="stable")  # moves are in the order of their steps
+        keys, first = np.unique(arrival[order], return_index=True)
+        reached = schedule.step[order[first]]
+        place = self.start * tokens + self.token
+        at = np.minimum(np.searchsorted(keys, place), max(keys.size - 1, 0))
+        held = self.start == origin[self.token]
+        if keys.size:
+            held |= (keys[at] == place) & (reached[at] < schedule.step)
+        again = np.ones(schedule.moves, dtype=bool)
+        again[order[first]] = False
+        again |= self.end == origin[self.token]
+        wrong = [
+            (int(schedule.step[i]), late, int(i))
+            for late, moves in ((0, np.flatnonzero(static | ~held)), (1, np.flatnonzero(again)))
+            for i in moves[:1]
+        ]
+        if wrong:
+            _, late, i = min(wrong)
+            if not late:
+                return self._refused(i, *self._described(i), rank=int(self.start[i]))
+            v = int(self.end[i])
+            return self._refused(i, "duplicate", f"{v} receives it, but already has it", rank=v)
+        return self._first_missing(keys, tokens)
+
+    def _first_missing(self, keys: I64, tokens: int) -> ScheduleCheck | None:
+        """The first chunk that some rank lacks at the end."""
+        D, alltoall = self.schedule.chunks, self.schedule.collective == "alltoall"
+        chunk = np.arange(D)
+        for s, (source, target) in enumerate(self.shards.tolist()):
+            ends = np.array([target]) if alltoall else self.ranks[self.ranks != source]
+            due = (ends[:, None] * tokens + s * D + chunk).ravel()
+            at = np.minimum(np.searchsorted(keys, due), max(keys.size - 1, 0))
+            lacking = np.flatnonzero(keys[at] != due) if keys.size else np.arange(due.size)
+            if lacking.size:
+                v, c = int(ends[lacking[0] // D]), int(chunk[lacking[0] % D])
+                name = chunk_name((source, target) if alltoall else source, c)
+                return refused("missing-chunk", f"rank {v}: {name} never arrives", rank=v, chunk=c)
+        return None
+
+    # Sums
+
+    def _with_sums(self, static: Mask) -> ScheduleCheck | None:
+        schedule, N = self.schedule, self.ranks.size
+        words = -(-N // 64)
+        tokens = len(self.shards) * schedule.chunks
+        many = max(MOST_WORDS // (N * words), 1)
+        wrong: list[tuple[int, int, int, str, str]] = []
+        bad = np.flatnonzero(static)
+        if bad.size:
+            i = int(bad[0])
+            wrong.append((int(schedule.step[i]), 0, i, *self._described(i)))
+        missing: ScheduleCheck | None = None
+        for begin in range(0, tokens, many):
+            size = min(many, tokens - begin)
+            mine = np.flatnonzero(~static & (self.token >= begin) & (self.token < begin + size))
+            held = np.zeros((N, size, words), dtype=np.uint64)
+            held[np.arange(N), :, np.arange(N) // 64] = (np.uint64(1) << (np.arange(N) % 64).astype(np.uint64))[:, None]
+            found = self._replayed(mine, begin, held)
+            wrong += [] if found is None else [found]
+            if not wrong and missing is None:
+                missing = self._lacking(held, begin)
+        if not wrong:
+            return missing
+        _, late, i, reason, message = min(wrong)
+        return self._refused(i, reason, message, rank=int(self.end[i] if late else self.start[i]))
+
+    def _replayed(self, mine: I64, begin: int, held: NDArray[np.uint64]) -> tuple[int, int, int, str, str] | None:
+        """Apply these moves to the sets ``held``, ``(N, tokens, words)``; the first one that cannot be, and why."""
+        schedule, step = self.schedule, self.schedule.step[mine]
+        for first, last in pairwise([*np.flatnonzero(np.diff(step, prepend=-1)).tolist(), mine.size]):
+            now = mine[first:last]
+            at, to, token = self.number[self.start[now]], self.number[self.end[now]], self.token[now] - begin
+            sent = held[at, token]
+            place = to * held.shape[1] + token
+            order = np.argsort(place, kind="stable")
+            begins = np.flatnonzero(np.diff(place[order], prepend=-1))
+            turn = np.empty(now.size, dtype=np.int64)
+            turn[order] = np.arange(now.size) - np.repeat(begins, np.diff(np.append(begins, now.size)))
+            wrong: list[int] = []
+            twice: dict[int, NDArray[np.uint64]] = {}
+            for k in range(int(turn.max(initial=-1)) + 1):  # what one rank receives of a chunk, one after the other
+                rows = np.flatnonzero(turn == k)
+                before, new, adds = held[to[rows], token[rows]], sent[rows], schedule.adds[now[rows]]
+                both = before & new
+                fails = np.where(adds, both.any(axis=1), (both == new).all(axis=1))
+                wrong += rows[fails].tolist()
+                twice |= dict(zip(rows[fails].tolist(), both[fails], strict=True))
+                held[to[rows], token[rows]] = np.where(adds[:, None], before | new, new)
+            if wrong:
+                j = min(wrong)
+                i, v = int(now[j]), int(self.end[now[j]])
+                if not schedule.adds[i]:
+                    return int(schedule.step[i]), 1, i, "duplicate", f"{v} receives it, but already has it"
+                message = f"{v} adds it, which counts the contribution of {self._last_of(twice[j])} twice"
+                return int(schedule.step[i]), 1, i, "wrong-sum", message
+        return None
+
+    def _last_of(self, members: NDArray[np.uint64]) -> int:
+        """The last rank of a set."""
+        word = int(np.flatnonzero(members)[-1])
+        return int(self.ranks[word * 64 + int(members[word]).bit_length() - 1])
+
+    def _lacking(self, held: NDArray[np.uint64], begin: int) -> ScheduleCheck | None:
+        """The first chunk whose sum is not complete where it must be at the end."""
+        N, D = self.ranks.size, self.schedule.chunks
+        due = np.zeros(held.shape[2], dtype=np.uint64)
+        np.bitwise_or.at(due, np.arange(N) // 64, np.uint64(1) << (np.arange(N) % 64).astype(np.uint64))
+        whole = (held == due).all(axis=2)  # (N, tokens)
+        shard, chunk = np.divmod(begin + np.arange(held.shape[1]), D)
+        if self.schedule.collective == "reducescatter":
+            mine = np.zeros_like(whole)
+            mine[shard, np.arange(shard.size)] = True
+            whole |= ~mine
+        lacking = np.argwhere(~whole.T)
+        if not lacking.size:
+            return None
+        # By shard, then rank, then chunk.
+        token, rank = lacking[np.lexsort((chunk[lacking[:, 0]], lacking[:, 1], shard[lacking[:, 0]]))[0]].tolist()
+        first = self._last_of(due & ~held[rank, token])
+        v, c = int(self.ranks[rank]), int(chunk[token])
+        name = chunk_name(int(self.ranks[shard[token]]), c)
+        return refused("wrong-sum", f"rank {v}: the sum of {name} lacks the contribution of {first}", rank=v, chunk=c)
+
+
+def chunk_name(shard: Shard, chunk: int) -> str:
+    """What messages call a chunk."""
+    return f"chunk {chunk} of {f'{shard[0]}->{shard[1]}' if isinstance(shard, tuple) else shard}"
