@@ -8,7 +8,7 @@ Sets    a in A arcs (m); k = (s,t) in K ordered pairs of distinct ranks with dem
 Data    c_a > 0 capacity [link bandwidths], (m,); D_k > 0 demand of k [shards], (|K|,); D_p that of the pair of p;
         L = ``layers``; load = ``load``, the largest load allowed [shards / link bandwidth], 0 for any
 Vars    y_pl in {0,1} the pair of p takes path p on layer l, (|P|, L); w_el in {0,1} dependency e occurs in layer l,
-        (|E|, L); u_al in [0, m-1] position of a in an order of layer l, for arcs of some dependency, (m, L);
+        (|E|, L); u_al in {0..m-1} position of a in an order of layer l, for arcs of some dependency, (m, L);
         ``objective=load``: Lambda in 0 .. sum_k D_k / min_a c_a largest load, integer where all capacities are 1 and
         all demands integers; ``objective=channels``: z_l in {0,1} layer l is used, (L,)
 
@@ -166,7 +166,7 @@ class RoutedChannels(Formulation):
             E = E.join(layers).keyed("dependency layer")
             has = Index.table("path", dict(zip(("path", "dependency"), self.dependencies.uses, strict=True)))
             placed = Index.table("arc", {"arc": np.unique(self.dependencies.pairs)}).join(layers).keyed("arc layer")
-            w, u = b.var("w", upper=1, integer=True, over=E), b.var("u", upper=m - 1, over=placed)
+            w, u = b.var("w", upper=1, integer=True, over=E), b.var("u", upper=m - 1, integer=True, over=placed)
             having = taken.join(has)
             occurring = occurrences.of(having, commodity="commodity", dependency="dependency")
             b.row("occur", occurring @ y <= occurrences.of(E, dependency="dependency") @ w, over=occurrences)
@@ -206,7 +206,7 @@ class RoutedChannels(Formulation):
         placed = {a for e in E for a in e}
         y = b.var("y", upper=1, integer=True)
         w = b.var("w", upper=1, integer=True, over=[(*e, layer) for e in E for layer in L])
-        u = b.var("u", upper=m - 1, where=lambda a, layer: a in placed)
+        u = b.var("u", upper=m - 1, integer=True, where=lambda a, layer: a in placed)
 
         def taken(paths: Iterable[Any], layers: Iterable[int]) -> Any:
             return quicksum(y[(*p, layer)] for p in paths for layer in layers)

@@ -7,7 +7,7 @@ Sets    r in R routes, one per pair of ranks; a in A arcs (channels); l in 1..L 
 Data    the routes, from a solution of ``alltoall.min-congestion`` over its default path set (solved by the
         method ``routes``); L = ``layers``
 Vars    y_rl in {0,1} route r uses layer l, (|R|, L); w_el in {0,1} dependency e occurs in layer l, (|E|, L);
-        z_l in {0,1} layer l is used, (L,); u_al in [0, m-1] position of a in an order of layer l, for arcs of
+        z_l in {0,1} layer l is used, (L,); u_al in {0..m-1} position of a in an order of layer l, for arcs of
         some dependency, (m, L)
 
 min sum_l z_l  s.t.
@@ -114,7 +114,7 @@ class LayeredRoutes(Formulation):
         b.row("use", np.ones((len(R), 1)) @ cp.reshape(z, (1, self.layers), order="C") >= y)
         if len(E):
             w = b.var("w", upper=1, integer=True)
-            u = b.var("u", upper=m - 1, where=np.isin(np.arange(m), self.dependencies.pairs)[:, None])
+            u = b.var("u", upper=m - 1, integer=True, where=np.isin(np.arange(m), self.dependencies.pairs)[:, None])
             b.row("occur", uses.of(E, dependency="dependency") @ w >= uses.of(R, route="route") @ y)
             b.row("order", (E.of(A, arc="b") - E.of(A, arc="a")) @ u >= 1 - m * (1 - w))
         if self.layers > 1:
@@ -132,7 +132,7 @@ class LayeredRoutes(Formulation):
         used = {arc for e in E for arc in e}
         y, z = b.var("y", upper=1, integer=True), b.var("z", upper=1, integer=True)
         w = b.var("w", upper=1, integer=True, over=[(*e, layer) for e in E for layer in L])
-        u = b.var("u", upper=m - 1, where=lambda a, layer: a in used)
+        u = b.var("u", upper=m - 1, integer=True, where=lambda a, layer: a in used)
 
         def order(first: str, second: str, layer: int) -> Any:
             return u[second, layer] - u[first, layer] >= 1 - m * (1 - w[first, second, layer])

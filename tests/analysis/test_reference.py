@@ -364,7 +364,7 @@ def test_completion_scripts_are_of_their_shell(shell, capfd, tmp_path, monkeypat
 
 
 def test_a_solver_of_integer_columns_is_listed_where_the_example_has_no_others():
-    names, takes = ("alltoall.channels", "lumorph.rounds"), describe("cp-sat")[0].formulations
+    names, takes = ("sipml.placement", "lumorph.rounds"), describe("cp-sat")[0].formulations
     for listed in (
         [name for name in names if "cp-sat" in describe(name)[0].solvers],
         [name for name in names if "cp-sat" in study_file._methods(["@solvers"], name, "here")],

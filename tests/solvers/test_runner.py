@@ -212,7 +212,7 @@ def test_a_file_that_a_setting_names_is_pinned_before_a_worker_reads_it(tmp_path
         ({"method": "flow-decomposition"}, MethodMismatch, "does not apply to"),
         ({"method": "cp-sat"}, MethodMismatch, "continuous"),
         (
-            {"formulation": "alltoall.channels", "method": "cp-sat"},
+            {"formulation": "alltoall.channels", "instance": "ring:4+scale=2.5", "method": "cp-sat"},
             MethodMismatch,
             "is continuous: use 'highs' or 'scip'",
         ),

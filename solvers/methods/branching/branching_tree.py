@@ -208,6 +208,8 @@ class BranchingTree:
                 self._close(node, bound, proof)
                 return None
         candidates = self.whole[free & (fraction > WHOLE)]
+        binary = candidates[upper[candidates] - lower[candidates] <= 1.0]
+        candidates = binary if binary.size else candidates
         if candidates.size == 0:
             candidates = self.whole[free]
         if candidates.size == 0:

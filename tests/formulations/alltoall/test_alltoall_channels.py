@@ -90,6 +90,12 @@ def test_a_ring_of_five_pays_for_one_layer():
     assert oc.solve(NAME, "ring:5", objective="channels", load=3).objective == 2
 
 
+def test_an_order_of_arcs_by_constraint_programming():
+    """Positions are integers, so that CP-SAT takes the program: the 3-cube needs one layer at its least load."""
+    run = oc.solve(NAME, "hypercube:3", method="cp-sat", objective="channels", load=4, paths="shortest")
+    assert (run.objective, run.metrics["max_load"], run.proof) == (1, 4, "optimal")
+
+
 @pytest.mark.parametrize("n", [3, 4, 5, 6, 7])
 def test_a_directed_ring_needs_half_as_many_layers_as_nodes(n):
     """A layer lacks the dependency at some node, and every route of n-1 arcs passes all nodes but two neighbours."""
