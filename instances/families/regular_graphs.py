@@ -6,7 +6,7 @@ import heapq
 import random
 from collections import Counter
 from functools import cache
-from itertools import combinations, pairwise, permutations
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,7 +19,7 @@ from opticoll.instances.topology import Topology, both_ways, check_size
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from opticoll.instances.topology import I64
+    from opticoll.instances.topology import I64, Mask
 
 
 #: Maximum number of links (n d / 2) of random regular graphs and Xpander, which are drawn in Python.
@@ -384,7 +384,7 @@ DIGITS = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_"
 MOST_ARCS = 3000
 #: Largest number of vertices to enumerate, by degree: at most a few thousand members and a few seconds.
 LARGEST_DIGRAPHS = {1: 40, 2: 9, 3: 7, 4: 7, 5: 7, 6: 7}
-LARGEST_GRAPHS = {1: 40, 2: 40, 3: 14, 4: 11, 5: 10, 6: 9, 7: 8}
+LARGEST_GRAPHS = {1: 40, 2: 40, 3: 16, 4: 12, 5: 10, 6: 9, 7: 8}
 
 
 @family("digraph", example="digraph:12.20.01", source="Diestel, Graph Theory, 5th ed. 2017, section 1.10 (digraphs)")
@@ -515,67 +515,13 @@ def _printed(rows: tuple[int, ...]) -> str:
 
 @cache
 def regular_codes(n: int, d: int, *, directed: bool) -> tuple[tuple[int, ...], ...]:
-    """Smallest code of every connected d-regular digraph or graph on n vertices.
+    """Smallest code of every connected d-regular digraph or graph on n vertices, the heads of each as bit masks."""
+    from opticoll.instances.enumeration import wirings
 
-    A code numbers the vertices in breadth-first order from some root and lists their rows, the sets of heads as bit
-    masks. Codes are built row by row. A code that is not the smallest of its graph is dropped as soon as its first
-    rows show it (orderly generation), so exactly one code per graph remains.
-    """
-    codes: list[tuple[int, ...]] = []
-    rows: list[int] = []
-    received = [0] * n  # arcs into every vertex so far
+    def fillable(links: Mask, decided: int, _: int) -> bool:
+        """Whether the undecided vertices can give every vertex d links in."""
+        givers = n - decided - (np.arange(n) >= decided)
+        return bool((d - links.sum(axis=0) <= givers).all())
 
-    def extend(seen: int) -> None:
-        i = len(rows)
-        if i == n:
-            codes.append(tuple(rows))
-            return
-        if i == seen:
-            return  # not connected
-        fixed = 0 if directed else sum(1 << j for j in range(i) if rows[j] >> i & 1)
-        missing = d - fixed.bit_count()
-        earlier = range(seen) if directed else range(i + 1, seen)
-        free = [v for v in earlier if v != i and received[v] < d]
-        for new in range(max(0, missing - len(free)), min(missing, n - seen) + 1):
-            for old in combinations(free, missing - new):
-                heads = (*old, *range(seen, seen + new))
-                for v in heads:
-                    received[v] += 1
-                if not directed:
-                    received[i] += missing
-                rows.append(fixed | sum(1 << v for v in heads))
-                if all(d - received[v] <= n - 1 - i - (v > i) for v in range(n)) and is_least_code(rows, n):
-                    extend(seen + new)
-                rows.pop()
-                for v in heads:
-                    received[v] -= 1
-                if not directed:
-                    received[i] -= missing
-
-    extend(1)
-    return tuple(codes)
-
-
-def is_least_code(rows: list[int], n: int) -> bool:
-    """Whether no other breadth-first numbering gives a smaller code, judged by the first rows."""
-    heads = [[v for v in range(n) if row >> v & 1] for row in rows]
-
-    def smaller(order: tuple[int, ...], number: dict[int, int]) -> bool:
-        i = len(done)
-        if i == len(rows) or i == len(order) or order[i] >= len(rows):
-            return False
-        fresh = [v for v in heads[order[i]] if v not in number]
-        row = sum(1 << number[v] for v in heads[order[i]] if v in number)
-        row |= ((1 << len(fresh)) - 1) << len(order)
-        if row != rows[i]:
-            return row < rows[i]
-        done.append(row)
-        for chosen in permutations(fresh):
-            numbered = number | {v: len(order) + k for k, v in enumerate(chosen)}
-            if smaller(order + chosen, numbered):
-                return True
-        done.pop()
-        return False
-
-    done: list[int] = []
-    return not any(smaller((root,), {root: 0}) for root in range(len(rows)))
+    found = wirings(n, d, directed=directed, wanted=fillable, lacking=0)
+    return tuple(tuple((links @ (1 << np.arange(n))).tolist()) for links in found)

@@ -1,25 +1,22 @@
 r"""All topologies of given degree on few nodes that distances do not exclude, up to the order of their nodes.
 
-Nodes are numbered as a breadth-first search from node 0 reaches them: the links of one node after the other are
-decided, and the nodes that it is the first to reach get the next numbers. Every topology in which all nodes are reached
-has such a numbering from each of its nodes; only those are needed whose node 0 has the smallest sum of distances.
-
-A topology with sum of distances S and C links has T >= S / C. In a partial topology, at most those nodes are within h
-hops of a node that it reaches over decided links, and as many others as undecided links may lead to. So the sum over h
-of the nodes that remain is a lower bound on its sum of distances.
+They are generated node by node (:mod:`opticoll.instances.enumeration`). A topology with sum of distances S and C links
+has T >= S / C. In a partial topology, at most those nodes are within h hops of a node that it reaches over decided
+links, and as many others as undecided links may lead to. So the sum over h of the nodes that remain is a lower bound on
+its sum of distances.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import combinations
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from opticoll.compiled import compiled
+from opticoll.instances.enumeration import wirings
 from opticoll.instances.topology import Topology
-from opticoll.solvers.methods.topology.minimum_load import least_load, with_distances
+from opticoll.solvers.methods.topology.minimum_load import CLOSED, least_load, with_distances
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -28,7 +25,7 @@ if TYPE_CHECKING:
     from opticoll.instances.topology import I64, Mask
 
 #: Nodes above which topologies are not enumerated.
-MOST_ENUMERATED = 12
+MOST_ENUMERATED = 24
 #: Relative round-off of the bounds that exclude a topology: sums of at most a few thousand positive terms.
 ROUND_OFF = 1e-12
 
@@ -76,7 +73,7 @@ def least_sums(links: Mask, decided: int, degree: int, directed: bool) -> I64:
 
 
 def topologies(data: Design, excluded: Callable[[int, int], bool], tick: Callable[[], object]) -> Iterator[Mask]:
-    """Links ``(n, n)`` of the topologies that are not excluded.
+    """Links ``(n, n)`` of the topologies that are not excluded, one of each isomorphism class.
 
     Parameters
     ----------
@@ -87,30 +84,13 @@ def topologies(data: Design, excluded: Callable[[int, int], bool], tick: Callabl
     tick
         Called for every partial topology; ends the enumeration by raising.
     """
-    n, degree, directed = data.n, data.degree, data.directed
 
-    def completions(u: int, reached: int, links: Mask, missing: int) -> Iterator[Mask]:
-        """Those in which the nodes before u have these links, lack so many, and reach the nodes before ``reached``."""
-        if u == n:
-            yield links
-        if u == reached:
-            return
-        known = [v for v in range(0 if directed else u, reached) if v != u and links[:, v].sum() < degree]
-        free = degree - int(links[u].sum())
-        splits = [(size, new) for size in range(free, -1, -1) for new in range(min(size, n - reached), -1, -1)]
-        for size, new in splits:
-            lacking = missing + free - size
-            for heads in combinations(known, size - new):
-                tick()
-                wired = links.copy()
-                wired[u, list(heads)] = wired[u, reached : reached + new] = True
-                if not directed:
-                    wired[:, u] |= wired[u]
-                sums = least_sums(wired, u + 1, degree, directed)
-                if not excluded(int(np.maximum(sums, sums[0]).sum()), min(data.most_links, n * degree - lacking)):
-                    yield from completions(u + 1, reached + new, wired, lacking)
+    def wanted(links: Mask, decided: int, lacking: int) -> bool:
+        tick()
+        sums = least_sums(links, decided, data.degree, data.directed)
+        return not excluded(int(sums.sum()), min(data.most_links, data.n * data.degree - lacking))
 
-    yield from completions(0, 1, np.zeros((n, n), dtype=bool), 0)
+    return wirings(data.n, data.degree, directed=data.directed, wanted=wanted)
 
 
 class TooMany(Exception):
@@ -150,7 +130,11 @@ class Exclusion:
             for links in topologies(self.data, self._excluded, count):
                 self.whole += 1
                 trial = lengths.copy()
-                bound = least_load(links.astype(np.int64), demand, trial, self.target)[0] * (1 - ROUND_OFF)
+                bound, time = least_load(links.astype(np.int64), demand, trial, self.target)
+                if bound < min(self.target, time * (1 - CLOSED)):  # it ended early: once more, without a target
+                    trial = np.ones_like(demand)
+                    bound, _ = least_load(links.astype(np.int64), demand, trial, np.inf)
+                bound *= 1 - ROUND_OFF
                 if bound >= self.target:
                     if np.isfinite(bound):  # the next topology is often similar
                         lengths = trial

@@ -307,7 +307,7 @@ def run_symmetric_search(context: Context) -> Answer:
 
     A known topology (``start``) is the first one to beat; of up to 64 nodes, its flows are solved, and its links
     exchanged. The search is a heuristic. Optimality can be proven by the bounds on every topology
-    (:mod:`opticoll.formulations.topology.design`), or, for up to 12 nodes without racks, by enumeration: a topology is
+    (:mod:`opticoll.formulations.topology.design`), or, for up to 24 nodes without racks, by enumeration: a topology is
     excluded by its sum of distances or by prices of its links
     (:mod:`opticoll.solvers.methods.topology.graph_enumeration`).
     """
@@ -370,7 +370,7 @@ METHOD = Method(
         Parameter("moves", int, default=300, help="replacements of generators from each start"),
         Parameter("exchanges", int, default=5000, help="exchanges of links per start; 0 for none"),
         Parameter("most", int, default=40, help="number of candidates whose flow problem is solved"),
-        Parameter("partial", int, default=300_000, help="most partial topologies enumerated for a proof; 0 for none"),
+        Parameter("partial", int, default=50_000, help="most partial topologies enumerated for a proof; 0 for none"),
     ),
     run=run_symmetric_search,
     starts=True,
