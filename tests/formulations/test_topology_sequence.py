@@ -573,7 +573,7 @@ def test_bounds_with_racks_and_start_up_hold_for_random_sequences(seed):
         ("servers:n=4,degree=2", {"start": "ring:5"}, "a topology of 4 nodes"),
         ("servers:n=4,degree=2", {"demand": "longest-matching"}, "another demand"),
         ("servers:n=200,degree=2", {"configurations": 0, "delay": 1e-3, "directed": True}, "configurations may pay"),
-        ("servers:n=300,degree=2", {"configurations": 2, "method": "sequence-search"}, "lists 2 x 300.3 flows"),
+        ("servers:n=400,degree=2", {"configurations": 2, "method": "sequence-search"}, "lists 2 x 400.3 flows"),
     ],
 )
 def test_other_problems_are_refused(instance, settings, message):
@@ -767,3 +767,26 @@ def test_circuits_and_ports_of_odd_sizes():
     assert circuits(TopologySequence.of_nodes(5, 3, 1, directed=True)) == 15
     assert port_time(TopologySequence.of_nodes(5, 3, 1))[0] == Fraction(4, 3)
     assert str(parse("complete:5").spec) == "complete:5"
+
+
+@pytest.mark.parametrize("n", [64, 100])
+def test_a_search_that_ends_while_it_anneals_has_its_first_sequence(n):
+    from opticoll.solvers.methods.method import Context
+    from opticoll.solvers.methods.topology.sequence_search import SequenceSearch
+
+    best = []
+
+    class Short(Context):
+        def remaining(self):
+            best.append(search.best.value)
+            if len(best) == 3:
+                raise TimeoutError
+
+    spec = f"servers:n={n},degree=4,traffic=alltoall"
+    data = TopologySequence.prepare(parse(spec), {"configurations": "3"})
+    context = Short(oc.Task(NAME, spec), data, None, {}, None, None, lambda *_: None)
+    search = SequenceSearch(context, starts=8, moves=200, exchanges=150)
+    with pytest.raises(TimeoutError):
+        search.run()
+    assert best[0] == np.inf
+    assert max(bound.value for bound in bounds(data)) <= search.best.value <= best[1] < np.inf

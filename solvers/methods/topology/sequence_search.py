@@ -27,6 +27,7 @@ from opticoll.solvers.methods.topology.sequence_flows import (
     route,
 )
 from opticoll.solvers.methods.topology.sequence_orbits import (
+    UNREACHED,
     OrbitSequence,
     few_hops,
     neighbour,
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
 
 
 #: Maximum number of entries of the flows of a solution.
-MOST_FLOWS = 20_000_000
+MOST_FLOWS = 100_000_000
 #: Sequences of groups, by increasing sums of hops, that are judged by linear programs.
 MOST_REFINED = 6
 #: Nodes above which circuits are not exchanged one by one: a linear program has n^2 flows for every circuit of a node.
@@ -200,11 +201,14 @@ class SequenceSearch:
     def _over_groups(self, data: TopologySequence, target: float) -> list[I64]:
         """Anneal the generators of groups; circuits of the best sequences, the best one first."""
         listed: list[OrbitSequence] = []
+        fewest = UNREACHED
         for one in few_hops(data, self.random, some_groups(data.n), rounds=self.starts, moves=self.moves):
             self.context.remaining()
             listed.append(one)
-            if one.hops <= sequence_bounds.least_hops(data) and self._solve_orbit(data, one) <= target:
-                return []
+            if one.hops < fewest or one.hops <= sequence_bounds.least_hops(data):
+                fewest = one.hops
+                if self._solve_orbit(data, one) <= target:
+                    return []
         listed.sort(key=lambda one: one.hops)
         results: list[tuple[float, I64]] = []
         for one in listed[:MOST_REFINED]:
