@@ -10,11 +10,11 @@ from opticoll.nearest_names import nearest
 def explained(error: click.UsageError) -> str:
     """The message of an error, with what was probably meant."""
     message = error.format_message().rstrip(".")
-    if isinstance(error, click.BadParameter) and isinstance(error.param, click.Argument):
-        message = message.replace(f"'{error.param.make_metavar(error.ctx)}'", repr((error.param.name or "").upper()), 1)
     command = None if error.ctx is None else error.ctx.command
     if error.ctx is None or command is None:
         return message
+    if isinstance(error, click.BadParameter) and isinstance(error.param, click.Argument):
+        message = message.replace(f"'{error.param.make_metavar(error.ctx)}'", repr((error.param.name or "").upper()), 1)
     if isinstance(error, click.NoSuchOption):
         options = [word for one in command.params if isinstance(one, click.Option) for word in one.opts]
         if "--set" in options:
