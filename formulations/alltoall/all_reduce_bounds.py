@@ -22,11 +22,12 @@ if TYPE_CHECKING:
 def bounds(problem: AllReduction) -> list[Bound]:
     """Bounds of single ranks, of the worst cuts of both phases, and of the minimum cut."""
     topology, N = problem.topology, problem.topology.num_ranks
-    both = (topology, reversed_arcs(topology))
+    back = reversed_arcs(topology)
+    both = (topology,) if back == topology else (topology, back)
     first = [1] + [0] * (N - 1)
     found = [least_time(one, first) for one in both]
-    away = found[1][0] > found[0][0]
-    time, inside = found[away]
+    away = found[-1][0] > found[0][0]
+    time, inside = found[-away]
     alone = [{v} for v in problem.ranks.tolist()]
     result = [
         Bound(

@@ -117,10 +117,15 @@ def least_time(topology: Topology, weight: Sequence[int]) -> tuple[Fraction, fro
         If some rank cannot be reached from a root.
     """
     network = network_of(topology, weight)
-    alike = len(weight) >= MANY_RANKS and len(set(weight)) == 1
-    receivers = topology.terminals[one_of_each_orbit(topology, topology.capacity)[0]] if alike else None
-    time, inside = least_time_of(network, receivers)
+    time, inside = least_time_of(network, _receivers(topology, weight))
     return time / network.unit, inside
+
+
+def _receivers(topology: Topology, weight: Sequence[int]) -> I64 | None:
+    """One rank of every orbit of automorphisms, if many have equal shards; else None."""
+    if len(weight) < MANY_RANKS or len(set(weight)) > 1:
+        return None
+    return topology.terminals[one_of_each_orbit(topology, topology.capacity)[0]]
 
 
 def least_time_of(network: Network, receivers: I64 | None = None) -> tuple[Fraction, frozenset[int]]:
@@ -170,7 +175,7 @@ def tight_partition(topology: Topology, weight: Sequence[int]) -> list[frozenset
     Each such set X receives w(V - X) over c(V - X -> X) = w(V - X) / T*. None if some rank has no such set except V.
     """
     network = network_of(topology, weight)
-    time, _ = least_time_of(network)
+    time, _ = least_time_of(network, _receivers(topology, weight))
     p, q = time.numerator, time.denominator
     arcs = list(zip(network.tail.tolist(), network.head.tolist(), (c * p for c in network.capacity), strict=True))
     place = dict(zip(network.ranks.tolist(), network.weight, strict=True))

@@ -43,6 +43,7 @@ MODULES = {
     "placement-enumeration": "sipml.placement_enumeration",
     "radix-tree": "optree.trees",
     "random-shortest": "lumorph.circuit_routing",
+    "receiver-flows": "alltoall.receiver_flows",
     "recursive": "lumorph.round_algorithms",
     "ring": "lumorph.round_algorithms",
     "ring-first-fit": "sipml.ring_first_fit",
@@ -71,10 +72,14 @@ MODULES = {
 
 #: Methods that take over a formulation beyond a size.
 TAKING_OVER: dict[str, tuple[str, ...]] = {
+    "alltoall.all-gather": ("receiver-flows",),
+    "alltoall.all-reduce": ("receiver-flows", "tree-packing"),
+    "alltoall.broadcast": ("receiver-flows",),
     "alltoall.channels": ("channel-search",),
     "alltoall.link-mcf": ("master-child",),
     "alltoall.master": ("certified-pdhg", "orbit-lp", "screened-lp"),
     "alltoall.min-congestion": ("exact-routing",),
+    "alltoall.reduce-scatter": ("receiver-flows",),
     "alltoall.sccl": ("source-flows",),
     "alltoall.timestep-mcf": ("step-orbits", "timestep-children"),
     "alltoall.virtual-channels": ("layer-assignment",),

@@ -8,17 +8,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.formulations.parameters import Parameter
-from opticoll.solvers.methods.method import Answer, Method
+from opticoll.solvers.methods.method import Answer, Beyond, Method
 from opticoll.solvers.task import Termination
 
 if TYPE_CHECKING:
     from opticoll.instances.topology import F64, I64, Topology
     from opticoll.solvers.methods.method import Context
     from opticoll.solvers.schedules.tree_packing import TreePacking
-
-
-#: Relative distance from a bound that counts as round-off.
-EQUAL = 1e-9
 
 
 def tree_flows(packing: TreePacking) -> F64:
@@ -42,10 +38,10 @@ def tree_flows(packing: TreePacking) -> F64:
     for image in packing.images:
         arc = np.searchsorted(key, image[tail] * n + image[head])
         np.add.at(flows, (arc, column[image[v]]), count)
-    return np.asarray(flows[pair] * (_share(topology) / packing.chunks)[:, None])
+    return np.asarray(flows[pair] * (share_of_joint(topology) / packing.chunks)[:, None])
 
 
-def _share(topology: Topology) -> F64:
+def share_of_joint(topology: Topology) -> F64:
     """Capacity of every arc, relative to that of all arcs between its ends, ``(m,)``."""
     pair = np.unique(topology.tail * topology.n + topology.head, return_inverse=True)[1]
     return np.asarray(topology.capacity / np.bincount(pair, topology.capacity)[pair])
@@ -55,10 +51,10 @@ def _loads(flows: F64, packing: TreePacking) -> F64:
     """Load of the trees on every arc [shards], ``(m,)``."""
     topology = packing.topology
     load = packing.load()[topology.tail * topology.n + topology.head] / packing.chunks
-    return np.maximum(load * _share(topology), flows.max(axis=1))
+    return np.maximum(load * share_of_joint(topology), flows.max(axis=1))
 
 
-def _opposite(topology: Topology, other: Topology) -> I64:
+def opposite(topology: Topology, other: Topology) -> I64:
     """For each arc of ``topology``, the corresponding arc of ``other``, the reversed topology, ``(m,)``."""
     result = np.empty(topology.arcs, dtype=np.int64)
     result[np.lexsort((topology.capacity, topology.tail, topology.head))] = np.arange(other.arcs)
@@ -92,7 +88,7 @@ def run_tree_packing(context: Context) -> Answer:
         values["h"] = copies
     if back:
         packings.append(pack(reversed_arcs(topology), None, most))
-        arcs = _opposite(topology, packings[-1].topology)
+        arcs = opposite(topology, packings[-1].topology)
         sums = tree_flows(packings[-1])
         values["h"] = sums[arcs]
     T = float(packings[0].time)
@@ -100,13 +96,13 @@ def run_tree_packing(context: Context) -> Answer:
         y, z = _loads(copies, packings[0]), _loads(sums, packings[1])[arcs]
         values = {"x": np.ones(topology.num_ranks), "y": y, "z": z, "f": copies, "g": sums[arcs]}
         T = float(((y + z) / topology.capacity).max())
-    best = max(bound.value for bound in context.formulation.bounds())
     few = all(len(packing.images) > 1 for packing in packings)
     algorithm = "worst cut, " + (
         "trees of few ranks, translated" if few else "switch splitting, tree packing in integers"
     )
+    exact = not (ahead and back) and packings[0].time == packings[0].bound
     return Answer(
-        Termination.OPTIMAL if best * (1 + EQUAL) >= T else Termination.TOLERANCE,
+        Termination.OPTIMAL if exact else Termination.TOLERANCE,
         values={**values, "T": np.asarray(T)},
         solver={"algorithm": algorithm},
         metrics={
@@ -121,6 +117,7 @@ METHOD = Method(
     title="Packed spanning trees",
     summary="trees from every root that attain the worst cut, in integers; switches only forward",
     serves=("alltoall.all-gather", "alltoall.broadcast", "alltoall.reduce-scatter", "alltoall.all-reduce"),
+    takes_over=(Beyond("alltoall.all-reduce", 10_000, 60_000),),
     parameters=(Parameter("trees", int, default=0, help="limit on trees per shard; 0 for no limit", least=0),),
     run=run_tree_packing,
 )

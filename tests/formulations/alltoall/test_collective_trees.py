@@ -12,6 +12,7 @@ import pytest
 from case_families import each
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 from programs import naive_outcome, ring
 from tree_packing_checks import violations
 
@@ -21,6 +22,7 @@ from opticoll.formulations.alltoall.all_reduce_bounds import partition_bound
 from opticoll.formulations.flows.worst_cuts import least_time, reversed_arcs, sink_side, tight_partition
 from opticoll.instances import Topology, parse
 from opticoll.solvers import solve
+from opticoll.solvers.plan import make_plan
 from opticoll.solvers.schedules.collective_steps import COLLECTIVES, best_schedule, schedule_collective
 from opticoll.solvers.schedules.lowering import XmlOptions, collective_text, lower_moves
 from opticoll.solvers.schedules.moves_execution import run_moves
@@ -433,3 +435,49 @@ def test_shared_capacities_leave_no_switch_with_more_than_enters_it():
     assert settled > 30
     circle = {(0, 1): 1, (1, 2): 10**7, (2, 1): 10**7, (1, 3): 10, (2, 3): 10}  # loses little in a turn
     assert evenly(4, np.array([0, 3]), circle) is None
+
+
+@pytest.mark.parametrize("name", COLLECTIVES)
+@pytest.mark.parametrize("spec", ["genkautz:n=7,d=3", "hypercube:2+host=1.5", "dgx1", "path:4"])
+def test_flows_by_receiver_have_the_optimum_of_the_stated_model(name, spec):
+    settings = {"root": 1} if name == "alltoall.broadcast" else {}
+    task = Task(name, spec, method="receiver-flows", settings=settings)
+    if name == "alltoall.all-reduce" and "host" in spec:
+        with pytest.raises(BadInput, match="use the method tree-packing"):
+            solve.solve(task)
+        return
+    run, stated = solve.solve(task), solve.solve(structs.replace(task, method="highs"))
+    assert run.verified
+    if name == "alltoall.all-reduce":  # equal shares are not always best
+        assert run.objective >= stated.objective * (1 - 1e-7)
+        return
+    assert run.proof == "optimal", run.record
+    assert run.objective == pytest.approx(stated.objective, rel=1e-7)
+
+
+@pytest.mark.parametrize("capacity", [0.1, 3.0])
+def test_flows_by_receiver_use_parallel_arcs_and_refuse_capacities_without_a_small_unit(capacity):
+    topology = Topology(3, [0, 0, 1, 1, 2, 2], [1, 1, 2, 0, 0, 1], [1.0, capacity, 2.0, 1.0, 1.0, 1.0])
+    task = Task("alltoall.all-gather", topology, method="receiver-flows")
+    if capacity < 1:
+        with pytest.raises(BadInput, match="whole numbers"):
+            solve.solve(task)
+        return
+    run = solve.solve(task)
+    assert run.verified
+    assert run.objective == pytest.approx(solve.solve(structs.replace(task, method="highs")).objective)
+
+
+@pytest.mark.parametrize(
+    ("name", "spec", "method"),
+    [
+        ("alltoall.all-gather", "random-regular:n=80,d=4", "receiver-flows"),
+        ("alltoall.all-gather", "nvswitch:boxes=64", "receiver-flows"),
+        ("alltoall.broadcast", "torus:5x5x5", "receiver-flows"),
+        ("alltoall.all-reduce", "torus:8x8x8+fail=1", "receiver-flows"),
+        ("alltoall.all-reduce", "nvswitch:boxes=64", "tree-packing"),
+    ],
+)
+def test_large_collectives_are_not_built(name, spec, method):
+    plan = make_plan(Task(name, spec))
+    assert (plan.method_name, plan.builds) == (method, False)
