@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import itertools
 import math
-from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from opticoll.analysis.papers.optree import table_one
-from opticoll.analysis.papers.optree.claims import BEST_DEPTHS, DEPTHS, STEPS
-from opticoll.analysis.papers.optree.figure_claims import PANELS, SAVINGS, savings
-from opticoll.analysis.papers.paper_figure import Figures, argument, frame, settings_of
+from opticoll.analysis.papers.optree.claims import BEST_DEPTHS
+from opticoll.analysis.papers.optree.figure_claims import PANELS
+from opticoll.analysis.papers.paper_figure import Figures, argument, settings_of
 from opticoll.analysis.plots.marks import marks, reference, stars
-from opticoll.analysis.plots.panels import one_panel, styled_figure
+from opticoll.analysis.plots.panels import styled_figure
 from opticoll.analysis.plots.style import MUTED, log_axes, series, ticks_at
 from opticoll.formulations.optree import step_counts, step_times
 from opticoll.solvers.task import PROVEN
@@ -39,41 +37,6 @@ def _trees(rows: pd.DataFrame) -> pd.DataFrame:
     table["wavelengths"] = [int(argument(spec, "wavelengths") or 0) for spec in table["instance"]]
     table = table.sort_values("objective").drop_duplicates(["n", "wavelengths", "count", "depth"])
     return table[["n", "wavelengths", "count", "depth", "objective", "instance", "ok"]]
-
-
-# savings -----------------------------------------------------------------------------------------------------------
-
-
-def _savings_rows(_: pd.DataFrame) -> pd.DataFrame:
-    table = []
-    for name, panels in PANELS.items():
-        for (rival, printed), depth, steps in itertools.product(SAVINGS[name].items(), DEPTHS, STEPS):
-            reading = f"depth {depth.partition(' ')[0]}, steps {steps}"
-            table.append((name, rival, printed, reading, fmean(savings(panels, rival, depth, steps))))
-    return frame(table, columns=["figure", "rival", "printed", "reading", "saving"])
-
-
-def _savings(rows: pd.DataFrame) -> Figure:
-    with one_panel(7.2, 4.2, y="mean saving of time [%]", columns=2) as (figure, axes, handles):
-        shown = rows.drop_duplicates(["figure", "rival"])
-        places = np.arange(len(shown))
-        handles += stars(axes, places, shown["printed"], "printed in the paper", filled=True, markersize=13)
-        for number, (reading, group) in enumerate(rows.groupby("reading", sort=False)):
-            handles += marks(axes, places + 0.12 * (number - 1.5), group["saving"], number, str(reading), filled=False)
-        names = [f"{rival}\n{name}" for rival, name in zip(shown["rival"], shown["figure"], strict=True)]
-        axes.set_xticks(places, names)
-        axes.grid(visible=True, axis="y")
-    return figure
-
-
-@FIGURES.drawn("optree-savings", _savings_rows, _savings)
-def _savings_finding(rows: pd.DataFrame) -> str:
-    parts = [
-        f"{group['rival'].iloc[0]}, {group['figure'].iloc[0]}: printed {group['printed'].iloc[0]}, "
-        f"ours {group['saving'].min():.2f} to {group['saving'].max():.2f}"
-        for _, group in rows.groupby(["figure", "rival"], sort=False)
-    ]
-    return "Mean savings [%]. " + "; ".join(parts) + ". WRHT's steps are reconstructed; no verdict rests on them."
 
 
 # figure 4 -----------------------------------------------------------------------------------------------------------
