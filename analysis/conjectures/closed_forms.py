@@ -1,7 +1,6 @@
-r"""Closed forms: quotients of polynomials in the parameters of a family, and in a power such as :math:`d^D`.
+r"""Closed forms: quotients of polynomials in a parameter of a family, and in a power such as :math:`d^D`.
 
-A term is a product of powers, written as the tuple of its exponents: one for every variable, and a last one for the
-power :math:`b^x` of the first variable x, if the form has a base b.
+A term is written as two exponents: of the variable x, and of the power :math:`b^x`, 0 if the form has no base b.
 """
 
 from __future__ import annotations
@@ -10,21 +9,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from math import gcd, lcm, prod
+from math import gcd, lcm
 from typing import TypeAlias
 
 from flint import fmpz_poly
 
-#: Exponents of a term: of every variable, then of the base's power.
-Term: TypeAlias = tuple[int, ...]
-#: Values of the variables at an instance.
-Point: TypeAlias = tuple[int, ...]
+#: Exponents of a term: of the variable, then of the base's power.
+Term: TypeAlias = tuple[int, int]
 
 
-def term_value(term: Term, point: Point, base: int | None) -> Fraction:
-    """Value of a term at a point."""
-    value = Fraction(prod(x**e for x, e in zip(point, term, strict=False)))
-    return value if base is None else value * Fraction(base) ** (point[0] * term[-1])
+def term_value(term: Term, x: int, base: int | None) -> Fraction:
+    """Value of a term at x."""
+    value = Fraction(x ** term[0])
+    return value if base is None else value * Fraction(base) ** (x * term[1])
 
 
 @dataclass(frozen=True)
@@ -33,23 +30,23 @@ class ClosedForm:
 
     Parameters
     ----------
-    variables
-        Names of the variables.
+    variable
+        Name of the variable.
     above, below
         Coefficients by term; ``below`` is not zero.
     base
-        The base b of the power :math:`b^x` of the first variable, or None.
+        The base b of the power :math:`b^x`, or None.
     """
 
-    variables: tuple[str, ...]
+    variable: str
     above: Mapping[Term, Fraction]
     below: Mapping[Term, Fraction]
     base: int | None = None
 
-    def at(self, point: Point) -> Fraction | None:
-        """The value at a point; None at a pole."""
+    def at(self, x: int) -> Fraction | None:
+        """The value at x; None at a pole."""
         above, below = (
-            sum((c * term_value(term, point, self.base) for term, c in part.items()), Fraction(0))
+            sum((c * term_value(term, x, self.base) for term, c in part.items()), Fraction(0))
             for part in (self.above, self.below)
         )
         return above / below if below else None
@@ -95,13 +92,13 @@ class ClosedForm:
         return body if content == 1 else f"-{body}" if content == -1 else f"{content} {body}"
 
     def _factors(self, part: Mapping[Term, int]) -> list[tuple[dict[Term, int], int]]:
-        """Irreducible factors of a sum in one variable, those of fewest terms first; the sum itself otherwise."""
-        if len(self.variables) > 1 or self.base is not None:
+        """Irreducible factors of a polynomial, those of fewest terms first; of other sums the sum itself."""
+        if self.base is not None:
             return [(dict(part), 1)]
         degree = max(term[0] for term in part)
-        _, factors = fmpz_poly([part.get((k,), 0) for k in range(degree + 1)]).factor()
+        _, factors = fmpz_poly([part.get((k, 0), 0) for k in range(degree + 1)]).factor()
         found: list[tuple[dict[Term, int], int]] = [
-            ({(k,): int(c) for k, c in enumerate(one.coeffs()) if c}, int(e)) for one, e in factors
+            ({(k, 0): int(c) for k, c in enumerate(one.coeffs()) if c}, int(e)) for one, e in factors
         ]
         return sorted(found, key=lambda factor: (len(factor[0]), sorted(factor[0].items())))
 
@@ -115,9 +112,10 @@ class ClosedForm:
         return text.removeprefix("+ ") if not text.startswith("- ") else "-" + text[2:]
 
     def _term(self, term: Term) -> str:
-        words = [name if e == 1 else f"{name}^{{{e}}}" for name, e in zip(self.variables, term, strict=False) if e]
-        if self.base is not None and term[-1]:
-            words.append(f"{self.base}^{{{'' if term[-1] == 1 else term[-1]}{self.variables[0]}}}")
+        degree, power = term
+        words = [self.variable if degree == 1 else f"{self.variable}^{{{degree}}}"] if degree else []
+        if power:
+            words.append(f"{self.base}^{{{'' if power == 1 else power}{self.variable}}}")
         return " ".join(words)
 
 

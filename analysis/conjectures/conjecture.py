@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
@@ -13,9 +13,9 @@ from opticoll.analysis.bounds.bound_comparison import Quantity
 from opticoll.analysis.bounds.bound_values import parameters_of
 from opticoll.analysis.bounds.sweep import instances_of
 from opticoll.analysis.conjectures.arc_lengths import ArcOrbits, arc_orbits, candidates, optimal_lengths
-from opticoll.analysis.conjectures.closed_forms import ClosedForm, Point
+from opticoll.analysis.conjectures.closed_forms import ClosedForm
 from opticoll.analysis.conjectures.fitting import Fit, ResidueClass, by_residues, explained, fitted
-from opticoll.analysis.rendering import Listing, Printed
+from opticoll.analysis.rendering import Printed
 from opticoll.arguments import check_mapping, refused, whole_number
 from opticoll.errors import BadInput
 from opticoll.instances import Instance, Topology, parse
@@ -37,19 +37,16 @@ PROVABLE = "alltoall.master"
 MOST_DUAL_ORBITS = 12
 #: Maximum number of places beyond the solved instances that are tried.
 MOST_BEYOND = 1000
-#: Maximum number of instances in a table.
-MOST_VALUES = 60
 #: Names of the sizes of a family whose argument is a shape such as 3x4.
 SIZES = ("a", "b", "c", "d", "e")
 
 
 class Value(Fields, frozen=True, kw_only=True):
-    """The exact optimum of an instance, and the analytic bounds that are equal to it."""
+    """The exact optimum of an instance, None if it is not proven, and the value of the variable there."""
 
     case: str
-    point: list[int]
+    at: int
     value: str | None
-    attained: list[str]
 
 
 class ClassFormula(Fields, frozen=True, kw_only=True):
@@ -86,7 +83,7 @@ class Conjecture(Printed, Fields, frozen=True, kw_only=True):
     quantity: str
     over: list[str]
     settings: dict[str, str]
-    variables: list[str]
+    variable: str
     period: int
     formulas: list[ClassFormula]
     untested: str
@@ -96,28 +93,13 @@ class Conjecture(Printed, Fields, frozen=True, kw_only=True):
 
     @property
     def frame(self) -> pd.DataFrame:
-        """One row per instance: its point, the exact optimum as a fraction, and the bounds attained."""
+        """One row per instance: its value of the variable, and the exact optimum as a fraction."""
         import pandas as pd
 
-        rows = [{"case": one.case, **dict(zip(self.variables, one.point, strict=True))} for one in self.values]
-        table = pd.DataFrame(rows, columns=["case", *self.variables])
+        table = pd.DataFrame([(one.case, one.at) for one in self.values], columns=["case", self.variable])
         exact = [None if one.value is None else Fraction(one.value) for one in self.values]
         table[self.quantity] = pd.Series(exact, table.index, dtype=object)
-        table["attained"] = [", ".join(one.attained) for one in self.values]
         return table
-
-    def to_latex(self) -> str:
-        """The formulas as a LaTeX table, with the numbers of instances behind each."""
-        lines = [r"\begin{tabular}{llrrl}", r"\hline"]
-        lines += [rf"condition & ${self.quantity}$ & fitted & held back & exceptions \\", r"\hline"]
-        for one in self.formulas:
-            formula = "none found" if one.latex is None else f"${one.latex}$"
-            condition = one.condition.replace(" = ", r" \equiv ").replace(" mod ", r" \bmod ")
-            shown = "all" if one.condition == "all" else f"${condition}$"
-            apart = ", ".join(one.exceptions[:3]) + (", \\dots" if len(one.exceptions) > 3 else "") or "--"
-            apart = apart.replace("_", r"\_")
-            lines.append(rf"{shown} & {formula} & {one.fitted} & {one.held_back} & {apart} \\")
-        return "\n".join([*lines, r"\hline", r"\end{tabular}", ""])
 
     @property
     def _title(self) -> str:
@@ -129,28 +111,17 @@ class Conjecture(Printed, Fields, frozen=True, kw_only=True):
         lines = {"exact optima": f"{solved} of {len(self.values)} instances"}
         for one in self.formulas:
             name = f"{self.quantity}" if one.condition == "all" else f"{self.quantity}, {one.condition}"
-            lines[name] = _sentence(one, len(self.variables))
+            lines[name] = _sentence(one)
         if self.untested and any(one.formula is not None for one in self.formulas):
             lines["beyond"] = f"not tested: {self.untested}"
         if self.interrupted:
             lines["interrupted"] = "run the same command again to resume"
         return lines
 
-    def table_of_values(self) -> Listing:
-        """The first exact optima, and the bounds that they attain."""
-        rows = [
-            {"case": one.case, self.quantity: one.value, "attained by": one.attained}
-            for one in self.values[:MOST_VALUES]
-        ]
-        more = f"... {len(self.values) - MOST_VALUES} more; --json gives all" if len(self.values) > MOST_VALUES else ""
-        return Listing("exact optima", ["case", self.quantity, "attained by"], rows, more)
 
-
-def _sentence(one: ClassFormula, variables: int) -> str:
+def _sentence(one: ClassFormula) -> str:
     if one.formula is None:
         found = f"no closed form found in {one.points} instance{'s' * (one.points != 1)}"
-        if variables > 1:
-            return f"{found}; of several parameters only polynomials are tried: fix all but one, for quotients"
         return f"{found}; more allow for more coefficients: c of them take 2 c + 2 instances, half of them held back"
     parts = [f"{one.formula}  ({one.coefficients} coefficients, {one.fitted} fitted, {one.held_back} held back"]
     few = f"; smallest exception {one.exceptions[0]} of {len(one.exceptions)}" if one.exceptions else ""
@@ -168,16 +139,16 @@ def _sentence(one: ClassFormula, variables: int) -> str:
 
 @dataclass(frozen=True)
 class _Family:
-    """Instances as points: the variables, and the instance at another point.
+    """Instances by their value of a variable, and the instance at another value.
 
-    ``step`` is that of the points of one variable, between which there are no other members; None where the points do
-    not determine how the family goes on, for the reason ``ends``.
+    ``step`` is that of the values, between which there are no other members; None where the instances do not determine
+    how the family goes on, for the reason ``ends``.
     """
 
-    variables: tuple[str, ...]
-    points: dict[Point, Instance]
+    variable: str
+    points: dict[int, Instance]
     base: int | None
-    at: Callable[[Point], Topology | None]
+    at: Callable[[int], Topology | None]
     step: int | None
     ends: str
 
@@ -187,7 +158,7 @@ def conjecture(
     over: object,
     *,
     on: str | None = None,
-    variables: str | Sequence[str] | None = None,
+    variable: str | None = None,
     period: int | None = None,
     reach: int | None = None,
     settings: Mapping[str, object] | None = None,
@@ -197,9 +168,9 @@ def conjecture(
     store: Store | str | os.PathLike[str] | None = None,
     jobs: int | None = None,
 ) -> Conjecture:
-    """Fit closed forms in the parameters of a family to exact optima, and test them where nothing was solved.
+    """Fit closed forms in a parameter of a family to exact optima, and test them where nothing was solved.
 
-    Forms are quotients of polynomials, on classes of instances with equal residues of the parameters; for a parameter
+    Forms are quotients of polynomials, on classes of instances with equal residues of the parameter; for a parameter
     ``D`` or ``dimension`` also polynomials in it and in a power such as ``2^D``. See
     :mod:`opticoll.analysis.conjectures.fitting` for what counts as a form, and
     :mod:`opticoll.analysis.conjectures.arc_lengths` for what is proven. A form is a conjecture: it is proven only for
@@ -213,11 +184,11 @@ def conjecture(
         Instances of one family, as in ``oc.sweep``: ``"genkautz:n={8..64},d=4"``.
     on
         ``"T"``, ``"objective"`` or a metric that is a whole number; by default T where the formulation has it.
-    variables
-        Parameters of the family that vary, or ``"n"``, the number of nodes. By default those that vary; if they explain
-        less than ``n`` does, ``n``.
+    variable
+        The parameter of the family that varies, or ``"n"``, the number of nodes. By default the parameter; if it
+        explains less than ``n`` does, ``n``.
     period
-        Period of the residues; by default the best one up to 12 (4 for two variables).
+        Period of the residues; by default the best one up to 12.
     reach
         Number of nodes up to which the forms are tested beyond the solved instances, by paths alone; by default twice
         that of the largest instance solved, 0 for none.
@@ -227,7 +198,7 @@ def conjecture(
     Raises
     ------
     BadInput
-        If the instances are not of one family, or several have the same values of the variables.
+        If the instances are not of one family, or several have the same value of the variable.
     """
     from opticoll.formulations.registry import formulation as find
 
@@ -236,8 +207,8 @@ def conjecture(
     for name, value, least in (("period", period, 1), ("reach", reach, 0)):
         if value is not None:
             whole_number(value, f"conjecture: {name}", least)
-    if variables is not None and not isinstance(variables, Iterable):
-        raise refused(variables, "conjecture: variables", "a list of names, such as ['n', 'd']")
+    if variable is not None and not isinstance(variable, str):
+        raise refused(variable, "conjecture: variable", "a name, such as 'n'")
     given = dict(settings or {}) | ({} if demand is None else {"demand": demand})
     specs, instances = instances_of(over)
     families = dict.fromkeys(str(one.family) for one in instances)
@@ -245,7 +216,7 @@ def conjecture(
         msg = f"conjecture: over has instances of {len(families)} families ({', '.join(families)}); give those of one"
         raise BadInput(msg)
     quantity = _quantity(model, instances[0], on, given)
-    choices = _choices(instances, variables)
+    choices = _choices(instances, variable)
     exact, interrupted = _exact_values(model, instances, quantity, given, method, time_limit, store, jobs)
     best = _best_fit(choices, exact, period)
     if best is None:
@@ -256,17 +227,13 @@ def conjecture(
     most = 2 * max(one.n for one in instances) if reach is None else reach
     untested = family.ends if provable else f"only the time T of {PROVABLE}, of one shard for each pair, can be"
     formulas = [_formula(family, found, one, 0 if untested else most) for one in classes]
-    attained = _attained(model, given, quantity)
-    rows = [
-        Value(case=one.spec, point=list(point), value=_text(exact[one]), attained=attained(one, exact[one]))
-        for point, one in family.points.items()
-    ]
+    rows = [Value(case=one.spec, at=x, value=_text(exact[one])) for x, one in family.points.items()]
     return Conjecture(
         formulation=model.name,
         quantity=quantity.name,
         over=specs,
         settings=texts(given),
-        variables=list(family.variables),
+        variable=family.variable,
         period=found,
         formulas=formulas,
         untested=untested if most else "",
@@ -327,36 +294,18 @@ def _exact_values(
     return values, summary.interrupted
 
 
-def _attained(
-    model: type[Formulation], settings: Mapping[str, object], quantity: Quantity
-) -> Callable[[Instance, Fraction | None], list[str]]:
-    """Names of the analytic bounds that equal the exact optimum of an instance."""
-    from opticoll.formulations.registry import bounds_of
-    from opticoll.solvers.methods.registry import prepared
-
-    def names(instance: Instance, value: Fraction | None) -> list[str]:
-        if value is None or model.needs is not None or quantity.metric:
-            return []
-        wanted = 1 / value if quantity.inverse and value else value
-        found = bounds_of(prepared(model, instance, parameters_of(model, settings)))
-        return [one.name for one in found if one.rational == wanted]
-
-    return names
-
-
 # the family -----------------------------------------------------------------------------------------------------------
 
 
 def _best_fit(
     choices: list[_Family], exact: Mapping[Instance, Fraction | None], period: int | None
 ) -> tuple[_Family, int, list[ResidueClass]] | None:
-    """The points whose forms explain most, the first of equal ones, with the period and the forms; None without any."""
+    """The variable whose forms explain most, or the first of equal ones, with period and forms; None without any."""
     fits = []
     for family in choices:
-        points = {point: exact[one] for point, one in family.points.items()}
-        known = {point: value for point, value in points.items() if value is not None}
+        known = {x: value for x, one in family.points.items() if (value := exact[one]) is not None}
         if known:
-            fits.append((family, *by_residues(known, family.variables, family.base, period)))
+            fits.append((family, *by_residues(known, family.variable, family.base, period)))
     return max(fits, key=lambda fit: explained(fit[2]), default=None)
 
 
@@ -365,28 +314,20 @@ def _vary(values: list[object]) -> bool:
     return all(isinstance(value, int) for value in values) and len(set(values)) > 1
 
 
-def _choices(instances: Sequence[Instance], variables: str | Sequence[str] | None) -> list[_Family]:
-    """The instances as points in the variables given, or in those that vary and in n."""
+def _choices(instances: Sequence[Instance], variable: str | None) -> list[_Family]:
+    """The instances by the variable given, or by the parameter that varies and by n."""
     flat = {one.spec: _flat(one) for one in instances}
     names = list(dict.fromkeys(name for values in flat.values() for name in values))
-    if variables is not None:
-        wanted = (variables,) if isinstance(variables, str) else tuple(variables)
-        if not wanted:
-            raise refused(variables, "conjecture: variables", "a list of names, such as ['n', 'd']")
-        for name in wanted:
-            if name not in names:
-                msg = f"the instances have no parameter of this name; {nearest(name, names)}"
-                raise BadInput(msg, option="variables", value=name)
-        return [_family(instances, flat, wanted)]
-    free = tuple(name for name in names if name != "n" and _vary([values.get(name) for values in flat.values()]))
+    if variable is not None:
+        if variable not in names:
+            msg = f"the instances have no parameter of this name; {nearest(variable, names)}"
+            raise BadInput(msg, option="variable", value=variable)
+        return [_family(instances, flat, variable)]
+    free = [name for name in names if name != "n" and _vary([values.get(name) for values in flat.values()])]
     by_n = len({one.n for one in instances}) == len({one.hash for one in instances})
-    found = []
-    if free:
-        own = {name for one in instances for name in one.arguments}
-        found.append(_family(instances, flat, ("n", *free) if "n" in own else free))
-    if by_n or not found:
-        found.append(_family(instances, flat, ("n",)))
-    return found
+    own = {name for one in instances for name in one.arguments}
+    found = [_family(instances, flat, free[0])] if len(free) == 1 and not (by_n and "n" in own) else []
+    return [*found, _family(instances, flat, "n")] if by_n or not found else found
 
 
 def _flat(instance: Instance) -> dict[str, Any]:
@@ -400,70 +341,62 @@ def _flat(instance: Instance) -> dict[str, Any]:
     return values
 
 
-def _family(instances: Sequence[Instance], flat: Mapping[str, Mapping[str, Any]], names: tuple[str, ...]) -> _Family:
-    points: dict[Point, Instance] = {}
+def _family(instances: Sequence[Instance], flat: Mapping[str, Mapping[str, Any]], name: str) -> _Family:
+    points: dict[int, Instance] = {}
     for one in instances:
-        values = [flat[one.spec].get(name) for name in names]
-        if not all(isinstance(value, int) for value in values):
+        x = flat[one.spec].get(name)
+        if not isinstance(x, int):
             msg = f"{one.spec} has no whole number for it; name a parameter that all have"
-            raise BadInput(msg, option="variables", value=",".join(names))
-        point = tuple(int(value) for value in values if value is not None)
-        if point in points and points[point] != one:
-            both = f"{points[point].spec} and {one.spec}"
-            msg = f"conjecture: {both} have the same {', '.join(names)}; name the parameters that vary by"
-            raise BadInput(msg, remedy={"variables": None})
-        points[point] = one
-    first: dict[str, Any] = dict(instances[0].arguments)
-    base = (first.get("d", 2) if names in {("D",), ("dimension",)} else None) if len(names) == 1 else None
-    at = _generator(instances[0], names)
-    return _Family(names, points, base, at, *_continuation(points, names, at))
+            raise BadInput(msg, option="variable", value=name)
+        if points.setdefault(x, one) != one:
+            both = f"{points[x].spec} and {one.spec}"
+            msg = f"conjecture: {both} have the same {name}; vary one parameter alone, and name it by"
+            raise BadInput(msg, remedy={"variable": None})
+    base = instances[0].arguments.get("d", 2) if name in {"D", "dimension"} else None
+    at = _generator(instances[0], name)
+    return _Family(name, points, base, at, *_continuation(points, name, at))
 
 
 def _continuation(
-    points: Mapping[Point, Instance], names: tuple[str, ...], at: Callable[[Point], Topology | None]
+    points: Mapping[int, Instance], name: str, at: Callable[[int], Topology | None]
 ) -> tuple[int | None, str]:
-    """The step with which the points of one variable go on, or None and why they do not determine it.
+    """The step with which the values go on, or None and why the instances do not determine it.
 
-    The family must generate every point itself, and have no member between them that is left out.
+    The family must generate every instance itself, and have no member between them that is left out.
     """
-    if len(names) > 1:
-        return None, "several parameters vary"
     first = next(iter(points.values()))
-    for point, one in points.items():
-        found = at(point)
+    for x, one in points.items():
+        found = at(x)
         if found is None:
-            return None, f"{names[0]} alone does not give an instance"
+            return None, f"{name} alone does not give an instance"
         if found != one:
-            return None, f"{one.spec} differs from {first.spec} in more than {names[0]}"
-    places = sorted(place for (place,) in points)
+            return None, f"{one.spec} differs from {first.spec} in more than {name}"
+    places = sorted(points)
     if len(places) < 2:
         return None, "there is one instance"
     step = gcd(*(place - places[0] for place in places))
     gaps = (k for low, high in pairwise(places) for k in range(low + step, high, step))
-    left = next((other for k in gaps if (other := at((k,))) is not None), None)
+    left = next((other for k in gaps if (other := at(k)) is not None), None)
     return (step, "") if left is None else (None, f"{left.spec} is left out, so that the next instance is not known")
 
 
-def _generator(instance: Instance, names: tuple[str, ...]) -> Callable[[Point], Topology | None]:
-    """The member of the family of an instance at a point, or None; other arguments and modifiers as there."""
+def _generator(instance: Instance, name: str) -> Callable[[int], Topology | None]:
+    """The member of the family of an instance at a value, or None; other arguments and modifiers as there."""
     _, plus, changes = instance.spec.partition("+")
+    shape = next((key for key, one in instance.arguments.items() if isinstance(one, Dimensions)), None)
 
-    def at(point: Point) -> Topology | None:
+    def at(x: int) -> Topology | None:
         arguments: dict[str, Any] = dict(instance.arguments)
-        if instance.family is None or "." in "".join(names):
+        if instance.family is None or "." in name:
             return None
-        for name, value in zip(names, point, strict=True):
-            if name in arguments:
-                arguments[name] = value
-            elif name in SIZES:
-                key = next((key for key, one in arguments.items() if isinstance(one, Dimensions)), None)
-                if key is None:
-                    return None
-                sizes = list(arguments[key])
-                sizes[SIZES.index(name)] = value
-                arguments[key] = Dimensions(sizes)
-            else:
-                return None
+        if name in arguments:
+            arguments[name] = x
+        elif name in SIZES and shape is not None:
+            sizes = list(arguments[shape])
+            sizes[SIZES.index(name)] = x
+            arguments[shape] = Dimensions(sizes)
+        else:
+            return None
         words = ",".join(f"{key}={value}" for key, value in arguments.items() if "." not in key and value is not None)
         try:
             found = parse(f"{instance.family}:{words}{plus}{changes}")
@@ -479,10 +412,7 @@ def _generator(instance: Instance, names: tuple[str, ...]) -> Callable[[Point], 
 
 def _formula(family: _Family, period: int, one: ResidueClass, reach: int) -> ClassFormula:
     """The form of a class, with its exceptions and what is proven beyond its points."""
-    condition = "all"
-    if period > 1:
-        pairs = zip(family.variables, one.residues, strict=True)
-        condition = ", ".join(f"{name} = {residue} mod {period}" for name, residue in pairs)
+    condition = f"{family.variable} = {one.residue} mod {period}" if period > 1 else "all"
     fit = one.fit
     beyond = _Beyond([], [], [], None) if fit is None or not reach else _tested(family, period, one, fit, reach)
     return ClassFormula(
@@ -493,7 +423,7 @@ def _formula(family: _Family, period: int, one: ResidueClass, reach: int) -> Cla
         coefficients=None if fit is None else fit.coefficients,
         fitted=0 if fit is None else len(fit.fitted),
         held_back=0 if fit is None else len(fit.held_back),
-        exceptions=[] if fit is None else [family.points[point].spec for point in fit.exceptions],
+        exceptions=[] if fit is None else [family.points[x].spec for x in fit.exceptions],
         lengths=None if beyond.lengths is None else [form.text for form in beyond.lengths],
         at_least=beyond.at_least,
         proven=beyond.proven,
@@ -514,23 +444,22 @@ class _Beyond:
 def _tested(family: _Family, period: int, one: ResidueClass, fit: Fit, reach: int) -> _Beyond:
     """Test a form on members of the family that were not solved, by lengths that are a pattern on the solved ones."""
     result = _Beyond([], [], [], None)
-    held = [*fit.fitted, *fit.held_back]
     assert family.step is not None
-    members = {point: family.points[point] for point in sorted(held)}
-    orbits = {point: arc_orbits(top) for point, top in members.items() if isinstance(top, Topology)}
-    lengths = _pattern(family.variables, orbits, fit)
+    members = {x: family.points[x] for x in sorted([*fit.fitted, *fit.held_back])}
+    orbits = {x: arc_orbits(top) for x, top in members.items() if isinstance(top, Topology)}
+    lengths = _pattern(family.variable, orbits, fit)
     if lengths is None:
         return result
-    step, last = lcm(family.step, period), max(one.points)[0]
-    for place in range(last + step, last + step * (MOST_BEYOND + 1), step):
-        point, topology = (place,), family.at((place,))
+    step, last = lcm(family.step, period), max(one.points)
+    for x in range(last + step, last + step * (MOST_BEYOND + 1), step):
+        topology = family.at(x)
         if topology is None:
             continue
         if topology.n > reach:
             break
-        more, wanted = arc_orbits(topology), fit.form.at(point)
+        more, wanted = arc_orbits(topology), fit.form.at(x)
         if more.number == len(lengths) and wanted is not None:
-            _judge(more, [form.at(point) for form in lengths], wanted, result)
+            _judge(more, [form.at(x) for form in lengths], wanted, result)
     return _Beyond(result.at_least, result.proven, result.refuted, lengths)
 
 
@@ -549,30 +478,29 @@ def _judge(orbits: ArcOrbits, lengths: Sequence[Fraction | None], wanted: Fracti
             result.proven.append(spec)
 
 
-def _pattern(variables: tuple[str, ...], orbits: Mapping[Point, ArcOrbits], fit: Fit) -> list[ClosedForm] | None:
+def _pattern(variable: str, orbits: Mapping[int, ArcOrbits], fit: Fit) -> list[ClosedForm] | None:
     """Lengths by orbit as forms that prove the optimum of the given topologies, or None.
 
     Only those with as many orbits as the largest one count. Lengths of 0 and 1 are tried first, then those of exact
     duals, with a form fitted to each orbit.
     """
     count = orbits[max(orbits)].number
-    alike = {point: one for point, one in orbits.items() if one.number == count}
+    alike = {x: one for x, one in orbits.items() if one.number == count}
     if 2 * len(alike) < len(orbits):
         return None
     orbits = alike
     for constant in candidates(count):
-        if all(one.at_least(constant) == fit.form.at(point) for point, one in orbits.items()):
-            zero = (0,) * len(variables)
-            return [ClosedForm(variables, {zero: one}, {zero: Fraction(1)}) for one in constant]
+        if all(one.at_least(constant) == fit.form.at(x) for x, one in orbits.items()):
+            return [ClosedForm(variable, {(0, 0): one}, {(0, 0): Fraction(1)}) for one in constant]
     if count > MOST_DUAL_ORBITS:
         return None
-    duals = {point: optimal_lengths(one.topology, one) for point, one in orbits.items()}
-    known = {point: dual for point, dual in duals.items() if dual is not None}
+    duals = {x: optimal_lengths(one.topology, one) for x, one in orbits.items()}
+    known = {x: dual for x, dual in duals.items() if dual is not None}
     if len(known) < len(orbits):
         return None
     forms = []
     for k in range(count):
-        found = fitted({point: dual[k] for point, dual in known.items()}, variables)
+        found = fitted({x: dual[k] for x, dual in known.items()}, variable)
         if found is None or found.exceptions:
             return None
         forms.append(found.form)

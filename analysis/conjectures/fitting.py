@@ -1,4 +1,4 @@
-r"""Closed forms through exact points: by residues of the parameters, never with more freedom than points.
+r"""Closed forms through exact points: by residues of the parameter, never with more freedom than points.
 
 A shape with c free coefficients is determined by c + 1 points, one more than it needs, in rational arithmetic: the
 linear system :math:`y \sum_k b_k m_k(x) = \sum_k a_k m_k(x)` must have one solution up to scaling. It then must hold on
@@ -6,26 +6,24 @@ as many further points, all of them larger, which the fit did not use. So a clas
 m/2 - 1 free coefficients. Smaller points where the form fails are its exceptions; they must be fewer than the points
 where it holds.
 
-Points are split by the residues of their variables modulo a period p: a quasi-polynomial is a polynomial on each class.
+Points are split by their residues modulo a period p: a quasi-polynomial is a polynomial on each class.
 Of several periods the one with the most points explained per free coefficient wins, and of equal ones the smallest.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import product
 
 from flint import fmpq, fmpq_mat
 
-from opticoll.analysis.conjectures.closed_forms import ClosedForm, Point, Term, term_value
+from opticoll.analysis.conjectures.closed_forms import ClosedForm, Term, term_value
 
-#: Largest period that is tried, by the number of variables.
-PERIODS = {1: 12, 2: 4}
-#: Degrees of numerator and denominator that are tried for one variable, and of polynomials in several.
+#: Largest period that is tried.
+MOST_PERIOD = 12
+#: Degrees of numerator and denominator that are tried.
 DEGREES = ((0, 0), (1, 0), (0, 1), (2, 0), (1, 1), (3, 0), (2, 1), (1, 2), (4, 0), (3, 1), (2, 2))
-SEVERAL_DEGREES = (0, 1, 2, 3)
 #: Terms in a parameter D and a power b^D that are tried, as exponents of the two.
 POWERS: tuple[tuple[Term, ...], ...] = (
     ((0, 1),),
@@ -69,36 +67,33 @@ class Fit:
 
     form: ClosedForm
     coefficients: int
-    fitted: tuple[Point, ...]
-    held_back: tuple[Point, ...]
-    exceptions: tuple[Point, ...]
+    fitted: tuple[int, ...]
+    held_back: tuple[int, ...]
+    exceptions: tuple[int, ...]
 
 
 @dataclass(frozen=True)
 class ResidueClass:
-    """The points with the same residues modulo a period, and the form that holds on them, if one was found."""
+    """The points with the same residue modulo a period, and the form that holds on them, if one was found."""
 
-    residues: Point
-    points: tuple[Point, ...]
+    residue: int
+    points: tuple[int, ...]
     fit: Fit | None
 
 
-def shapes(variables: int, base: int | None) -> list[Shape]:
+def shapes(base: int | None) -> list[Shape]:
     """Shapes to try, those with fewest free coefficients first."""
-    found: list[Shape] = []
-    if variables == 1:
-        for above, below in DEGREES:
-            found.append(Shape(tuple((k,) for k in range(above + 1)), tuple((k,) for k in range(below + 1))))
-        if base is not None:
-            found += [Shape(terms, ((0, 0),), base) for terms in POWERS]
-    else:
-        for degree in SEVERAL_DEGREES:
-            terms = tuple(term for term in product(range(degree + 1), repeat=variables) if sum(term) <= degree)
-            found.append(Shape(terms, ((0,) * variables,)))
+    found = [Shape(_powers(above), _powers(below)) for above, below in DEGREES]
+    if base is not None:
+        found += [Shape(terms, ((0, 0),), base) for terms in POWERS]
     return sorted(found, key=lambda shape: shape.coefficients)
 
 
-def solved(shape: Shape, points: Mapping[Point, Fraction], variables: tuple[str, ...]) -> ClosedForm | None:
+def _powers(degree: int) -> tuple[Term, ...]:
+    return tuple((k, 0) for k in range(degree + 1))
+
+
+def solved(shape: Shape, points: Mapping[int, Fraction], variable: str) -> ClosedForm | None:
     """The only form of a shape through some points; None if there is none or several."""
     rows = []
     for point, value in points.items():
@@ -120,12 +115,10 @@ def solved(shape: Shape, points: Mapping[Point, Fraction], variables: tuple[str,
     below = dict(zip(shape.below, solution[len(shape.above) :], strict=True))
     if not any(below.values()):
         return None
-    return ClosedForm(variables, above, below, shape.base)
+    return ClosedForm(variable, above, below, shape.base)
 
 
-def fitted(
-    values: Mapping[Point, Fraction], variables: tuple[str, ...], base: int | None = None, *, most: int | None = None
-) -> Fit | None:
+def fitted(values: Mapping[int, Fraction], variable: str, base: int | None = None) -> Fit | None:
     """The simplest form that holds on all large points of a class; None if there is none.
 
     Parameters
@@ -133,42 +126,22 @@ def fitted(
     values
         Exact values by point.
     base
-        Base of a power of the first variable.
-    most
-        Largest number of free coefficients; by default as many as the points admit.
+        Base of a power of the variable.
     """
-    order = sorted(values, key=lambda point: (sum(point), point))
-    for shape in shapes(len(variables), base):
+    order = sorted(values)
+    for shape in shapes(base):
         need = shape.coefficients + 1
-        if len(order) < 2 * need or (most is not None and shape.coefficients > most):
+        if len(order) < 2 * need:
             continue
-        tail = order[-2 * need :] if len(variables) == 1 else order[len(order) // 3 :]
-        own = _independent(shape, tail, need)
-        form = None if own is None else solved(shape, {point: values[point] for point in own}, variables)
-        if form is None or own is None:
+        first = len(order) - 2 * need
+        own = order[first : first + need]
+        form = solved(shape, {x: values[x] for x in own}, variable)
+        if form is None:
             continue
-        wrong = [point for point in order if form.at(point) != values[point]]
-        good = [point for point in order if point not in wrong and point not in own]
-        first = order.index(own[0])
-        if all(order.index(point) < first for point in wrong) and len(wrong) < len(good) and len(good) >= need:
+        wrong = [x for x in order if form.at(x) != values[x]]
+        good = [x for x in order if x not in wrong and x not in own]
+        if all(x < own[0] for x in wrong) and len(wrong) < len(good) and len(good) >= need:
             return Fit(form, shape.coefficients, tuple(own), tuple(good), tuple(wrong))
-    return None
-
-
-def _independent(shape: Shape, order: Sequence[Point], need: int) -> list[Point] | None:
-    """The first points that determine a polynomial in several variables, and one more; the first ones for others."""
-    if len(order[0]) == 1:
-        return list(order[:need])
-    chosen: list[Point] = []
-    rank = 0
-    for point in order:
-        rows = [term_value(term, one, shape.base) for one in [*chosen, point] for term in shape.above]
-        matrix = fmpq_mat(len(chosen) + 1, len(shape.above), [fmpq(row.numerator, row.denominator) for row in rows])
-        if matrix.rank() > rank or (rank == need - 1 and len(chosen) < need):
-            chosen.append(point)
-            rank = matrix.rank()
-        if rank == need - 1 and len(chosen) == need:
-            return chosen
     return None
 
 
@@ -179,25 +152,16 @@ def explained(classes: Sequence[ResidueClass]) -> int:
 
 
 def by_residues(
-    values: Mapping[Point, Fraction], variables: tuple[str, ...], base: int | None = None, period: int | None = None
+    values: Mapping[int, Fraction], variable: str, base: int | None = None, period: int | None = None
 ) -> tuple[int, list[ResidueClass]]:
     """The best period, or the given one, and the classes of points modulo it with the forms found on them."""
-    best: tuple[tuple[int, int], int, list[ResidueClass]] | None = None
-    periods = [period] if period else range(1, PERIODS.get(len(variables), 2) + 1)
-    for p in periods:
-        classes = list(_classes(values, variables, base, p))
-        score = explained(classes), -p
-        if best is None or score > best[0]:
-            best = score, p, classes
-    assert best is not None
-    return best[1], best[2]
+    found = {p: _classes(values, variable, base, p) for p in ([period] if period else range(1, MOST_PERIOD + 1))}
+    best = max(found, key=lambda p: (explained(found[p]), -p))
+    return best, found[best]
 
 
-def _classes(
-    values: Mapping[Point, Fraction], variables: tuple[str, ...], base: int | None, period: int
-) -> Iterator[ResidueClass]:
-    grouped: dict[Point, dict[Point, Fraction]] = {}
-    for point, value in values.items():
-        grouped.setdefault(tuple(x % period for x in point), {})[point] = value
-    for residues, own in sorted(grouped.items()):
-        yield ResidueClass(residues, tuple(sorted(own)), fitted(own, variables, base))
+def _classes(values: Mapping[int, Fraction], variable: str, base: int | None, period: int) -> list[ResidueClass]:
+    grouped: dict[int, dict[int, Fraction]] = {}
+    for x, value in sorted(values.items()):
+        grouped.setdefault(x % period, {})[x] = value
+    return [ResidueClass(residue, tuple(own), fitted(own, variable, base)) for residue, own in sorted(grouped.items())]

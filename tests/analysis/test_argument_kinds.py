@@ -28,7 +28,7 @@ CALLS = {
         "setup": 0.0,
         "seed": 0,
     },
-    "conjecture": {"formulation": "alltoall.master", "over": [], "settings": {}, "period": None, "variables": None},
+    "conjecture": {"formulation": "alltoall.master", "over": [], "settings": {}, "period": None, "variable": None},
     "envelope": {"n": 4, "degree": 1},
     "export": {"formulation_name": "alltoall.master", "instance": "ring:3", "path": "m.txt", "settings": {}},
     "figure": {"name": "lumorph-5", "store": "none"},

@@ -368,8 +368,8 @@ def test_named_bound_of_a_plugin(bounds, capsys):
         (lambda: oc.sweep("alltoall.master", "moore", "ring:4", jobs=1, dask="x"), "jobs and dask are mutually"),
         (lambda: oc.sweep("alltoall.master", "moore", "ring:4", dask=1), "dask: must be the address of a scheduler"),
         (
-            lambda: oc.conjecture("alltoall.master", "ring:{3..4}", variables=[]),
-            "conjecture: variables: must be a list",
+            lambda: oc.conjecture("alltoall.master", "ring:{3..4}", variable=[]),
+            "conjecture: variable: must be a name",
         ),
         (
             lambda: oc.conjecture("alltoall.master", ["ring:4", "path:3"]),

@@ -15,7 +15,6 @@ from opticoll.analysis.cli.options import (
     SET,
     STORE,
     demand_setting,
-    refuse_together,
 )
 
 
@@ -30,7 +29,7 @@ from opticoll.analysis.cli.options import (
     help="Instances of one family, with {braces}.",
 )
 @click.option("--on", metavar="T|objective|METRIC", help="What is fitted (default: T, or the objective without T).")
-@click.option("--in", "variables", metavar="NAME,...", help="Variables of the form (default: parameters that vary).")
+@click.option("--in", "variable", metavar="NAME", help="Variable of the form (default: the parameter that varies).")
 @click.option("--period", type=click.IntRange(min=1), help="Period of the residues (default: the best one).")
 @click.option("--reach", type=click.IntRange(min=0), help="Nodes up to which forms are tested (default: twice).")
 @METHOD
@@ -38,32 +37,23 @@ from opticoll.analysis.cli.options import (
 @SET
 @click.option("--time-limit", type=float, metavar="S", help="Wall-clock limit of each instance [s].")
 @click.option("--jobs", type=click.IntRange(min=1), help="Number of instances to solve at a time.")
-@click.option("--values", is_flag=True, help="Also print the exact optima, and the bounds that they attain.")
-@click.option("--latex", is_flag=True, help="Print the formulas as a LaTeX table.")
 @STORE
 @JSON
-def conjecture(variables: str | None, values: bool, latex: bool, as_json: bool, **options: Any) -> int:
+def conjecture(as_json: bool, **options: Any) -> int:
     """Fit closed forms to the exact optima of FORMULATION over a family of instances.
 
-    Forms are quotients of polynomials in the parameters of the family, by their residues. Every form is held against
+    Forms are quotients of polynomials in a parameter of the family, by its residues. Every form is held against
     at least as many instances as determine it; exceptions are printed, and what is proven beyond the instances solved.
 
     \b
     opticoll conjecture alltoall.master --over "ring:{3..24}"
-    opticoll conjecture alltoall.master --over "circulant:n={10..60},offsets=1x3" --latex
+    opticoll conjecture alltoall.master --over "circulant:n={10..60},offsets=1x3"
     """  # noqa: D301  click's mark for a paragraph that keeps its lines
-    refuse_together(("--json", "--latex"))
-    names = None if variables is None else [name.strip() for name in variables.split(",")]
     with output.diverted_stdout():
         from opticoll.analysis.conjectures import conjecture as conjectures
 
-        result = conjectures.conjecture(variables=names, **options)
-    if latex:
-        click.echo(result.to_latex(), nl=False)
-    else:
-        output.show(result, as_json=as_json)
-        if values and not as_json:
-            output.show_listing(result.table_of_values())
+        result = conjectures.conjecture(**options)
+    output.show(result, as_json=as_json)
     if result.interrupted:
         output.notify("interrupted; run the same command again to resume")
         return 130

@@ -63,9 +63,9 @@ def test_refusals(tmp_path):
             "--bound nope.py:f: plug-in nope.py",
         ),
         (
-            lambda: oc.conjecture("alltoall.master", ["ring:{3..4}"], variables=["m"]),
+            lambda: oc.conjecture("alltoall.master", ["ring:{3..4}"], variable="m"),
             ["conjecture", "alltoall.master", "--over", "ring:{3..4}", "--in", "m"],
-            "variables='m': the instances have no parameter",
+            "variable='m': the instances have no parameter",
             "--in m: the instances have no parameter",
         ),
         (
