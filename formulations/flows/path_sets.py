@@ -157,6 +157,24 @@ class PathSet:
         end = np.cumsum(np.bincount(self.arcs, minlength=self.topology.arcs))
         return [one.tolist() for one in np.split(through, end[:-1])]
 
+    @cached_property
+    def by_ends(self) -> dict[tuple[int, int], list[list[int]]]:
+        """P_sd: the paths of every pair (s, d), each a list of arcs."""
+        ends = zip(self.sources.tolist(), self.targets.tolist(), strict=True)
+        return {pair: [self.path(p) for p in self.of_pair(k)] for k, pair in enumerate(ends)}
+
+    @property
+    def listed(self) -> dict[str, I64]:
+        """Every path by its number ``path``: the ``i``-th from ``s`` to ``d``."""
+        path, pair = np.arange(self.paths), self.pair
+        return {"s": self.sources[pair], "d": self.targets[pair], "i": path - self.first[pair], "path": path}
+
+    @property
+    def crossed(self) -> dict[str, I64]:
+        """Every arc ``e`` of every path, the ``i``-th from ``s`` to ``d``."""
+        path = np.repeat(np.arange(self.paths), self.length)
+        return {name: self.listed[name][path] for name in "sdi"} | {"e": self.arcs}
+
     def of_pair(self, k: int) -> range:
         """The paths of commodity ``k``."""
         return range(int(self.first[k]), int(self.first[k + 1]))

@@ -175,7 +175,7 @@ class ForwardedRounds(Formulation):
         """The model in Pyomo."""
         from pyomo.core import quicksum
 
-        b, T, limits, P = Pyo(self), self.horizon, self.limits, self.routes.by_pair
+        b, T, limits, P = Pyo(self), self.horizon, self.limits, self.routes.by_ends
         rounds, V, waves = range(T), range(self.topology.n), range(limits.wavelengths)
         W = limits.room(self.topology).tolist()
         pre = [set(np.flatnonzero(row).tolist()) for row in self.given]

@@ -163,7 +163,7 @@ def pyomo_build(b: Pyo, program: RoundProgram, rmin: int) -> PyomoModel:
     """The program in Pyomo, by the axes of ``lumorph.rounds``."""
     from pyomo.core import quicksum
 
-    printed, W, P = program.version == "printed", program.limits.waveguides, program.routes.by_pair
+    printed, W, P = program.version == "printed", program.limits.waveguides, program.routes.by_ends
     rounds = range(1, program.rounds + 1) if printed else range(program.rounds)
     tail, head = program.topology.tail.tolist(), program.topology.head.tolist()
     pre, post = (set(map(tuple, x.tolist())) for x in (program.collective.pre, program.collective.post))

@@ -247,7 +247,7 @@ class RoundModel(Formulation):
         pre = [set(map(tuple, program.collective.pre.tolist())) for program in programs]
         wanted = [sorted(map(tuple, program.collective.deliveries.tolist())) for program in programs]
         W = [program.limits.room(program.topology).tolist() for program in programs]
-        P, tiles = [program.routes.by_pair for program in programs], self.limits.ports is not None
+        P, tiles = [program.routes.by_ends for program in programs], self.limits.ports is not None
         T = [j for first, program in zip(start, programs, strict=False) for j in _transfers(program, first)]
         onward = {phase[r] for r, s, _, c, _, _ in T if (c, s) not in pre[phase[r]]}
         made = [(p, c, d) for p in range(len(programs)) for c, d in wanted[p]]
@@ -350,7 +350,7 @@ class RoundModel(Formulation):
 
 def _transfers(program: RoundProgram, start: int) -> list[tuple[int, ...]]:
     """The (r, s, d, c, i, w) of one phase, its rounds from ``start`` on, in order."""
-    L, P = program.limits.wavelengths, program.routes.by_pair
+    L, P = program.limits.wavelengths, program.routes.by_ends
     pre, wanted = (set(map(tuple, x.tolist())) for x in (program.collective.pre, program.collective.deliveries))
     due = Counter(d for _, d in wanted)
     ordered = program.symmetry and not program.fixed and program.limits.ports == 1

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from opticoll.formulations.flows.path_sets import PathSet
     from opticoll.formulations.lumorph.rounds import RoundModel
-    from opticoll.formulations.lumorph.route_sets import RouteSet
     from opticoll.formulations.lumorph.scheduled_rounds import Circuit
     from opticoll.formulations.rounds.collectives import Phase
     from opticoll.formulations.rounds.round_schedule import RoundSchedule
@@ -114,14 +114,14 @@ def candidate_circuits(data: RoundModel) -> set[Circuit]:
     return allowed
 
 
-def candidate_routes(data: RoundModel, phase: Phase) -> tuple[RouteSet, I64 | None]:
+def candidate_routes(data: RoundModel, phase: Phase) -> tuple[PathSet, I64 | None]:
     """The candidate routes of a phase, and the wavelength of each, ``(P,)``, if these are fixed."""
     program = data.program(phase, 1)
     routes = program.routes
     if not data.fixed:
         return routes, None
     index = np.arange(routes.paths) - routes.first[routes.pair]
-    return routes, program.wave(routes.source[routes.pair], routes.target[routes.pair], index)
+    return routes, program.wave(routes.sources[routes.pair], routes.targets[routes.pair], index)
 
 
 def stated_circuits(data: RoundModel) -> set[Circuit] | None:

@@ -2,19 +2,17 @@ r"""Candidate routes of circuits: straight routes of a mesh, Yen's k shortest, a
 
 Source  LuMorph, section 3.1, Algorithm 2; Yen 1970 (k shortest simple paths)
 
-Routes of pairs (s, d) are a :class:`RouteSet`: path p goes from ``source[pair[p]]`` to ``target[pair[p]]`` over
-``arcs[start[p] : start[p + 1]]``; the paths of a pair are consecutive, in order of preference.
+The paths of a pair are in order of preference.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from opticoll.errors import NotApplicable
+from opticoll.formulations.flows.path_sets import PathSet, k_shortest_paths
 from opticoll.formulations.rounds.segments import offsets
 from opticoll.instances.photonics import LightpathMesh
 
@@ -25,57 +23,6 @@ if TYPE_CHECKING:
 MOST_ARCS = 20_000_000
 #: Maximum number of rerouting passes over all circuits.
 MOST_SWEEPS = 50
-
-
-@dataclass(frozen=True, eq=False)
-class RouteSet:
-    """Candidate routes (module docstring): ``source``, ``target`` ``(K,)``, ``pair`` ``(P,)``, ``start``, ``arcs``."""
-
-    source: I64
-    target: I64
-    pair: I64
-    start: I64
-    arcs: I64
-
-    @classmethod
-    def of_paths(cls, source: I64, target: I64, paths: list[list[list[int]]]) -> RouteSet:
-        """Build a route set from the paths of every pair, each a list of arcs."""
-        pair = np.repeat(np.arange(len(paths)), [len(each) for each in paths])
-        flat = [path for each in paths for path in each]
-        arcs = np.array([arc for path in flat for arc in path], dtype=np.int64)
-        return cls(source, target, pair, offsets([len(path) for path in flat]), arcs)
-
-    @cached_property
-    def first(self) -> I64:
-        """The paths of pair k are ``first[k] .. first[k + 1] - 1``, ``(K + 1,)``."""
-        return np.searchsorted(self.pair, np.arange(self.source.size + 1))
-
-    @property
-    def paths(self) -> int:
-        """Number of paths."""
-        return int(self.pair.size)
-
-    def path(self, p: int) -> list[int]:
-        """Arcs of path p."""
-        return self.arcs[self.start[p] : self.start[p + 1]].tolist()
-
-    @cached_property
-    def by_pair(self) -> dict[tuple[int, int], list[list[int]]]:
-        """P_sd: the routes of every pair (s, d), each a list of arcs."""
-        ends = zip(self.source.tolist(), self.target.tolist(), strict=True)
-        return {pair: [self.path(p) for p in range(*self.first[k : k + 2])] for k, pair in enumerate(ends)}
-
-    @property
-    def listed(self) -> dict[str, I64]:
-        """Every route by its number ``path``: the ``i``-th from ``s`` to ``d``."""
-        path, pair = np.arange(self.paths), self.pair
-        return {"s": self.source[pair], "d": self.target[pair], "i": path - self.first[pair], "path": path}
-
-    @property
-    def crossed(self) -> dict[str, I64]:
-        """Every arc ``e`` of every route, the ``i``-th from ``s`` to ``d``."""
-        path = np.repeat(np.arange(self.paths), np.diff(self.start))
-        return {name: self.listed[name][path] for name in "sdi"} | {"e": self.arcs}
 
 
 def straight_routes(
@@ -127,7 +74,7 @@ def _steps(mesh: Topology, columns: int) -> I64:
     return step
 
 
-def candidate_routes(topology: Topology, sources: I64, targets: I64, kind: str, k: int) -> RouteSet:
+def candidate_routes(topology: Topology, sources: I64, targets: I64, kind: str, k: int) -> PathSet:
     """List at most k routes per pair.
 
     ``straight``: the intact routes with one bend (one if they coincide), then Yen's shortest up to k; ``yen``: the
@@ -139,8 +86,6 @@ def candidate_routes(topology: Topology, sources: I64, targets: I64, kind: str, 
     NotApplicable
         If a pair has no route, there are too many routes, or those of Algorithm 2 are unknown.
     """
-    from opticoll.formulations.flows.path_sets import k_shortest_paths
-
     if int(sources.size) * k * 2 > MOST_ARCS:
         msg = f"{sources.size:,} circuits with {k} routes each on {topology.spec} are too many to list; lower paths"
         raise NotApplicable(msg)
@@ -158,7 +103,14 @@ def candidate_routes(topology: Topology, sources: I64, targets: I64, kind: str, 
         if not known:
             msg = f"{topology.spec}: no route from vertex {s} to vertex {d}; use fewer failed links"
             raise NotApplicable(msg)
-    return RouteSet.of_paths(sources, targets, results)
+    return _path_set(topology, sources, targets, results)
+
+
+def _path_set(topology: Topology, sources: I64, targets: I64, paths: list[list[list[int]]]) -> PathSet:
+    pair = np.repeat(np.arange(len(paths)), [len(each) for each in paths])
+    flat = [path for each in paths for path in each]
+    arcs = np.array([arc for path in flat for arc in path], dtype=np.int64)
+    return PathSet(topology, sources, targets, arcs, offsets([len(path) for path in flat]), pair)
 
 
 def _bent_routes(mesh: Topology, sources: I64, targets: I64) -> list[list[list[int]]]:
@@ -174,7 +126,7 @@ def _bent_routes(mesh: Topology, sources: I64, targets: I64) -> list[list[list[i
     return results
 
 
-def least_overlap_routes(topology: Topology, sources: I64, targets: I64) -> RouteSet:
+def least_overlap_routes(topology: Topology, sources: I64, targets: I64) -> PathSet:
     """Solve Algorithm 2 for these circuits: one route each, with as few circuits as possible on the busiest arc.
 
     From straight or shortest routes, circuits on the busiest arcs are rerouted one by one over the least
@@ -195,7 +147,7 @@ def least_overlap_routes(topology: Topology, sources: I64, targets: I64) -> Rout
     for _ in range(MOST_SWEEPS):
         load = circuits / data.topology.capacity
         if load.max(initial=0) <= least:
-            return RouteSet.of_paths(sources, targets, [[path] for path in paths])
+            return _path_set(topology, sources, targets, [[path] for path in paths])
         before = circuits.copy()
         for k, path in enumerate(paths):
             load = circuits / data.topology.capacity

@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from opticoll.formulations.flows.path_sets import PathSet
     from opticoll.formulations.lumorph.forwarded_rounds import ForwardedRounds
     from opticoll.formulations.lumorph.rounds import RoundModel
-    from opticoll.formulations.lumorph.route_sets import RouteSet
     from opticoll.formulations.lumorph.sum_rounds import SumModel
     from opticoll.formulations.variables import Links
     from opticoll.instances.topology import F64, I64, Topology
@@ -89,7 +89,7 @@ def most_rounds(problem: Unphased) -> int:
     return problem.rmax
 
 
-def all_routes(problem: ForwardedRounds) -> RouteSet:
+def all_routes(problem: ForwardedRounds) -> PathSet:
     """P_sd of all ordered pairs of vertices, ascending."""
     source, target = np.nonzero(~np.eye(problem.topology.n, dtype=bool))
     return candidate_routes(problem.topology, source, target, problem.plain.routes_kind, problem.plain.paths)
@@ -257,13 +257,13 @@ def _encodes(schedule: RoundSchedule, values: Mapping[str, NDArray[Any]]) -> boo
     return all(np.array_equal(array, np.asarray(values.get(name, array))) for name, array in arrays.items())
 
 
-def circuits_of(routes: RouteSet, wave: I64 | None = None, reverse: I64 | None = None) -> set[Circuit]:
+def circuits_of(routes: PathSet, wave: I64 | None = None, reverse: I64 | None = None) -> set[Circuit]:
     """A circuit on every route.
 
     ``reverse`` are the opposite arcs, ``(m,)``, if the program runs backwards.
     """
     waves = [-1] * routes.paths if wave is None else wave.tolist()
-    ends = routes.source[routes.pair].tolist(), routes.target[routes.pair].tolist()
+    ends = routes.sources[routes.pair].tolist(), routes.targets[routes.pair].tolist()
     listed = [(s, d, w, routes.path(p)) for p, (s, d, w) in enumerate(zip(*ends, waves, strict=True))]
     if reverse is None:
         return {(s, d, w, tuple(path)) for s, d, w, path in listed}

@@ -81,7 +81,7 @@ from opticoll.formulations.rounds.collectives import CollectiveSpec
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from opticoll.formulations.lumorph.route_sets import RouteSet
+    from opticoll.formulations.flows.path_sets import PathSet
     from opticoll.formulations.model import Values
     from opticoll.formulations.rounds.collectives import Collective
     from opticoll.formulations.rounds.round_schedule import Limits
@@ -162,7 +162,7 @@ class SumModel(Formulation):
         return RoundProgram(*given, fixed=False, symmetry=False, version="printed")
 
     @property
-    def routes(self) -> RouteSet:
+    def routes(self) -> PathSet:
         """P_sd of all ordered pairs of vertices, as the program has listed them."""
         return self.program.routes
 
@@ -236,7 +236,7 @@ class SumModel(Formulation):
         b, T, rounds = Pyo(self), self.horizon, range(self.horizon)
         W, P, waves = (
             self.limits.room(self.topology).tolist(),
-            self.routes.by_pair,
+            self.routes.by_ends,
             range(self.limits.wavelengths),
         )
         pre, post = _by_chunk(self.collective.pre), _by_chunk(self.collective.post)

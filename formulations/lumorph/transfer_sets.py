@@ -22,12 +22,13 @@ import numpy as np
 from opticoll.errors import NotApplicable
 from opticoll.formulations.index import Index
 from opticoll.formulations.lumorph.mesh_symmetries import delivery_symmetries
-from opticoll.formulations.lumorph.route_sets import RouteSet, candidate_routes
+from opticoll.formulations.lumorph.route_sets import candidate_routes
 from opticoll.formulations.rounds.segments import positions
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
+    from opticoll.formulations.flows.path_sets import PathSet
     from opticoll.formulations.rounds.collectives import Collective
     from opticoll.formulations.rounds.round_schedule import Limits
     from opticoll.instances.topology import I64, Mask, Topology
@@ -95,7 +96,7 @@ class RoundProgram:
         return np.unique(source * self.topology.n + target)
 
     @cached_property
-    def routes(self) -> RouteSet:
+    def routes(self) -> PathSet:
         """The candidate routes of :attr:`pairs`.
 
         Raises

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import numpy as np
 
 from opticoll.errors import NotApplicable
-from opticoll.formulations.lumorph.route_sets import RouteSet, straight_routes
+from opticoll.formulations.flows.path_sets import PathSet
+from opticoll.formulations.lumorph.route_sets import straight_routes
 from opticoll.formulations.rounds.segments import offsets, select
 from opticoll.instances.photonics import LightpathMesh
 from opticoll.solvers.methods.flows.column_generation import EveryPath
@@ -42,7 +43,7 @@ STRIDE = 2_000_000
 TREES = 2
 
 
-def candidates(topology: Topology, sources: I64, targets: I64, *, seed: int = 0) -> RouteSet:
+def candidates(topology: Topology, sources: I64, targets: I64, *, seed: int = 0) -> PathSet:
     """Distinct candidates of every pair: the unbroken straight routes of a mesh, and :data:`TREES` lightly loaded ones.
 
     Lightly loaded routes come from shortest-path trees in which the length of an arc grows with the number of earlier
@@ -72,7 +73,7 @@ def candidates(topology: Topology, sources: I64, targets: I64, *, seed: int = 0)
                 raise NotApplicable(msg)
             load += np.bincount(arcs, minlength=topology.arcs)
             parts.append((pairs, start, arcs))
-    return _distinct(sources, targets, parts)
+    return _distinct(topology, sources, targets, parts)
 
 
 def intact(mesh: LightpathMesh) -> bool:
@@ -101,7 +102,7 @@ def light_routes(topology: Topology, sources: I64, targets: I64, load: F64, seed
     return offsets(length), select(offsets(arcs_each), arcs, np.argsort(pair))[1]
 
 
-def _distinct(sources: I64, targets: I64, parts: list[tuple[I64, I64, I64]]) -> RouteSet:
+def _distinct(topology: Topology, sources: I64, targets: I64, parts: list[tuple[I64, I64, I64]]) -> PathSet:
     """Join parts (pairs, start, arcs) in order, without duplicate routes of a pair."""
     pair = np.concatenate([part[0] for part in parts])
     length = np.concatenate([np.diff(part[1]) for part in parts])
@@ -117,7 +118,8 @@ def _distinct(sources: I64, targets: I64, parts: list[tuple[I64, I64, I64]]) -> 
     np.add.at(code, owner, mixed)
     _, keep = np.unique(np.stack([pair.astype(np.uint64), code], axis=1), axis=0, return_index=True)
     keep = keep[np.lexsort((keep, pair[keep]))]
-    return RouteSet(sources, targets, pair[keep], *select(start, arcs, keep))
+    start, arcs = select(start, arcs, keep)
+    return PathSet(topology, sources, targets, arcs, start, pair[keep])
 
 
 class Assignment(NamedTuple):
@@ -162,7 +164,7 @@ class Items(NamedTuple):
 class Packing:
     """The circuits as items of period L; ``bin_of`` and ``choice`` are their current colours and routes (-1: none)."""
 
-    routes: RouteSet
+    routes: PathSet
     items: Items
     bin_of: I64
     choice: I64
@@ -178,11 +180,11 @@ class Packing:
         return Assignment(round_, wavelength, *select(self.routes.start, self.routes.arcs, self.choice))
 
 
-def packing(topology: Topology, limits: Limits, routes: RouteSet, wave: I64 | None = None) -> Packing:
-    """Circuits ``routes.source -> routes.target`` as items; ``wave`` fixes the wavelengths of routes, ``(P,)``."""
+def packing(topology: Topology, limits: Limits, routes: PathSet, wave: I64 | None = None) -> Packing:
+    """Circuits ``routes.sources -> routes.targets`` as items; ``wave`` fixes the wavelengths of routes, ``(P,)``."""
     n, m = topology.n, topology.arcs
-    length = np.diff(routes.start)
-    source, target = routes.source[routes.pair], routes.target[routes.pair]
+    length = routes.length
+    source, target = routes.sources[routes.pair], routes.targets[routes.pair]
     needs, start = routes.arcs, routes.start
     # A limit above the number of circuits never binds, but would cost memory.
     most = source.size if limits.ports is None else n * limits.ports
@@ -195,7 +197,7 @@ def packing(topology: Topology, limits: Limits, routes: RouteSet, wave: I64 | No
         owner = np.repeat(np.arange(routes.paths), length)
         needs[start[owner] + 2 + np.arange(routes.arcs.size) - routes.start[owner]] = routes.arcs
         room = np.concatenate([room, np.full(2 * n, ports)])
-    anywhere, nothing = np.full(routes.paths, -1), np.full(routes.source.size, -1)
+    anywhere, nothing = np.full(routes.paths, -1), np.full(routes.pairs, -1)
     tie = anywhere if wave is None else np.asarray(wave, dtype=np.int64)
     items = Items(routes.first, start, needs, anywhere, tie, limits.wavelengths, room)
     return Packing(routes, items, nothing, nothing.copy())
@@ -216,8 +218,8 @@ def pack_first(items: Packing, order: I64) -> int:
 
 def orders(items: Packing, random: np.random.Generator) -> list[I64]:
     """Orders for first fit: longest first by rank distance, with increasing noise, and random."""
-    length = np.diff(items.routes.start)[items.items.first[:-1]].astype(float)
-    turn = (items.routes.target - items.routes.source) % (int(items.routes.target.max(initial=0)) + 1)
+    length = items.routes.length[items.items.first[:-1]].astype(float)
+    turn = (items.routes.targets - items.routes.sources) % (int(items.routes.targets.max(initial=0)) + 1)
     return [
         np.lexsort((turn, -length)),
         np.argsort(-length - random.random(length.size), kind="stable"),
@@ -281,7 +283,7 @@ def assign_rounds(
     sources: I64,
     targets: I64,
     *,
-    routes: RouteSet | None = None,
+    routes: PathSet | None = None,
     wave: I64 | None = None,
     least: int = 1,
     seconds: float = 1.0,

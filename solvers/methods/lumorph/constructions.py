@@ -40,7 +40,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.formulations.lumorph.route_sets import RouteSet
+from opticoll.formulations.flows.path_sets import PathSet
 from opticoll.formulations.rounds.round_schedule import Limits, direct
 from opticoll.formulations.rounds.segments import offsets, select
 from opticoll.instances import Topology
@@ -128,7 +128,7 @@ def searched(c: int, load: int, parts: int, *, rest: bool = False) -> I64 | None
     arcs = np.where(target[owner] > source[owner], 2 * (source[owner] + along), 2 * (source[owner] - along) - 1)
     j = np.arange(c)
     line = Topology(c, np.concatenate([j[:-1], j[1:]]), np.concatenate([j[1:], j[:-1]]))
-    items = packing(line, Limits(1, load), RouteSet(source, target, np.arange(source.size), start, arcs))
+    items = packing(line, Limits(1, load), PathSet(line, source, target, arcs, start, np.arange(source.size)))
     bins = parts - rest
     if pack_first(items, np.argsort(-length, kind="stable")) > bins:
         calls = iter([1.0] * CALLS)

@@ -38,7 +38,7 @@ from opticoll.solvers.methods.edge_colouring import matchings
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from opticoll.formulations.lumorph.route_sets import RouteSet
+    from opticoll.formulations.flows.path_sets import PathSet
     from opticoll.formulations.rounds.round_schedule import Limits
     from opticoll.instances.topology import I64, Topology
     from opticoll.solvers.methods.lumorph.patterns import Pattern
@@ -191,12 +191,10 @@ class StepCircuits:
 
     def _first_fit(self, source: I64, target: I64, limits: Limits) -> Assigned:
         """Assign rounds and wavelengths on one route each; the lower bound is from the busiest GPU and arc."""
-        from opticoll.formulations.lumorph.route_sets import RouteSet
         from opticoll.solvers.methods.lumorph.assignment import assign_rounds
 
-        start, arcs = self._routes(source, target)
-        routes = RouteSet(source, target, np.arange(source.size), start, arcs)
-        load = np.bincount(arcs, minlength=self.topology.arcs)
+        routes = self._routes(source, target)
+        load = np.bincount(routes.arcs, minlength=self.topology.arcs)
         least = int((-(-load // (limits.room(self.topology) * limits.wavelengths))).max())
         if limits.ports is not None:
             busiest = max(int(np.bincount(ends).max()) for ends in (source, target))
@@ -210,21 +208,18 @@ class StepCircuits:
                 return coloured
         return assigned.round, assigned.wavelength, assigned.path_start, assigned.path_arcs
 
-    def _routes(self, source: I64, target: I64) -> tuple[I64, I64]:
+    def _routes(self, source: I64, target: I64) -> PathSet:
         from opticoll.solvers.methods.lumorph.overlap_search import min_overlap_routes, shortest_routes
 
         if self.routing == "random":
-            paths = shortest_routes(self.topology, source, target, np.random.default_rng(self.seed))
-        else:
-            paths = min_overlap_routes(self.topology, source, target, seed=self.seed).routes
-        return paths.start, paths.arcs
+            return shortest_routes(self.topology, source, target, np.random.default_rng(self.seed))
+        return min_overlap_routes(self.topology, source, target, seed=self.seed).routes
 
-    def _by_colours(self, source: I64, target: I64, limits: Limits, routes: RouteSet) -> Assigned | None:
+    def _by_colours(self, source: I64, target: I64, limits: Limits, routes: PathSet) -> Assigned | None:
         """Minimum colouring by the GPUs alone (first fit may need more); None if it overloads an arc."""
         ports = limits.ports or 1
         colour = edge_colours(source, target, self.topology.n) // ports
-        length = np.diff(routes.start)
-        key, load = np.unique(np.repeat(colour, length) * self.topology.arcs + routes.arcs, return_counts=True)
+        key, load = np.unique(np.repeat(colour, routes.length) * self.topology.arcs + routes.arcs, return_counts=True)
         if (load > limits.room(self.topology)[key % self.topology.arcs]).any():
             return None
         when, wave = np.divmod(colour, limits.wavelengths)

@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from opticoll.formulations.lumorph.route_sets import RouteSet
+    from opticoll.formulations.flows.path_sets import PathSet
     from opticoll.formulations.lumorph.scheduled_rounds import Circuit
     from opticoll.formulations.rounds.collectives import Collective
     from opticoll.formulations.rounds.round_schedule import Limits, RoundSchedule
@@ -182,7 +182,7 @@ SPREADS = 5
 class AllowedRoutes:
     """The allowed routes of every pair, and the wavelength of each, ``(P,)`` (WAVE of the paper); None for any."""
 
-    routes: RouteSet
+    routes: PathSet
     wave: I64 | None
 
     @cached_property
@@ -278,7 +278,7 @@ class PhaseSearch:
             return np.asarray(dijkstra(self.topology.length_matrix(np.ones(self.topology.arcs)), unweighted=True))
         routes = self.allowed.routes
         hops = np.full((self.topology.n, self.topology.n), np.inf)
-        hops[routes.source, routes.target] = np.diff(routes.start)[routes.first[:-1]]
+        hops[routes.sources, routes.targets] = routes.length[routes.first[:-1]]
         return hops
 
     def _direct(self, sources: I64, assignment: Assignment) -> RoundSchedule:
@@ -323,17 +323,18 @@ class PhaseSearch:
             self._items = items
         self._keep(self._direct(sources, items.assignment()), "exchange")
 
-    def _allowed_routes(self, sources: I64, targets: I64) -> tuple[RouteSet, I64 | None]:
+    def _allowed_routes(self, sources: I64, targets: I64) -> tuple[PathSet, I64 | None]:
         """The allowed routes of every delivery, pair by pair, and their wavelengths."""
-        from opticoll.formulations.lumorph.route_sets import RouteSet
+        from opticoll.formulations.flows.path_sets import PathSet
 
         assert self.allowed is not None
         known, wave, n = self.allowed.routes, self.allowed.wave, self.topology.n
-        code = known.source * n + known.target
+        code = known.sources * n + known.targets
         order = np.argsort(code)
         pair = order[np.searchsorted(code[order], sources * n + targets)]
         owner, path = positions(known.first, pair)
-        routes = RouteSet(sources, targets, owner, *select(known.start, known.arcs, path))
+        start, arcs = select(known.start, known.arcs, path)
+        routes = PathSet(self.topology, sources, targets, arcs, start, owner)
         return routes, None if wave is None else wave[path]
 
     def _first_fit(self, sources: I64, targets: I64) -> None:
@@ -376,7 +377,7 @@ class PhaseSearch:
             improve(items, self.least, self.random, within(left, max(left() / 2, 1.0)))
             self.attempts += 1
             if items.rounds < before:
-                self._keep(self._direct(items.routes.source, items.assignment()), "ejection search")
+                self._keep(self._direct(items.routes.sources, items.assignment()), "ejection search")
                 improved()
 
     def _symmetric(self, left: Callable[[], float], improved: Callable[[], None]) -> None:
@@ -493,8 +494,7 @@ class Quotient:
             self.routes = candidates(topology, source, goal)
         else:
             self.routes = allowed.routes
-        source, goal = self.routes.source, self.routes.target
-        length = np.diff(self.routes.start)
+        source, goal, length = self.routes.sources, self.routes.targets, self.routes.length
         self._list_candidates(np.searchsorted(keys, least))
         ends = self.routes.pair[self.route]
         size = length[self.route] + 2
@@ -519,7 +519,7 @@ class Quotient:
         """
         collective, n = self.collective, self.topology.n
         number = {key: k for k, key in enumerate(collective.key(collective.deliveries).tolist())}
-        place = {pair: k for k, pair in enumerate((self.routes.source * n + self.routes.target).tolist())}
+        place = {pair: k for k, pair in enumerate((self.routes.sources * n + self.routes.targets).tolist())}
         holders = [set(collective.pre[collective.pre[:, 0] == c, 1].tolist()) for c in range(collective.chunks)]
         first, route, after = [0], [], []
         for c, v in self.items.tolist():
@@ -531,7 +531,7 @@ class Quotient:
                 if pair is None:
                     continue
                 before = -1 if s in holders[c] or delivery is None else int(orbit[delivery])
-                for p in range(int(self.routes.first[pair]), int(self.routes.first[pair + 1])):
+                for p in self.routes.of_pair(pair):
                     route.append(p)
                     after.append(before)
             first.append(len(route))
@@ -556,7 +556,7 @@ class Quotient:
         parts = []
         path = self.route[choice]
         start, route_arcs = select(self.routes.start, self.routes.arcs, path)
-        source = self.routes.source[self.routes.pair[path]]
+        source = self.routes.sources[self.routes.pair[path]]
         for symmetry in self.group:
             parts.append(
                 (

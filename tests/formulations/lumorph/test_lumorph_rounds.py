@@ -227,9 +227,9 @@ def test_candidate_routes_are_distinct_simple_chains(rows, columns, failed, seed
     seen = set()
     for p in range(routes.paths):
         path = routes.path(p)
-        visited = [int(routes.source[routes.pair[p]]), *mesh.head[path].tolist()]
+        visited = [int(routes.sources[routes.pair[p]]), *mesh.head[path].tolist()]
         assert visited[:-1] == mesh.tail[path].tolist()
-        assert visited[-1] == routes.target[routes.pair[p]]
+        assert visited[-1] == routes.targets[routes.pair[p]]
         assert len(set(visited)) == len(visited)
         assert (int(routes.pair[p]), tuple(path)) not in seen
         seen.add((int(routes.pair[p]), tuple(path)))
@@ -366,13 +366,13 @@ def test_routes_of_algorithm_2_are_an_optimum_of_algorithm_2(spec, collective, o
     )
     routes = candidate_routes(program.topology, *np.divmod(program.pairs, program.topology.n), "algorithm-2", 1)
     load = np.bincount(routes.arcs).max()
-    rows = [f"{s},{d}" for s, d in zip(routes.source.tolist(), routes.target.tolist(), strict=True)]
+    rows = [f"{s},{d}" for s, d in zip(routes.sources.tolist(), routes.targets.tolist(), strict=True)]
     file = tmp_path / "circuits.csv"
     file.write_text("\n".join(["source,target", *rows]), encoding="utf-8")
     run = solve(Task("lumorph.min-overlap", spec, method="highs", form="cvxpy", settings={"circuits": f"file:{file}"}))
     assert (run.objective, run.proof) == (load, "optimal")
     assert overlap in (None, load)
-    for k, (s, d) in enumerate(zip(routes.source.tolist(), routes.target.tolist(), strict=True)):
+    for k, (s, d) in enumerate(zip(routes.sources.tolist(), routes.targets.tolist(), strict=True)):
         path, t = routes.path(k), program.topology
         assert [s, *t.head[path].tolist()] == [*t.tail[path].tolist(), d]
 

@@ -15,7 +15,6 @@ from opticoll.errors import BadInput, NotApplicable
 from opticoll.formulations.lumorph.circuits import read_circuits
 from opticoll.formulations.lumorph.mesh_cuts import exchange_overlap
 from opticoll.formulations.lumorph.rounds import RoundModel
-from opticoll.formulations.lumorph.route_sets import RouteSet
 from opticoll.formulations.lumorph.sum_rounds import SumModel
 from opticoll.formulations.parameters import read_parameters
 from opticoll.formulations.rounds.collectives import Collective, collective
@@ -269,12 +268,11 @@ def test_steps_are_the_circuit_lists_and_split_below_their_overlap(shape, radix)
             zip(source[mask].tolist(), target[mask].tolist(), strict=True)
         )
         overlap.append(exchange_overlap(result, topology.shape))
-        paths = min_overlap_routes(topology, source[mask], target[mask]).routes
-        steps.append(RouteSet(source[mask], target[mask], np.arange(mask.sum()), paths.start, paths.arcs))
+        steps.append(min_overlap_routes(topology, source[mask], target[mask]).routes)
     for waveguides in range(1, max(overlap) + 1):
         one = Limits(1, waveguides, ports=radix - 1)
         rounds = sum(
-            assign_rounds(topology, one, each.source, each.target, routes=each, seconds=0.0).rounds for each in steps
+            assign_rounds(topology, one, each.sources, each.targets, routes=each, seconds=0.0).rounds for each in steps
         )
         assert rounds >= sum(-(-most // waveguides) for most in overlap)
         assert (rounds == pattern.steps) == (max(overlap) <= waveguides)

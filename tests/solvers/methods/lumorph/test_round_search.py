@@ -202,7 +202,7 @@ def test_assignment_keeps_ports_and_wavelengths_that_are_tied():
     _, source = exchanged(mesh)
     target = exchanged(mesh)[0].deliveries[:, 1]
     routes = candidates(mesh, source, target)
-    wave = (routes.target[routes.pair] + np.arange(routes.paths)) % 3
+    wave = (routes.targets[routes.pair] + np.arange(routes.paths)) % 3
     result = assign_rounds(mesh, Limits(3, 1), source, target, routes=routes, wave=wave, seconds=0.1)
     for k in range(source.size):
         path = result.path_arcs[result.path_start[k] : result.path_start[k + 1]].tolist()
