@@ -8,7 +8,7 @@ an incumbent U and of the column bounds at a node are therefore added to the rel
     A row :math:`\sum_j a_j x_j - c\,t \le r` over integer x whose a are multiples of g implies :math:`\sum_j a_j x_j
     \le g \lfloor (r + c\,\bar t) / g \rfloor` for the node's upper bound :math:`\bar t` of t.
 *columns*
-    Bounds of columns that the rows imply for solutions of value at most P, a little below U.
+    Bounds that the objective implies for solutions of value at most P, a little below U: of t, if it has a cost.
 
 A leaf closed with these proves that it has no solution of value at most P.
 """
@@ -21,12 +21,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import scipy.sparse as sp
 
-from opticoll.compiled import compiled
 from opticoll.formulations.rounding import TINY, UNIT
 from opticoll.solvers.methods.branching.branching_tree import WHOLE, BranchingTree, Node
 from opticoll.solvers.methods.branching.whole_sides import NEAR, common_step
 from opticoll.solvers.relaxation import rounded
-from opticoll.solvers.verify import Inequalities
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -38,9 +36,6 @@ Mask: TypeAlias = "NDArray[np.bool_]"
 
 #: Part of the tolerance by which better solutions must improve the incumbent.
 SHARE = 0.1
-#: Most passes over the rows that tighten column bounds at a node, and the least share of its range that a continuous
-#: column must lose for another pass.
-PASSES, PROGRESS = 8, 1e-3
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,96 +97,30 @@ def _lattice(columns: I64, values: F64, integer: Mask) -> tuple[int, Mask, float
     return None if step is None else (t, kept, step)
 
 
-class Propagation:
-    """Column bounds that rows and the limit of the objective imply, rounded outward."""
-
-    def __init__(self, form: StandardForm) -> None:
-        self.integer = np.asarray(form.integer, dtype=bool)
-        rows = Inequalities.of(form.A, form.row_lower, form.row_upper)
-        finite = np.isfinite(rows.limit)
-        assert finite[rows.row].all()
-        priced = np.flatnonzero(form.cost)
-        self.row = np.concatenate([rows.row, np.full(priced.size, rows.limit.size)])
-        self.column = np.concatenate([rows.column, priced])
-        self.value = np.concatenate([rows.value, form.cost[priced]])
-        self.limit = np.append(np.where(finite, rows.limit, np.inf), np.inf)
-        self._terms = np.bincount(self.row, minlength=self.limit.size).astype(np.float64) + 4.0
-        share = UNIT * 2.0 * self._terms
-        self._share = share / (1.0 - share) * (1.0 + 8.0 * UNIT)
-
-    def tightened(self, lower: F64, upper: F64, most: float) -> tuple[F64, F64] | None:
-        """The bounds ``(columns,)`` of every solution with ``cost @ x <= most``; None if there is none."""
-        limit = self.limit.copy()
-        limit[-1] = most
-        lower, upper = lower.copy(), upper.copy()
-        entries = self.row, self.column, self.value
-        empty = _tighten(*entries, limit, self._terms, self._share, self.integer, lower, upper)
-        return None if empty else (lower, upper)
-
-
-@compiled(error_model="numpy")
-def _tighten(
-    row: I64, column: I64, value: F64, limit: F64, terms: F64, share: F64, integer: Mask, lower: F64, upper: F64
-) -> bool:
-    """Tighten the column bounds in place by rows ``value @ x[column] <= limit``; whether no x satisfies all.
-
-    In every pass, all rows imply bounds from those of the pass before. ``terms`` and ``share`` bound the rounding
-    errors of a row's sum, ``(rows,)`` each: absolute ones in units of the smallest number, and relative ones.
-    """
-    for _ in range(PASSES):
-        least, size = np.zeros(limit.size), np.zeros(limit.size)
-        many = np.zeros(limit.size, np.int64)
-        for e in range(row.size):
-            term = value[e] * (lower[column[e]] if value[e] > 0 else upper[column[e]])
-            if np.isfinite(term):
-                least[row[e]] += term
-                size[row[e]] += abs(term)
-            else:
-                many[row[e]] += 1
-        loss = size * share + 4.0 * TINY * terms
-        for r in range(limit.size):
-            if many[r] == 0 and least[r] - loss[r] > limit[r]:
-                return True
-        low, high = lower.copy(), upper.copy()
-        for e in range(row.size):
-            r, j, up = row[e], column[e], value[e] > 0
-            term = value[e] * (lower[j] if up else upper[j])
-            alone = not np.isfinite(term)
-            if not np.isfinite(limit[r]) or many[r] != (1 if alone else 0):
-                continue
-            others = least[r] - (0.0 if alone else term) - loss[r]
-            room = limit[r] - others
-            room += UNIT * 4.0 * (abs(limit[r]) + abs(others))
-            end = room / value[e]
-            outward = UNIT * 4.0 * abs(end)
-            end += outward if up else -outward
-            if integer[j]:
-                near = WHOLE * max(1.0, abs(end) * 1e-3)
-                end = np.floor(end + near) if up else np.ceil(end - near)
-            if not np.isfinite(end):
-                continue
-            if up:
-                high[j] = min(high[j], end)
-            else:
-                low[j] = max(low[j], end)
-        moved = False
-        for j in range(lower.size):
-            if low[j] > high[j] + WHOLE * max(1.0, abs(high[j])):
-                return True
-            low[j] = min(low[j], high[j])  # they differ by round-off
-            gained = (upper[j] - high[j]) + (low[j] - lower[j])
-            moved |= gained > 0.5 if integer[j] else gained > PROGRESS * (upper[j] - lower[j])
-        lower[:], upper[:] = low, high
-        if not moved:
-            break
-    return False
+def capped(form: StandardForm, lower: F64, upper: F64, most: float) -> tuple[F64, F64]:
+    """The column bounds ``(columns,)`` with those that ``cost @ x <= most`` implies, rounded outward."""
+    priced = np.flatnonzero(form.cost)
+    cost = form.cost[priced]
+    least = cost * np.where(cost > 0, lower[priced], upper[priced])
+    if not np.isfinite(most) or not np.isfinite(least).all():
+        return lower, upper
+    size = abs(most) + float(np.abs(least).sum())
+    end = (most - (least.sum() - least) + UNIT * 4.0 * (priced.size + 4.0) * size + TINY) / cost
+    end += np.sign(cost) * UNIT * 4.0 * np.abs(end)
+    whole = np.asarray(form.integer, dtype=bool)[priced]
+    near = np.sign(cost) * WHOLE * np.maximum(1.0, np.abs(end) * 1e-3)
+    end = np.where(whole, np.where(cost > 0, np.floor(end + near), np.ceil(end + near)), end)
+    lower, upper = lower.copy(), upper.copy()
+    upper[priced] = np.where(cost > 0, np.minimum(upper[priced], end), upper[priced])
+    lower[priced] = np.where(cost > 0, lower[priced], np.maximum(lower[priced], end))
+    return lower, upper
 
 
 class TightenedTree(BranchingTree):
     """Best-first branch and bound on the program tightened as in the module's docstring; parameters as there."""
 
     def __init__(self, form: StandardForm, **options: Any) -> None:
-        self.rows, self.propagation = IntegralRows.of(form), Propagation(form)
+        self.rows = IntegralRows.of(form)
         limit = np.full(self.rows.step.size, np.inf)
         tightened = replace(form, columns={}).with_rows(self.rows.matrix, -limit, limit)
         super().__init__(tightened, limits=self.rows.limits, **options)
@@ -217,6 +146,6 @@ class TightenedTree(BranchingTree):
         self.closed = min(self.closed, self.target)
 
     def box(self, node: Node) -> tuple[F64, F64] | None:
-        """The column bounds at a node, tightened by rows and the limit of the objective."""
-        lower, upper = super().box(node) or (self._lower, self._upper)
-        return self.propagation.tightened(lower, upper, self.target - self.form.offset)
+        """The column bounds at a node, and what the limit of the objective implies."""
+        lower, upper = capped(self.form, *super().box(node), self.target - self.form.offset)
+        return None if (lower > upper).any() else (lower, upper)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -14,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from opticoll.formulations.standard_form import StandardForm
-from opticoll.solvers.methods.branching.tightened_tree import IntegralRows, Propagation, TightenedTree
+from opticoll.solvers.methods.branching.tightened_tree import IntegralRows, TightenedTree, capped
 from opticoll.solvers.methods.branching.whole_sides import common_step
 
 
@@ -139,15 +138,22 @@ def test_steps():
     assert common_step(np.array([])) is None
 
 
-@settings(max_examples=24, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(st.integers(0, 100_000))
-def test_propagation_keeps_an_optimum(seed):
-    form = routing(seed)
-    best = enumerated(form)
-    most = float(best) * (1 + 1e-6)
-    box = Propagation(form).tightened(form.col_lower, form.col_upper, most)
-    assert box is not None
-    tree = TightenedTree(replace(form, col_lower=box[0], col_upper=box[1]))
-    tree.run()
-    assert tree.incumbent == pytest.approx(float(best), rel=1e-9)
-    assert Propagation(form).tightened(form.col_lower, form.col_upper, -1.0) is None
+def test_the_limit_of_the_objective_cuts_off_no_point_below_it(seed):
+    random = np.random.default_rng(seed)
+    n = int(random.integers(1, 6))
+    cost, integer = random.choice([-2.0, -0.1, 0.0, 0.3, 1.0], n), random.random(n) < 0.5
+    lower = random.integers(-3, 1, n).astype(float)
+    upper = lower + random.integers(0, 5, n)
+    form = StandardForm(sp.csc_array((0, n)), np.zeros(0), np.zeros(0), lower, upper, cost, "min", integer=integer)
+    x = random.uniform(lower, upper)
+    x[integer] = np.rint(x[integer])
+    low, high = capped(form, lower, upper, float(cost @ x))
+    assert (low >= lower).all()
+    assert (high <= upper).all()
+    assert (low <= x + 1e-6).all()
+    assert (x <= high + 1e-6).all()
+    least = np.where(cost > 0, lower, upper)
+    low, high = capped(form, lower, upper, float(cost @ least) - 1.0)
+    assert not cost.any() or (low > high).any()
