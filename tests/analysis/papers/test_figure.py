@@ -24,7 +24,7 @@ from opticoll.analysis.plots.style import PALETTE, tick
 
 NAMES = [one.name for one in figures()]
 #: Figures that need no runs, one of every kind of drawing.
-COMPUTED = ("lumorph-5", "topoopt-14", "topoopt-10", "lumorph-7")
+COMPUTED = ("lumorph-5", "topoopt-14", "topoopt-10", "lumorph-7", "topoopt-1")
 
 
 @pytest.fixture(scope="module")

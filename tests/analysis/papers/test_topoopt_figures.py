@@ -7,6 +7,7 @@ import json
 import pandas as pd
 import pytest
 
+from opticoll.analysis.papers.topoopt import traffic_figures
 from opticoll.analysis.papers.topoopt.figures import FIGURES
 from opticoll.instances import parse
 from opticoll.solvers.methods.topoopt.topology_finder import topology_finder
@@ -31,6 +32,23 @@ def test_figure_15_takes_the_optimum_from_the_store():
     assert set(rows["routing"]) == {"optimal routing", "shortest paths, hashed", "CoinChangeMod"}
     assert len(figure.draw(rows).axes) == 1
     assert "optimal routing 100.0 MB, smallest 0.80" in figure.finding(rows)
+
+
+def test_traffic_of_figures_1_8_and_9_by_hand():
+    rows = {one.name: one.select(pd.DataFrame()) for one in traffic_figures.FIGURES}
+    first = rows["topoopt-1"].groupby("panel")["bytes"]
+    assert first.max().to_dict() == pytest.approx({"data parallel": 44e9, "hybrid": 4e9 + 8192 * 512 * 8})
+    assert first.count()["data parallel"] == 16
+    tables = (0, 3, 8, 13)
+    for panel, group in rows["topoopt-8"].groupby("panel"):
+        step = int(panel.removeprefix("+").removesuffix(" ring"))
+        ring = group[(group["target"] - group["source"]) % 16 == step]
+        assert len(ring) == 16
+        assert ring["bytes"].min() >= 4e9
+        rest = group[(group["target"] - group["source"]) % 16 != step]
+        assert (rest["source"].isin(tables) | rest["target"].isin(tables)).all()
+    circuits = rows["topoopt-9"][rows["topoopt-9"]["panel"] == "circuits"]
+    assert set((circuits["target"] - circuits["source"]) % 16) == {1, 3, 7}
 
 
 def test_trees_load_circuits_more_than_rings():
