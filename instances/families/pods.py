@@ -296,7 +296,7 @@ def without(topology: Topology, part: str) -> Topology:
         _refuse_part(topology, part, side, k)
     if kind == "cube":
         return _without_cube(topology, f"{at[0]}.")
-    return _without_cables(topology, stated, side, at)
+    return without_cables(topology, stated, side, at)
 
 
 def _refuse_part(topology: Topology, part: str, side: int, k: int) -> NoReturn:
@@ -325,7 +325,7 @@ def _without_cube(topology: Topology, prefix: str) -> Topology:
     )
 
 
-def _without_cables(topology: Topology, wiring: I64, side: int, at: Sequence[int]) -> Topology:
+def without_cables(topology: Topology, wiring: I64, side: int, at: Sequence[int]) -> Topology:
     """Without both arcs of the links of a switch, or of one of them; those of lost cubes are lost already."""
     d, place, *cubes = at
     plus, minus = places(side)

@@ -1,0 +1,265 @@
+"""Wirings of pods: every bound against all wirings of small pods, solutions of every method, and what is refused."""
+
+from __future__ import annotations
+
+import itertools
+from fractions import Fraction
+from math import factorial
+
+import networkx as nx
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import linprog
+
+import opticoll as oc
+from opticoll.errors import NotApplicable
+from opticoll.formulations.topology.pod import PodWiring
+from opticoll.formulations.topology.pod_bounds import all_to_all_reach, cube_links, cut_time, reach_time
+from opticoll.formulations.topology.pod_solution import wiring as wiring_in
+from opticoll.instances import parse
+from opticoll.instances.families.pods import moved_wirings, pod_of, without_cables
+from opticoll.solvers.compile.compilation import compile_model
+from opticoll.solvers.methods.topology.pod_loads import SQUARINGS, load_norm
+from opticoll.solvers.methods.topology.pod_search import classes, group_wirings
+
+
+def problem(spec, **given):
+    return PodWiring.prepare(parse(spec), given)
+
+
+def time_of(topology, demand):
+    """T of a demand by a plain LP over flows of every source; infinite if it is disconnected."""
+    if not topology.connected:
+        return np.inf
+    n, m = topology.n, topology.arcs
+    incidence = np.zeros((n, m))
+    np.add.at(incidence, (topology.head, np.arange(m)), 1.0)
+    np.add.at(incidence, (topology.tail, np.arange(m)), -1.0)
+    balance = demand - np.diag(demand.sum(axis=1))
+    capacity = np.hstack([np.tile(np.eye(m), n), -np.ones((m, 1))])
+    rows = np.hstack([np.kron(np.eye(n), incidence), np.zeros((n * n, 1))])
+    cost = np.append(np.zeros(n * m), 1.0)
+    return linprog(cost, A_ub=capacity, b_ub=np.zeros(m), A_eq=rows, b_eq=balance.ravel()).fun
+
+
+def least_of_all(data):
+    """The least T over all wirings, one after the other, but those whose distances exclude them."""
+    count, best = int(data.matching[-1]) + 1, np.inf
+    for chosen in itertools.product(itertools.permutations(range(data.cubes)), repeat=count):
+        wiring = np.array(chosen)[data.matching].reshape(3, -1, data.cubes)
+        pod = pod_of(wiring, data.side)
+        cases = [
+            pod if w < 0 else without_cables(pod, wiring, data.side, divmod(w, data.side**2))
+            for w in data.lost.tolist()
+        ]
+        if not all(one.connected for one in cases):
+            continue
+        hops = max(float((data.demand * one.hops).sum() / one.arcs) for one in cases)
+        if hops < best:
+            best = min(best, max(time_of(one, data.demand) for one in cases))
+    return best
+
+
+SMALL = [
+    ("pod:cubes=2,side=1", {}),
+    ("pod:cubes=3,side=1", {}),
+    ("pod:cubes=3,side=1", {"survive": 1}),
+    ("pod:cubes=3,side=1", {"demand": "permutation:2"}),
+    ("pod:cubes=1,side=2", {"places": "free", "survive": 1}),
+    ("pod:cubes=2,side=2", {}),
+]
+
+
+@pytest.mark.parametrize(("spec", "given"), SMALL)
+def test_enumeration_is_exact_and_every_bound_holds(spec, given):
+    data = problem(spec, **given)
+    best = least_of_all(data)
+    found = oc.solve("topology.pod", spec, method="pod-enumeration", **given)
+    assert found.proof == "optimal"
+    assert best == pytest.approx(found.T, rel=1e-6)
+    for bound, _ in (cut_time(data), reach_time(data)):
+        assert bound <= best * (1 + 1e-9)
+    searched = oc.solve("topology.pod", spec, method="pod-search", **given)
+    assert best * (1 - 1e-6) <= searched.T <= best * (1 + 1e-6)
+
+
+@pytest.mark.slow
+def test_all_4096_wirings_of_two_cubes_of_side_2():
+    data = problem("pod:cubes=2,side=2", places="free")
+    found = oc.solve("topology.pod", "pod:cubes=2,side=2", places="free", method="pod-enumeration")
+    assert least_of_all(data) == pytest.approx(found.T, rel=1e-6)
+
+
+@pytest.mark.parametrize(("spec", "given"), SMALL)
+def test_classes_stand_for_all_wirings(spec, given):
+    """The orbits of the listed wirings, counted one by one, add up to all."""
+    data = problem(spec, **given)
+    k, listed = data.cubes, list(classes(data, lambda: None))
+    if data.demand_varies:
+        assert len(listed) == factorial(k) ** 3
+        return
+    orders = [np.array(order) for order in itertools.permutations(range(k))]
+    orbits = [
+        {
+            order[moved[:, :, np.argsort(order)]].tobytes()
+            for _, moved in moved_wirings(one, data.side)
+            for order in orders
+        }
+        for one in listed
+    ]
+    assert sum(map(len, orbits)) == len(set().union(*orbits)) == factorial(k) ** (int(data.matching[-1]) + 1)
+
+
+@st.composite
+def pods(draw, cubes=5, sides=(1, 2)):
+    side, k = draw(st.sampled_from(sides)), draw(st.integers(2, cubes))
+    same, random = draw(st.booleans()), np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    some = np.array([random.permutation(k) for _ in range(3 if same else 3 * side**2)])
+    return side, same, np.repeat(some, 3 * side**2 // len(some), axis=0).reshape(3, side**2, k)
+
+
+@given(pods(sides=(1,)), st.integers(0, 100), st.booleans())
+@settings(max_examples=25)
+def test_bounds_hold_for_every_wiring(drawn, seed, survive):
+    """For random demands and losses, against T by a plain LP."""
+    side, same, wiring = drawn
+    k = wiring.shape[2]
+    demand = np.random.default_rng(seed).integers(0, 4, size=(k * side**3,) * 2).astype(float)
+    np.fill_diagonal(demand, 0.0)
+    data = PodWiring(k, side, same, survive, demand)
+    pod = pod_of(wiring, side)
+    lost = [w for w in data.lost.tolist() if w >= 0]
+    cases = [without_cables(pod, wiring, side, divmod(w, side**2)) for w in lost] or [pod]
+    worst = max(time_of(one, demand) for one in cases)
+    for bound, _ in (cut_time(data), reach_time(data)):
+        assert float(bound) <= worst * (1 + 1e-9)
+
+
+@given(pods(cubes=4, sides=(2, 3)))
+@settings(max_examples=15)
+def test_walks_reach_no_later_than_the_shortest_paths_of_any_wiring(drawn):
+    """Summed over all pairs, under hops: the bound of reach, in the terms in which it is proven."""
+    side, same, wiring = drawn
+    pod, k = pod_of(wiring, side), wiring.shape[2]
+    if not pod.connected:
+        return
+    n, links = k * side**3, 6 * k * side**3
+    data = PodWiring(k, side, same, False, 1.0 - np.eye(n) + np.eye(n, k=1))  # a demand that varies: by hops
+    hops = pod.hops + np.eye(n, k=1) * pod.hops
+    assert float(reach_time(data)[0]) * links <= hops.sum() + 1e-9
+
+
+@pytest.mark.parametrize(
+    ("spec", "places"), [("pod:cubes=2,side=2", "same"), ("pod:cubes=2,side=2", "free"), ("pod:cubes=4,side=1", "free")]
+)
+def test_reach_is_at_least_the_linear_relaxation(spec, places):
+    data = problem(spec, places=places)
+    relaxed = 1 / relaxation(compile_model(data.cvxpy()))
+    assert 0 < relaxed <= float(reach_time(data)[0]) * (1 + 1e-6)
+
+
+def relaxation(form):
+    """The optimum of a matrix without integrality."""
+    A = form.A.tocsr()
+    upper, lower = np.isfinite(form.row_upper), np.isfinite(form.row_lower)
+    solved = linprog(
+        -form.cost,
+        A_ub=sp.vstack([A[upper], -A[lower]]),
+        b_ub=np.concatenate([form.row_upper[upper], -form.row_lower[lower]]),
+        bounds=np.column_stack([form.col_lower, form.col_upper]),
+    )
+    return -solved.fun
+
+
+def test_bounds_of_cubes_of_64_chips():
+    """One cube is a torus, whose time is 32; two cubes send 64 x 64 shards over 96 ports."""
+    assert all_to_all_reach(1, 4, same=False)[0] == 32
+    assert all_to_all_reach(2, 4, same=True)[0] == Fraction(218, 3)
+    assert cut_time(problem("pod:cubes=2"))[0] == Fraction(64 * 64, 96)
+    assert cut_time(problem("pod:cubes=2", survive=1))[0] == Fraction(64 * 64, 94)
+
+
+def test_the_published_twist_of_two_cubes_is_the_best_of_its_kind():
+    """Of all wirings with one permutation for every dimension; places of their own are faster."""
+    found = oc.solve("topology.pod", "pod:cubes=2", method="pod-enumeration")
+    assert found.proof == "optimal"
+    assert found.value == pytest.approx(3 / 220, rel=1e-9)
+    assert found.record.metrics["pod"] == "pod:cubes=2,wiring=1/1/1"
+
+
+def test_the_loss_of_a_switch_costs_what_its_topology_says():
+    found = oc.solve("topology.pod", "pod:cubes=4,side=1", survive=1, method="pod-search")
+    spec = found.record.metrics["pod"]
+    worst = max(oc.solve("alltoall.master", f"{spec}+fail=switch:{d}.0").T for d in range(3))
+    assert worst == pytest.approx(found.T, rel=1e-6)
+
+
+@given(pods(cubes=4))
+@settings(max_examples=20)
+def test_loads_are_those_of_equal_splits(drawn):
+    """The norm of networkx's betweenness of links, which splits every pair over its shortest paths equally."""
+    side, _, wiring = drawn
+    pod, walks = pod_of(wiring, side), cube_links(side, same=False, lost=-1)
+    follow = np.ascontiguousarray(wiring.reshape(3 * side**2, -1))
+    norm = load_norm(walks.head, walks.letter, follow, np.argsort(follow, axis=1), False, SQUARINGS)
+    if not pod.connected or len(set(zip(pod.tail.tolist(), pod.head.tolist(), strict=True))) < pod.arcs:
+        return  # parallel links share the load of one edge of networkx
+    graph = nx.DiGraph(list(zip(pod.tail.tolist(), pod.head.tolist(), strict=True)))
+    loads = np.array(list(nx.edge_betweenness_centrality(graph, normalized=False).values()))
+    power = 2**SQUARINGS
+    assert norm == pytest.approx(((loads**power).sum() / (6 * pod.n)) ** (1 / power), rel=1e-9)
+
+
+@pytest.mark.parametrize(("cubes", "side"), [(4, 1), (6, 1), (4, 2), (3, 3)])
+def test_cubes_of_a_group_are_alike(cubes, side):
+    """Sources of one cube stand for all: the norm is the same with the sources of all cubes."""
+    walks = cube_links(side, same=False, lost=-1)
+    rng = np.random.default_rng(0)
+    for same in (True, False):
+        for norm, wiring in group_wirings(cubes, side, same=same, rng=rng, starts=1, moves=20, tick=lambda: None):
+            follow = np.ascontiguousarray(wiring.reshape(-1, cubes))
+            every = load_norm(walks.head, walks.letter, follow, np.argsort(follow, axis=1), False, SQUARINGS)
+            assert norm == pytest.approx(every, rel=1e-9)
+            assert not same or (wiring == wiring[:, :1]).all()
+
+
+def test_a_solution_tells_its_wiring():
+    data = problem("pod:cubes=3,side=2", places="free")
+    rng = np.random.default_rng(1)
+    chosen = np.array([rng.permutation(3) for _ in range(12)]).reshape(3, 4, 3)
+    x = np.zeros((12, 3, 3))
+    x[np.arange(12)[:, None], np.arange(3), chosen.reshape(12, 3)] = 1.0
+    assert np.array_equal(wiring_in(data, {"x": x}), chosen)
+
+
+@pytest.mark.parametrize(
+    ("spec", "given", "message"),
+    [
+        ("torus:4x4", {}, "needs a whole pod; write pod:cubes=8"),
+        ("pod:cubes=3,side=1+fail=1", {}, "needs a whole pod"),
+        ("servers:n=4,degree=2", {}, "needs a whole pod"),
+        ("pod:shape=1x1x2", {}, "without shape and wiring"),
+        ("pod:cubes=2,wiring=twisted", {}, "without shape and wiring"),
+        ("pod:cubes=1,side=1", {}, "a single chip has nothing to send"),
+        ("pod:cubes=3,side=1", {"survive": 2}, "survive must be 0 or 1"),
+        ("pod:cubes=3,side=1", {"demand": "longest-matching"}, "needs the distances"),
+    ],
+)
+def test_refused(spec, given, message):
+    with pytest.raises(NotApplicable, match=message):
+        problem(spec, **given)
+
+
+@pytest.mark.parametrize(
+    ("spec", "method", "message"),
+    [
+        ("pod:cubes=32", "pod-search", "opticoll design pod cubes=32"),
+        ("pod:cubes=8", "pod-enumeration", "use pod-search"),
+    ],
+)
+def test_too_large(spec, method, message):
+    with pytest.raises(NotApplicable, match=message):
+        oc.solve("topology.pod", spec, method=method, time_limit=60)
