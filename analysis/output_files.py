@@ -268,8 +268,8 @@ def _write_circuits(request: ScheduleRequest, run: Run) -> dict[str, Any]:
     return {"file": str(path), **facts, "delivers": result["verified"], "violation": result["reason"] or None}
 
 
-def write_text(path: Path, text: str) -> Path:
-    """Write a file.
+def write_text(path: Path, text: str | Iterable[str]) -> Path:
+    """Write a file, part by part if the text is given so.
 
     Raises
     ------
@@ -277,7 +277,8 @@ def write_text(path: Path, text: str) -> Path:
         If it cannot be written.
     """
     try:
-        path.write_text(text, encoding="utf-8")
+        with path.open("w", encoding="utf-8") as file:
+            file.writelines([text] if isinstance(text, str) else text)
     except OSError as error:
         msg = f"{path}: cannot be written: {error.strerror}"
         raise BadInput(msg) from error
@@ -316,8 +317,8 @@ def write_schedule(request: ScheduleRequest, run: Run) -> dict[str, Json]:
     alpha, beta = cost_model(plan)
     name = plan.problem.name
     collective = COLLECTIVES.get(name, "alltoall")
-    text_of = lowering.collective_text if kind is ScheduleKind.TREES else lowering.schedule_text
-    text, facts = text_of(
+    file_of = lowering.collective_file if kind is ScheduleKind.TREES else lowering.schedule_file
+    parts, facts, verdict = file_of(
         path,
         name,
         plan.problem,
@@ -328,8 +329,8 @@ def write_schedule(request: ScheduleRequest, run: Run) -> dict[str, Json]:
         beta=beta,
         options=request.options,
     )
-    write_text(path, text)
-    verdict = verify_file(
+    write_text(path, parts)
+    verdict = verdict or verify_file(
         path,
         topology,
         collective,

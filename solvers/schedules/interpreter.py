@@ -37,6 +37,9 @@ if TYPE_CHECKING:
 
     from opticoll.instances.topology import I32, I64
     from opticoll.solvers.schedules.program import Instruction, Program, ThreadBlock
+    from opticoll.solvers.schedules.program_arrays import ProgramArrays
+
+    Ways = Mapping[tuple[int, int], Sequence[Sequence[tuple[int, int]]]]
 
 
 #: Maximum number of messages in flight per connection: NCCL buffers hold 8 steps, an MSCCL message takes 4.
@@ -101,7 +104,7 @@ class _Block:
 def run(
     program: Program,
     capacity: Mapping[tuple[int, int], float] | None = None,
-    ways: Mapping[tuple[int, int], Sequence[Sequence[tuple[int, int]]]] | None = None,
+    ways: Ways | None = None,
     *,
     alpha: float = 0.0,
     beta: float = 1.0,
@@ -152,16 +155,33 @@ def _clock_entries(program: Program) -> int:
 def _run_large(
     program: Program,
     capacity: Mapping[tuple[int, int], float],
-    ways: Mapping[tuple[int, int], Sequence[Sequence[tuple[int, int]]]] | None,
+    ways: Ways | None,
     alpha: float,
     beta: float,
 ) -> ScheduleCheck | None:
     """Execute a large program that only copies, over single arcs, without vector clocks; None if it is not correct."""
+    verdict = run_copies(program, None, capacity, ways, alpha=alpha, beta=beta)
+    return verdict and (numbering_violation(program) or verdict)
+
+
+def run_copies(
+    program: Program,
+    arrays: ProgramArrays | None,
+    capacity: Mapping[tuple[int, int], float],
+    ways: Ways | None,
+    *,
+    alpha: float = 0.0,
+    beta: float = 1.0,
+) -> ScheduleCheck | None:
+    """Execute a program without static violations that only copies, over single arcs; None if it is not correct.
+
+    ``arrays`` are its instructions, if the program has none itself; ``ways`` are those of :func:`run`.
+    """
     if ways is not None and any(those != [[pair]] for pair, those in ways.items()):
         return None
     from opticoll.solvers.schedules.schedule_kernels import Copies
 
-    copies = Copies.of(program)
+    copies = Copies.of(program, arrays)
     right = copies is not None and copies.ordered() and copies.correct(program)
     time = copies.run(capacity, program.chunks, SLOTS, alpha, beta) if right and copies is not None else None
     if copies is None or time is None:
@@ -173,7 +193,7 @@ def _run_large(
         "ranks": len(program.ranks),
         "chunks": program.chunks,
     }
-    return numbering_violation(program) or ScheduleCheck(True, metrics=metrics)
+    return ScheduleCheck(True, metrics=metrics)
 
 
 def _arc_violation(program: Program, capacity: Collection[tuple[int, int]]) -> ScheduleCheck | None:
@@ -192,7 +212,7 @@ class _Execution:
         self,
         program: Program,
         capacity: Mapping[tuple[int, int], float] | None,
-        ways: Mapping[tuple[int, int], Sequence[Sequence[tuple[int, int]]]] | None,
+        ways: Ways | None,
         alpha: float,
         beta: float,
     ) -> None:

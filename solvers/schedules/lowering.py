@@ -19,16 +19,17 @@ With I instances every chunk is divided into I parts, each with its own channels
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
-from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
+from typing import TYPE_CHECKING, Any, NamedTuple, NotRequired, TypedDict
 
 import numpy as np
 
 from opticoll.errors import BadInput, NotApplicable
 from opticoll.solvers.schedules import collective_steps
 from opticoll.solvers.schedules.link_schedule import BUDGETS, schedule_routes
-from opticoll.solvers.schedules.msccl_xml import write_xml
+from opticoll.solvers.schedules.moves_execution import run_moves
+from opticoll.solvers.schedules.msccl_xml import xml_of
 from opticoll.solvers.schedules.program import Program
 from opticoll.solvers.schedules.program_layout import ChunkMoves, Layout
 from opticoll.solvers.schedules.runtimes import PROTOCOLS, TARGETS, exceeded
@@ -37,15 +38,17 @@ from opticoll.solvers.schedules.schedule_json import moves_text, routes_document
 from opticoll.solvers.schedules.schedule_kinds import root_of
 from opticoll.solvers.schedules.shard_routes import cut, routes_in_steps, routes_of, uncut, without_steps
 from opticoll.solvers.schedules.static_checks import channels_of
-from opticoll.solvers.schedules.verification import execute_program
+from opticoll.solvers.schedules.verification import execute_program, verify_arrays
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
     from opticoll.instances.topology import F64, I64, Topology
     from opticoll.solvers.schedules.collective_steps import CollectiveSteps
     from opticoll.solvers.schedules.link_schedule import LinkSchedule
+    from opticoll.solvers.schedules.program_arrays import ProgramArrays
+    from opticoll.solvers.schedules.schedule_check import ScheduleCheck
 
 
 #: Message when a demand that is not uniform is written as MSCCL XML.
@@ -56,6 +59,8 @@ MOST_BYTES = 1 << 30
 MOST_RETRIED = 200_000
 #: Chunks and trees per shard tried for programs of collectives, and maximum number of moves for trying them.
 PROGRAM_CHUNKS, PROGRAM_TREES, MOST_TRIED = (4, 8), (1,), 20_000
+#: Number of moves or instructions up to which a file is read and executed, instead of what is written to it.
+MOST_READ = 50_000
 #: Relative difference of times that counts as round-off.
 ROUND_OFF = 1e-9
 
@@ -109,6 +114,24 @@ class XmlOptions:
             raise BadInput(msg)
 
 
+class Lowered(NamedTuple):
+    """A program whose thread blocks are empty, and its instructions in arrays."""
+
+    program: Program
+    arrays: ProgramArrays
+
+
+class ScheduleFile(NamedTuple):
+    """A file to write: its text in parts, the cost of cutting into chunks, and how what is written was executed.
+
+    ``verdict`` is None where the file is read and executed instead: if it is small, or not found correct this way.
+    """
+
+    parts: Iterable[str]
+    facts: CutFacts
+    verdict: ScheduleCheck | None = None
+
+
 def lower(schedule: LinkSchedule, name: str = "opticoll", options: XmlOptions | None = None) -> Program:
     """Lower a link schedule to a program.
 
@@ -125,13 +148,17 @@ def lower(schedule: LinkSchedule, name: str = "opticoll", options: XmlOptions | 
     NotApplicable
         If a chunk is sent before it arrives.
     """
+    return _whole(_lowered(schedule, name, options or XmlOptions()))
+
+
+def _lowered(schedule: LinkSchedule, name: str, options: XmlOptions) -> Lowered:
     topology = schedule.topology
     number = np.full(topology.n, -1, dtype=np.int64)
     number[topology.terminals] = np.arange(topology.num_ranks)
     step, tail, head, origin, final, chunk = schedule.moves()[0].T
     shard = number[origin] * topology.num_ranks + number[final]
     table = np.column_stack([step, number[tail], number[head], shard, chunk, np.zeros_like(step)])
-    return _program("alltoall", topology.num_ranks, schedule.chunks, table, name, options or XmlOptions())
+    return _program("alltoall", topology.num_ranks, schedule.chunks, table, name, options)
 
 
 def lower_moves(
@@ -144,6 +171,10 @@ def lower_moves(
     NotApplicable
         For a broadcast, whose root the format does not state.
     """
+    return _whole(_lowered_moves(schedule, topology, name, options or XmlOptions()))
+
+
+def _lowered_moves(schedule: CollectiveSteps, topology: Topology, name: str, options: XmlOptions) -> Lowered:
     if schedule.collective == "broadcast":
         msg = "lowering: MSCCL XML does not state the root of a broadcast; write the schedule as .json"
         raise NotApplicable(msg)
@@ -151,18 +182,23 @@ def lower_moves(
     number[topology.terminals] = np.arange(topology.num_ranks)
     ends = (number[schedule.vertices[end]] for end in (schedule.first[:-1], schedule.first[1:] - 1))
     rows = np.column_stack([schedule.step, *ends, number[schedule.shard[:, 0]], schedule.chunk, schedule.adds])
-    return _program(schedule.collective, topology.num_ranks, schedule.chunks, rows, name, options or XmlOptions())
+    return _program(schedule.collective, topology.num_ranks, schedule.chunks, rows, name, options)
 
 
-def _program(collective: str, N: int, chunks: int, table: I64, name: str, options: XmlOptions) -> Program:
+def _whole(lowered: Lowered) -> Program:
+    """The program with its instructions as objects."""
+    with many_objects():
+        return replace(lowered.program, ranks=lowered.arrays.ranks())
+
+
+def _program(collective: str, N: int, chunks: int, table: I64, name: str, options: XmlOptions) -> Lowered:
     target = TARGETS[options.target]
     most = target.count if collective == "alltoall" else 1  # chunks of trees wait less one by one
     moves = ChunkMoves(collective, N, chunks, table, options.instances, most)
-    layout = Layout(moves, target, options.channels, options.instances)
-    with many_objects():
-        ranks = layout.ranks()
-    spelled = target.name_of(collective)
-    return Program(name, collective, N * moves.D, ranks, False, options.protocol, *_selected(options), spelled)
+    arrays = Layout(moves, target, options.channels, options.instances).arrays()
+    ranks, spelled = arrays.ranks(instructions=False), target.name_of(collective)
+    program = Program(name, collective, N * moves.D, ranks, False, options.protocol, *_selected(options), spelled)
+    return Lowered(program, arrays)
 
 
 def _selected(options: XmlOptions) -> tuple[int, int]:
@@ -192,7 +228,7 @@ class CutFacts(TypedDict):
     keeps: NotRequired[str]
 
 
-def schedule_text(
+def schedule_file(
     path: Path,
     name: str,
     data: Any,
@@ -203,8 +239,8 @@ def schedule_text(
     alpha: float = 0.0,
     beta: float = 1.0,
     options: XmlOptions | None = None,
-) -> tuple[str, CutFacts]:
-    """Return the text of a file of a schedule along routes, and the cost of cutting the flow into chunks.
+) -> ScheduleFile:
+    """The file of a schedule along routes, and the cost of cutting the flow into chunks.
 
     Parameters
     ----------
@@ -219,13 +255,6 @@ def schedule_text(
     options
         For ``.xml``. If the shortest schedule exceeds the limits of the runtime, one with fewer and larger steps is
         written that meets them, if one is found.
-
-    Returns
-    -------
-    text
-        Contents of the file.
-    facts
-        See :class:`CutFacts`.
     """
     facts: CutFacts
     if path.name.lower().endswith(".routes.json"):
@@ -239,23 +268,23 @@ def schedule_text(
             "loss": chunked.loss,
             "time_by_chunks": {str(D): time for D, time in chunked.prices.items()},
         }
-        return json.dumps(routes_document(topology, chunked)) + "\n", facts
+        return ScheduleFile([json.dumps(routes_document(topology, chunked)), "\n"], facts)
     routes = routes_in_steps(name, data, topology, values)
     schedule = schedule_routes(topology, routes, chunks=chunks, alpha=alpha, beta=beta)
-    program: Program | None = None
+    lowered: Lowered | None = None
     if path.suffix.lower() == ".xml":
         if schedule.amount is not None:
             msg = f"{path}: {EQUAL_SHARDS}"
             raise BadInput(msg)
         chosen = options or XmlOptions()
         title = f"{name} {topology.spec}"
-        program = lower(schedule, title, chosen)
-        excess = exceeded(program, TARGETS[chosen.target])
+        lowered = _lowered(schedule, title, chosen)
+        excess = _excess(lowered, chosen)
         for budget in (*BUDGETS[1:], None) if excess and len(schedule.transfers) <= MOST_RETRIED else ():
             other = schedule_routes(topology, routes, chunks=chunks, alpha=alpha, beta=beta, budgets=(budget,))
-            trial = lower(other, title, chosen)
-            if not exceeded(trial, TARGETS[chosen.target]):
-                schedule, program, excess = other, trial, []
+            trial = _lowered(other, title, chosen)
+            if not _excess(trial, chosen):
+                schedule, lowered, excess = other, trial, []
                 break
     fluid, time = schedule.fluid_time, schedule.time()
     facts = {
@@ -267,12 +296,48 @@ def schedule_text(
         "loss": _loss(time, fluid),
         "time_by_chunks": {str(D): price for D, price in schedule.prices.items()},
     }
-    if program is None:
-        return "".join(moves_text(topology, collective_steps.moves_of(schedule))), facts
-    facts["target"] = chosen.target
-    facts["multiple_of"] = TARGETS[chosen.target].multiple_of(program)
+    if lowered is None:
+        return _moves_file(topology, collective_steps.moves_of(schedule), facts, 0, alpha, beta)
+    return _program_file(lowered, topology, "alltoall", facts, chosen, alpha, beta)
+
+
+def _excess(lowered: Lowered, options: XmlOptions) -> list[str]:
+    return exceeded(lowered.program, TARGETS[options.target], lowered.arrays.usage())
+
+
+def _moves_file(
+    topology: Topology, steps: CollectiveSteps, facts: CutFacts, root: int, alpha: float, beta: float
+) -> ScheduleFile:
+    """A schedule of moves; a large one is executed from the arrays that are written."""
+    verdict = run_moves(steps, topology, root, alpha=alpha, beta=beta) if steps.moves > MOST_READ else None
+    return ScheduleFile(moves_text(topology, steps), facts, verdict)
+
+
+def _program_file(
+    lowered: Lowered,
+    topology: Topology,
+    collective: str,
+    facts: CutFacts,
+    options: XmlOptions,
+    alpha: float,
+    beta: float,
+) -> ScheduleFile:
+    """A program; a large one that only copies is executed from the arrays that are written."""
+    program, arrays = lowered
+    facts["target"] = options.target
+    facts["multiple_of"] = TARGETS[options.target].multiple_of(program)
     facts["channels"] = channels_of(program)
-    return write_xml(program), facts
+    large = arrays.kind.size > MOST_READ
+    verdict = verify_arrays(program, arrays, topology, collective, alpha=alpha, beta=beta) if large else None
+    return ScheduleFile(xml_of(program, arrays), facts, verdict)
+
+
+def schedule_text(
+    path: Path, name: str, data: Any, topology: Topology, values: Mapping[str, F64], **options: Any
+) -> tuple[str, CutFacts]:
+    """The text and the facts of :func:`schedule_file`."""
+    made = schedule_file(path, name, data, topology, values, **options)
+    return "".join(made.parts), made.facts
 
 
 def _loss(time: float, fluid: float | None) -> float:
@@ -288,7 +353,7 @@ def _unequal_switches(topology: Topology) -> bool:
     return bool(net.max(initial=0.0) > ROUND_OFF * topology.capacity.max())
 
 
-def collective_text(
+def collective_file(
     path: Path,
     name: str,
     data: Any,
@@ -299,13 +364,13 @@ def collective_text(
     alpha: float = 0.0,
     beta: float = 1.0,
     options: XmlOptions | None = None,
-) -> tuple[str, CutFacts]:
-    """As :func:`schedule_text`, for collectives by packed trees."""
+) -> ScheduleFile:
+    """As :func:`schedule_file`, for collectives by packed trees."""
     root = root_of(name, data)
-    program: Program | None = None
+    lowered: Lowered | None = None
     if path.suffix.lower() == ".xml":
         chosen = options or XmlOptions()
-        result, program = _collective_program(name, topology, chunks, alpha, beta, chosen)
+        result, lowered = _collective_program(name, topology, chunks, alpha, beta, chosen)
     else:
         result = collective_steps.best_schedule(name, topology, root, chunks=chunks, alpha=alpha, beta=beta)
     fluid = float(values["T"])
@@ -320,17 +385,25 @@ def collective_text(
     }
     if _unequal_switches(topology) and _loss(result.fluid_time, fluid):
         facts["keeps"] = f"switches only forward, without copies or sums: the trees take T = {result.fluid_time:.8g}"
-    if program is None:
-        return "".join(moves_text(topology, result.steps)), facts
-    facts["chunks"] = program.chunks // (topology.num_ranks if program.collective == "allreduce" else 1)
-    facts["target"], facts["channels"] = chosen.target, channels_of(program)
-    facts["multiple_of"] = TARGETS[chosen.target].multiple_of(program)
-    return write_xml(program), facts
+    if lowered is None:
+        number = 0 if root is None else int(np.searchsorted(topology.terminals, root))
+        return _moves_file(topology, result.steps, facts, number, alpha, beta)
+    shards = topology.num_ranks if lowered.program.collective == "allreduce" else 1
+    facts["chunks"] = lowered.program.chunks // shards
+    return _program_file(lowered, topology, lowered.program.collective, facts, chosen, alpha, beta)
+
+
+def collective_text(
+    path: Path, name: str, data: Any, topology: Topology, values: Mapping[str, F64], **options: Any
+) -> tuple[str, CutFacts]:
+    """The text and the facts of :func:`collective_file`."""
+    made = collective_file(path, name, data, topology, values, **options)
+    return "".join(made.parts), made.facts
 
 
 def _collective_program(
     name: str, topology: Topology, chunks: int | Sequence[int] | None, alpha: float, beta: float, options: XmlOptions
-) -> tuple[collective_steps.CollectiveSchedule, Program]:
+) -> tuple[collective_steps.CollectiveSchedule, Lowered]:
     """Schedule whose program has the shortest simulated time within the limits of the target, and that program.
 
     Programs run without synchronous steps: fewer trees, which load the network more, can take less time.
@@ -345,14 +418,15 @@ def _collective_program(
             for trees in PROGRAM_TREES
             if D % trees == 0
         ]
-    best: tuple[tuple[bool, float, int], collective_steps.CollectiveSchedule, Program] | None = None
+    best: tuple[tuple[bool, float, int], collective_steps.CollectiveSchedule, Lowered] | None = None
     for result in made:
-        program = lower_moves(result.steps, topology, f"{name} {topology.spec}", options)
+        lowered = _lowered_moves(result.steps, topology, f"{name} {topology.spec}", options)
         if len(made) == 1:
-            return result, program
-        time = execute_program(program, topology, alpha=alpha, beta=beta).time
-        key = (bool(exceeded(program, target)), round(time or inf, 9), result.steps.chunks)
+            return result, lowered
+        time = execute_program(_whole(lowered), topology, alpha=alpha, beta=beta).time
+        excess = exceeded(lowered.program, target, lowered.arrays.usage())
+        key = (bool(excess), round(time or inf, 9), result.steps.chunks)
         if best is None or key < best[0]:
-            best = key, result, program
+            best = key, result, lowered
     assert best is not None
     return best[1:]

@@ -21,12 +21,13 @@ from typing import TYPE_CHECKING, Any
 from opticoll.errors import BadFile
 from opticoll.file_contents import check_file
 from opticoll.solvers.schedules.program import COLLECTIVES, KINDS, Instruction, Place, Program, Rank, ThreadBlock
+from opticoll.solvers.schedules.program_arrays import ProgramArrays
 from opticoll.solvers.schedules.runtimes import TARGETS
 from opticoll.solvers.schedules.schedule_check import many_objects
 from opticoll.solvers.schedules.static_checks import channels_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
 
@@ -49,34 +50,23 @@ _SKIPPED = frozenset(name for target in TARGETS.values() for name in target.skip
 
 def write_xml(program: Program) -> str:
     """The program as MSCCL XML."""
+    return "".join(xml_of(program, ProgramArrays.of(program)))
+
+
+def xml_of(program: Program, arrays: ProgramArrays) -> Iterator[str]:
+    """The text of MSCCL XML, rank by rank; ``arrays`` are the instructions of the program."""
     from xml.sax.saxutils import quoteattr
 
     name = quoteattr(program.name[:MAX_NAME].replace('"', "'"))
-    lines = [
+    yield (
         f'<algo name={name} proto="{program.protocol}" nchannels="{channels_of(program)}" '
         f'nchunksperloop="{program.chunks_per_loop}" ngpus="{len(program.ranks)}" '
         f'coll="{program.spelled or program.collective}" '
         f'inplace="{int(program.inplace)}" outofplace="{int(not program.inplace)}" '
-        f'minBytes="{program.min_bytes}" maxBytes="{program.max_bytes}">'
-    ]
-    for v, rank in enumerate(program.ranks):
-        sizes = " ".join(f'{b}_chunks="{rank.sizes[b]}"' for b in "ios")
-        lines.append(f'  <gpu id="{v}" {sizes}>')
-        for block in rank.blocks.values():
-            lines.append(
-                f'    <tb id="{block.number}" send="{block.send}" recv="{block.receive}" chan="{block.channel}">'
-            )
-            for s, step in enumerate(block.instructions):
-                source, target = step.source, step.target
-                depid, deps = step.waits or (-1, -1)
-                lines.append(
-                    f'      <step s="{s}" type="{step.kind}" srcbuf="{source.buffer}" srcoff="{source.offset}" '
-                    f'dstbuf="{target.buffer}" dstoff="{target.offset}" '
-                    f'cnt="{step.count}" depid="{depid}" deps="{deps}" hasdep="{1 if step.signals else 0}"/>'
-                )
-            lines.append("    </tb>")
-        lines.append("  </gpu>")
-    return "\n".join([*lines, "</algo>", ""])
+        f'minBytes="{program.min_bytes}" maxBytes="{program.max_bytes}">\n'
+    )
+    yield from arrays.xml()
+    yield "</algo>\n"
 
 
 def read_xml(path: Path) -> Program:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.errors import NotApplicable
-from opticoll.solvers.schedules.program import Instruction, Place, Rank, ThreadBlock
+from opticoll.solvers.schedules.program_arrays import ADD, COPY, NOP, RECEIVE, SEND, ProgramArrays
 from opticoll.solvers.schedules.static_checks import deal_channels
 
 if TYPE_CHECKING:
@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from opticoll.solvers.schedules.runtimes import Target
 
 
-#: Buffers by their numbers in the arrays.
-BUFFERS = ("i", "o", "s")
+#: Numbers of buffers in the arrays.
 OUTPUT, SCRATCH = 1, 2
 #: Times that a program is laid out again with more channels.
 LAYOUTS = 6
@@ -256,64 +255,49 @@ class Layout:
                         wider = True
         return wider
 
-    def ranks(self) -> list[Rank]:
+    def arrays(self) -> ProgramArrays:
         """Per rank, sends by peer and channel, receives likewise, then the copy of its own shard."""
-        moves = self.moves
-        ends = (moves.source, moves.target, moves.prior)
-        largest = int(max(end[:, 1].max(initial=0) for end in ends)) + 1
-        known = [[Place(buffer, k) for k in range(largest)] for buffer in BUFFERS]
-        source, target, prior = ([known[b][k] for b, k in places.tolist()] for places in ends)
-        signals = np.zeros(self.line.size, dtype=bool)
-        signals[self.awaited] = True
+        moves, N, D = self.moves, self.moves.N, self.moves.D
+        own = N if moves.collective in {"alltoall", "allgather"} else 0
+        parts = -(-D // moves.most)
+        rank = np.concatenate([self.rank, np.arange(own)])
+        order = np.argsort(rank, kind="stable")  # what a rank copies itself comes last
+        into = np.empty_like(order)
+        into[order] = np.arange(order.size)
+        length = np.diff(self.first) + np.bincount(self.block, self.nops, minlength=self.rank.size).astype(np.int64)
+        first = np.concatenate([[0], np.cumsum(np.append(length, np.full(own, parts))[order])])
+        size = int(first[-1])
+        kind, count = np.full(size, NOP), np.zeros(size, dtype=np.int64)
+        source, target = np.tile([0, -1], (size, 1)), np.tile([OUTPUT, -1], (size, 1))
+        waits, signals = np.full((size, 2), -1), np.zeros(size, dtype=bool)
+        at = first[into[self.block]] + self.position
+        move, adds = self.move, moves.adds[self.move] == 1
+        kind[at] = np.where(self.sends, SEND, np.where(adds, ADD, RECEIVE))
+        source[at] = np.where((adds & ~self.sends)[:, None], moves.prior[move], moves.source[move])
+        target[at], count[at] = moves.target[move], moves.count[move]
+        signalling = np.zeros(self.line.size, dtype=bool)
+        signalling[self.awaited] = True
+        signals[at] = signalling[move] & ~self.sends
+        turn = _turn(self.entry)  # all waits of an entry but the last stand in front of it
         behind = self.received[self.awaited]
-        waits: dict[int, list[tuple[int, int]]] = {}
-        for e, number, position in zip(
-            self.entry.tolist(), self.number[self.block[behind]].tolist(), self.position[behind].tolist(), strict=True
-        ):
-            waits.setdefault(e, []).append((number, position))
-        whole, part = moves.N * moves.D, moves.D
-        sizes = {
-            "i": part if moves.collective == "allgather" else whole,
-            "o": part if moves.collective == "reducescatter" else whole,
-        }
-        ranks = [Rank({**sizes, "s": many}) for many in moves.scratch.tolist()]
-        move, sends, count, signalling = self.move.tolist(), self.sends.tolist(), moves.count.tolist(), signals.tolist()
-        adds, none = moves.adds.tolist(), (Place("i", -1), Place("o", -1))
-        blocks = zip(
-            self.rank.tolist(),
-            self.number.tolist(),
-            self.peer.tolist(),
-            self.channel.tolist(),
-            pairwise(self.first.tolist()),
-            strict=True,
+        waits[at[self.entry] - self.nops[self.entry] + turn] = np.column_stack(
+            [self.number[self.block[behind]], self.position[behind]]
         )
-        for v, number, peer, channel, (first, last) in blocks:
-            mine = sends[first:last]
-            block = ThreadBlock(number, peer if any(mine) else -1, -1 if all(mine) else peer, channel)
-            put = block.instructions.append
-            for e in range(first, last):
-                i, wait = move[e], None
-                if e in waits:
-                    *others, wait = waits[e]
-                    for extra in others:
-                        put(Instruction("nop", *none, 0, extra))
-                if sends[e]:
-                    put(Instruction("s", source[i], target[i], count[i], wait))
-                elif adds[i]:
-                    put(Instruction("rrc", prior[i], target[i], count[i], wait, signalling[i]))
-                else:
-                    put(Instruction("r", source[i], target[i], count[i], wait, signalling[i]))
-            ranks[v].blocks[number] = block
-        for v, rank in enumerate(ranks):
-            if moves.collective in {"alltoall", "allgather"}:
-                self._add_copies(v, rank)
-        return ranks
-
-    def _add_copies(self, v: int, rank: Rank) -> None:
-        moves, own = self.moves, len(rank.blocks)
-        copies = rank.blocks[own] = ThreadBlock(own, -1, -1, 0)
-        for first in range(0, moves.D, moves.most):
-            place = v * moves.D + first
-            count = min(moves.most, moves.D - first)
-            start = Place("i", first if moves.collective == "allgather" else place)
-            copies.instructions.append(Instruction("cpy", start, Place("o", place), count))
+        send, receive = np.full(rank.size, -1), np.full(rank.size, -1)
+        some = np.zeros((2, self.rank.size), dtype=bool)
+        some[self.sends.astype(np.int64), self.block] = True
+        send[: self.rank.size][some[1]], receive[: self.rank.size][some[0]] = self.peer[some[1]], self.peer[some[0]]
+        if own:
+            v, part = (one.ravel() for one in np.indices((N, parts)))
+            at = first[into[self.rank.size + v]] + part
+            offset = v * D + part * moves.most
+            kind[at], count[at] = COPY, np.minimum(moves.most, D - part * moves.most)
+            source[at, 1] = part * moves.most if moves.collective == "allgather" else offset
+            target[at, 1] = offset
+        channel = np.concatenate([self.channel, np.zeros(own, dtype=np.int64)])
+        sizes = np.full((N, 3), N * D)
+        sizes[:, 2] = moves.scratch
+        if moves.collective in {"allgather", "reducescatter"}:
+            sizes[:, OUTPUT if moves.collective == "reducescatter" else 0] = D
+        blocks = (one[order] for one in (rank, _turn(rank[order])[into], send, receive, channel))
+        return ProgramArrays(*blocks, first, kind, source, target, count, waits, signals, sizes)

@@ -7,7 +7,6 @@ by :func:`opticoll.solvers.schedules.collective_steps.run_moves`, routes by
 
 from __future__ import annotations
 
-from array import array
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING
@@ -15,11 +14,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.compiled import compiled
+from opticoll.solvers.schedules.program_arrays import COPY, NOP, RECEIVE, SEND, ProgramArrays
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from opticoll.instances.topology import F64, I64
+    from opticoll.instances.topology import F64, I64, Mask
     from opticoll.solvers.schedules.program import Program
 
 
@@ -332,16 +332,16 @@ def fair_rates(first: I64, arcs: I64, capacity: F64) -> F64:
     return rate
 
 
-def _awaited(waits: list[tuple[int, int, int]], starts: I64, signals: I64) -> I64:
+def _awaited(given: ProgramArrays, signals: Mask) -> I64:
     """The step that ends the wait of every instruction, as in :class:`Copies`; a wait is for a block and its step."""
     # A wait for step j ends with the first signalling step from j on.
-    nothing = signals.size
-    signalling = np.where(signals > 0, np.arange(nothing), nothing)
+    nothing, waiting = signals.size, np.flatnonzero(given.waits[:, 0] >= 0)
+    signalling = np.where(signals, np.arange(nothing), nothing)
     following = np.append(np.minimum.accumulate(signalling[::-1])[::-1], nothing)
+    block = given.awaited_block(waiting)
+    end = following[given.first[block] + given.waits[waiting, 1]]
     awaited = np.full(nothing, -1, dtype=np.int64)
-    for i, block, step in waits:
-        end = int(following[starts[block] + step])
-        awaited[i] = end if end < starts[block + 1] else -2
+    awaited[waiting] = np.where(end < given.first[block + 1], end, -2)
     return awaited
 
 
@@ -393,53 +393,38 @@ class Copies:
     ends: I64
 
     @classmethod
-    def of(cls, program: Program) -> Copies | None:
-        """The arrays of a program without static violations; None if it adds, forwards on the way or is in place."""
+    def of(cls, program: Program, arrays: ProgramArrays | None = None) -> Copies | None:
+        """The arrays of a program without static violations; None if it adds, forwards on the way or is in place.
+
+        ``arrays`` are its instructions, if the program has none itself.
+        """
         if program.inplace or program.collective not in {"alltoall", "allgather"}:
             return None
-        connections: dict[tuple[int, int, int], int] = {}
-        waits: list[tuple[int, int, tuple[int, int]]] = []
-        first, block_at = [0], {}
-        buffers = {"i": 0, "o": 1, "s": 2}
-        columns = [array("q") for _ in range(6)]
-        puts = [column.append for column in columns]
-        for v, rank in enumerate(program.ranks):
-            begin = {name: (v * 3 + b) << 32 for name, b in buffers.items()}
-            for block in rank.blocks.values():
-                block_at[v, block.number] = len(first) - 1
-                out = connections.setdefault((v, block.send, block.channel), len(connections))
-                into = connections.setdefault((block.receive, v, block.channel), len(connections))
-                for step in block.instructions:
-                    kind = step.kind
-                    if kind not in {"s", "r", "cpy", "nop"}:
-                        return None
-                    if step.waits is not None:
-                        waits.append((len(columns[0]), v, step.waits))
-                    puts[0](out if kind == "s" else -1)
-                    puts[1](into if kind == "r" else -1)
-                    puts[2](step.count)
-                    puts[3](begin[step.source.buffer] + step.source.offset if kind in {"s", "cpy"} else -1)
-                    puts[4](begin[step.target.buffer] + step.target.offset if kind in {"r", "cpy"} else -1)
-                    puts[5](step.signals and kind != "nop")
-                first.append(len(columns[0]))
-        table = np.column_stack([np.frombuffer(column, dtype=np.int64) for column in columns])
-        starts = np.array(first, dtype=np.int64)
-        partner = _partners(table[:, 0], table[:, 1])
+        given = ProgramArrays.of(program) if arrays is None else arrays
+        kind, block = given.kind, given.block
+        sending, receiving, copying = kind == SEND, kind == RECEIVE, kind == COPY
+        if not (sending | receiving | copying | (kind == NOP)).all():
+            return None
+        out, into = (
+            np.column_stack(ends)
+            for ends in (
+                (given.rank, given.send, given.channel),
+                (given.receive, given.rank, given.channel),
+            )
+        )
+        names, number = np.unique(np.concatenate([out, into]), axis=0, return_inverse=True)
+        number = number.ravel()
+        sends = np.where(sending, number[: out.shape[0]][block], -1)
+        receives = np.where(receiving, number[out.shape[0] :][block], -1)
+        partner = _partners(sends, receives)
         if partner is None:
             return None
-        awaited = _awaited([(i, block_at[v, block], step) for i, v, (block, step) in waits], starts, table[:, 5])
-        ends = np.array([key[:2] for key in connections], dtype=np.int64).reshape(-1, 2)
-        return cls(
-            starts,
-            table[:, 0].copy(),
-            table[:, 1].copy(),
-            partner,
-            awaited,
-            table[:, 2].copy(),
-            table[:, 3].copy(),
-            table[:, 4].copy(),
-            ends,
-        )
+        begin = (given.rank[block] * 3)[:, None] + np.column_stack([given.source[:, 0], given.target[:, 0]]) << 32
+        source = np.where(sending | copying, begin[:, 0] + given.source[:, 1], -1)
+        target = np.where(receiving | copying, begin[:, 1] + given.target[:, 1], -1)
+        awaited = _awaited(given, given.signals & (kind != NOP))
+        first = given.first.copy()
+        return cls(first, sends, receives, partner, awaited, given.count.copy(), source, target, names[:, :2].copy())
 
     def _places(self, which: I64, begin: I64) -> tuple[I64, I64]:
         """Instruction and place of every chunk that these instructions read or write from ``begin`` on."""

@@ -29,6 +29,7 @@ from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow
 from opticoll.formulations.flows.single_source import WeightedPath, strip_paths
 from opticoll.formulations.model import Formulation, is_own
 from opticoll.instances.topology import Topology
+from opticoll.solvers.schedules.translations import moved_arcs, translations
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -52,6 +53,8 @@ OTHERS = tuple(D for D in range(3, 25) if D not in POWERS)
 #: Steepness of the potential in the sweeps of a descent, relative to the largest load; restarts for small instances.
 SWEEPS = (10.0, 20.0, 40.0, 80.0, 160.0, 320.0, 640.0, 1280.0)
 RESTARTS, SMALL = 4, 20_000
+#: Transfers of chunks above which a loss of :data:`LOSSY` is enough.
+MANY_TRANSFERS = 1_000_000
 #: Transfers of chunks above which a division is not tried, routes above which none are added, most added for a pair.
 MOST_TRANSFERS, MOST_ROUTES, ADDED = 4_000_000, 100_000, 8
 _pair = attrgetter("source", "target")
@@ -135,6 +138,34 @@ class Routes(Sequence[Route]):
             None if self.layer is None else int(self.layer[r]),
         )
 
+    def of_source(self, source: int) -> Routes:
+        """The routes of one source."""
+        which = np.flatnonzero(self.source == source)
+        return self.only(which, self.weight[which])
+
+    def only(self, which: I64, weight: F64) -> Routes:
+        """These routes, with these weights, without virtual channels."""
+        length = np.diff(self.first)[which]
+        first = np.concatenate([[0], np.cumsum(length)])
+        part = np.arange(first[-1]) - np.repeat(first[:-1] - self.first[which], length)
+        steps = None if self.steps is None else self.steps[part]
+        source, target, amount = self.source[which], self.target[which], self.amount[which]
+        return Routes(source, target, first, self.arcs[part], weight, amount, steps)
+
+    def moved(self, vertices: I64, arcs: I64) -> Routes:
+        """The routes under every translation, given as images of vertices and arcs, ``(g, n)`` and ``(g, m)``."""
+        g = len(vertices)
+        length = np.tile(np.diff(self.first), g)
+        return Routes(
+            vertices[:, self.source].ravel(),
+            vertices[:, self.target].ravel(),
+            np.concatenate([[0], np.cumsum(length)]),
+            arcs[:, self.arcs].ravel(),
+            np.tile(self.weight, g),
+            np.tile(self.amount, g),
+            None if self.steps is None else np.tile(self.steps, g),
+        )
+
     @cached_property
     def commodity(self) -> I64:
         """Number of the pair (source, target) of every route, ascending by pair."""
@@ -181,23 +212,40 @@ def refuse_without_routes(name: str) -> None:
         raise NotApplicable(msg)
 
 
-def timed_routes(data: StepFlow, values: Values) -> list[Route]:
-    """Routes with steps: paths of the flow in the time-expanded graph, without the waiting arcs."""
+def timed_routes(data: StepFlow, values: Values) -> Sequence[Route]:
+    """Routes with steps: paths of the flow in the time-expanded graph, without the waiting arcs.
+
+    If translations take the flow of the first source to those of all others, its routes are translated.
+    """
+    f = np.maximum(np.asarray(values["f"], dtype=float), 0.0)
+    topology, sources = data.topology, data.groups.sources
+    images = translations(topology) if np.array_equal(sources, np.arange(topology.n)) else None
+    if images is not None and len(images) == topology.n and data.groups.uniform:
+        arcs = moved_arcs(topology, images)
+        most = NOISE * f.max(initial=0.0)
+        if all(np.abs(f[moved, image[0]] - f[:, 0]).max() <= most for image, moved in zip(images, arcs, strict=True)):
+            mine = Routes.of(_stripped_steps(data, f, [0]))
+            return mine.moved(images, arcs)
+    return sorted(_stripped_steps(data, f, range(sources.size)), key=_pair)
+
+
+def _stripped_steps(data: StepFlow, f: F64, columns: Sequence[int]) -> list[Route]:
+    """Routes with steps of these groups of sources, in the flow ``(m, K, L)``."""
     from opticoll.formulations.alltoall.time_expansion import waiting
 
     topology, (_, groups, steps), unrolled = data.topology, data.shape, data.unrolled
-    f = np.maximum(np.asarray(values["f"], dtype=float), 0.0)
     flow = np.zeros((unrolled.graph.arcs, groups))
     flow[unrolled.moving] = f.transpose(0, 2, 1)
     flow[unrolled.waiting] = np.maximum(waiting(data, f)[data.holds], 0.0).transpose(0, 2, 1)
     routes: list[Route] = []
-    for k, source in enumerate(data.groups.sources.tolist()):
+    for k in columns:
+        source = int(data.groups.sources[k])
         targets = np.flatnonzero(data.groups.demand[:, k] > 0)
         amounts = data.groups.demand[targets, k]
         paths = stripped(unrolled.graph, source, flow[:, k], targets + topology.n * steps, amounts)
         for target, amount, ways in zip(targets.tolist(), amounts.tolist(), paths, strict=True):
             routes += merged([_timed(unrolled.arc, unrolled.step, source, target, way) for way in ways], amount)
-    return sorted(routes, key=_pair)
+    return routes
 
 
 def chunk_routes(data: Any, values: Values) -> list[Route]:
@@ -423,10 +471,11 @@ def cut(topology: Topology, routes: Sequence[Route], chunks: int | Sequence[int]
     """
     given = Routes.of(routes)
     fluid = _Cells(topology, given, None).fluid
-    moves = _translations(topology, given) if given.steps is None else None
+    moves = _moves(topology, given)
     numbers = POWERS if chunks is None else (chunks,) if isinstance(chunks, int) else chunks
     alike = None if moves is None else _translated(topology, given, fluid, moves, numbers)
-    if alike is not None and alike.loss <= KEPT:
+    enough = LOSSY if len(given) > MOST_ROUTES else KEPT
+    if alike is not None and alike.loss <= enough:
         return alike
     best = _divided(topology, given, fluid, numbers)
     best = best if alike is None else _better(best, alike)
@@ -462,79 +511,42 @@ def _divided(
         if time > whole * (1 + KEPT):
             carried, time = cells.balanced(carried, D, time)
         results.append(Chunked(routes, carried, D, whole, time))
-        if results[-1].loss <= KEPT or (results[-1].loss <= ENOUGH and D * pairs > LARGE):
+        sent = D * hops * (1 if label is None else topology.n)
+        enough = LOSSY if sent > MANY_TRANSFERS else ENOUGH if D * pairs > LARGE else KEPT
+        if results[-1].loss <= enough:
             break
     shortest = min(one.time for one in results)
     chosen = next(one for one in results if one.time <= max(shortest, whole) * (1 + PREFERRED))
     return replace(chosen, prices={one.chunks: one.time for one in results})
 
 
-def _translations(topology: Topology, routes: Routes) -> tuple[I64, I64] | None:
-    """Automorphisms that take the first rank to every rank, as images of vertices and arcs; None unless they balance.
+def _moves(topology: Topology, routes: Routes) -> tuple[I64, I64] | None:
+    """Images of vertices and arcs under translations that take the first rank to every rank; None if there are none.
 
-    They balance if what they do to the arcs partitions them into classes, each of which shares the load evenly.
+    They are used where every pair of vertices has routes for an equal amount.
     """
     ranks, amount = topology.terminals, routes.amount
     pairs = int(routes.commodity.max(initial=-1)) + 1
     if ranks.size != topology.n or pairs != ranks.size * (ranks.size - 1) or amount.min() < amount.max():
         return None
-    from opticoll.instances.symmetry import automorphisms
-
-    vertices, arcs = automorphisms(topology, searched=False)
-    free = (vertices != np.arange(topology.n)).all(axis=1)  # in a regular group, nothing else has a fixed point
-    result = {0: (np.arange(topology.n), np.arange(topology.arcs))}
-    queue = [0]
-    for at in queue:
-        for image, moved in zip(vertices[free], arcs[free], strict=True):
-            reached = int(image[at])
-            if reached not in result:
-                result[reached] = (image[result[at][0]], moved[result[at][1]])
-                queue.append(reached)
-    if len(result) < topology.n:
-        return None
-    moves = tuple(np.array([result[v][i] for v in range(topology.n)]) for i in (0, 1))
-    return (moves[0], moves[1]) if _classes(moves[1]) is not None else None
-
-
-def _classes(moves: I64) -> I64 | None:
-    """The class of every arc under these images ``(N, m)``; None if some image leaves it or favours an arc."""
-    where = np.sort(moves, axis=0)
-    label = where[0]
-    alike = np.array_equal(where[:, label], where)
-    even = (np.bincount(moves.ravel(), minlength=label.size) == len(moves)).all()
-    size = np.bincount(label, minlength=label.size)[label]
-    share = len(moves) // size
-    spread = all(
-        np.array_equal(np.bincount(where[:, a], minlength=label.size), np.where(label == a, share[a], 0))
-        for a in np.unique(label).tolist()
-    )
-    return label if alike and even and spread else None
+    images = translations(topology)
+    return (images, moved_arcs(topology, images)) if len(images) == topology.n else None
 
 
 def _translated(
     topology: Topology, routes: Routes, fluid: F64, moves: tuple[I64, I64], allowed: Sequence[int]
 ) -> Chunked:
-    """The best division in which every source does what the first one does, moved by automorphisms.
+    """The best division in which every source does what the first one does, moved by translations.
 
-    Every arc of a class then has the same load, and the search has one source and one cell for every class.
+    Every arc of a class then has the same load, and the search has one source and one cell for every class and step.
     """
-    label = _classes(moves[1])
-    assert label is not None
-    mine = Routes.of([route for route in routes[: int((routes.source == 0).sum())] if route.source == 0])
-    mine = _with_shortest(topology, mine)
+    label = moves[1].min(axis=0)
+    mine = routes.of_source(0)
+    if mine.steps is None:
+        mine = _with_shortest(topology, mine)
     alone = _divided(topology, mine, fluid, allowed, label)
     used = np.flatnonzero(alone.carried)
-    length = np.diff(mine.first)[used]
-    part = np.concatenate([np.arange(mine.first[r], mine.first[r + 1]) for r in used.tolist()])
-    first = np.concatenate([[0], np.cumsum(np.tile(length, topology.n))])
-    everywhere = Routes(
-        np.repeat(moves[0][:, 0], used.size),
-        moves[0][:, mine.target[used]].ravel(),
-        first,
-        moves[1][:, mine.arcs[part]].ravel(),
-        np.tile(alone.carried[used] / alone.chunks, topology.n),
-        np.tile(mine.amount[used], topology.n),
-    )
+    everywhere = mine.only(used, alone.carried[used] / alone.chunks).moved(*moves)
     carried = np.tile(alone.carried[used], topology.n)
     time = _Cells(topology, everywhere, fluid).time(carried / alone.chunks)
     return Chunked(everywhere, carried, alone.chunks, float(fluid.sum()), time, alone.prices)
@@ -595,8 +607,8 @@ class _Cells:
         self.owner = np.repeat(np.arange(len(routes)), np.diff(routes.first))
         self.capacity = np.tile(topology.capacity, self.steps)
         if label is not None:
-            self.cells = label[self.cells]
-            self.capacity = topology.capacity * np.bincount(label, minlength=m)[label] / topology.n
+            self.cells = self.cells - routes.arcs + label[routes.arcs]
+            self.capacity = np.tile(topology.capacity * np.bincount(label, minlength=m)[label] / topology.n, self.steps)
         self.fluid = self.peaks(routes.weight) if fluid is None else fluid
 
     def load(self, shares: F64) -> F64:

@@ -64,6 +64,18 @@ def _generated(generators: list[I64], ranks: I64) -> I64 | None:
     return np.array(queue)
 
 
+def moved_arcs(topology: Topology, images: I64) -> I64:
+    """Images of all arcs under translations ``(g, n)``, ``(g, m)``.
+
+    Arcs are in the order of tail, head and capacity, so the images of arcs in their order are those of equal arcs.
+    """
+    result = np.empty((len(images), topology.arcs), dtype=np.int64)
+    for image, moved in zip(images, result, strict=True):
+        order = np.lexsort((topology.capacity, image[topology.head], image[topology.tail]))
+        moved[order] = np.arange(topology.arcs)
+    return result
+
+
 def first_of_orbits(ranks: I64, images: I64) -> I64:
     """The first rank of every orbit of ranks under translations ``(g, n)``, ascending."""
     return np.unique(images[:, ranks].min(axis=0))

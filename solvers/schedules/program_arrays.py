@@ -1,0 +1,208 @@
+"""Programs in flat arrays: from programs of objects and back, written as MSCCL XML, and their limits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+
+from opticoll.solvers.schedules.program import Instruction, Place, Rank, ThreadBlock
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from opticoll.instances.topology import I64, Mask
+    from opticoll.solvers.schedules.program import Program
+
+#: Kinds of instructions and buffers by their numbers in the arrays.
+NAMES = ("s", "r", "cpy", "nop", "rrc", "rcs", "rrs", "rrcs", "re")
+SEND, RECEIVE, COPY, NOP, ADD = range(5)
+BUFFERS = "ios"
+
+
+@dataclass(frozen=True, eq=False)
+class ProgramArrays:
+    """Thread blocks b, rank by rank, and their instructions ``first[b] : first[b + 1]``.
+
+    Parameters
+    ----------
+    rank, number, send, receive, channel
+        Of every block: its rank and number there, peers or -1, channel.
+    first
+        First instruction of every block, and their number, ``(blocks + 1,)``.
+    kind, source, target, count
+        Of every instruction: its kind, a number in :data:`NAMES`; rows (buffer, offset); chunks.
+    waits
+        Rows (block of the same rank, step) for which an instruction waits, or -1.
+    signals
+        Whether others wait for an instruction.
+    sizes
+        Declared sizes of the three buffers of every rank, ``(N, 3)``.
+    """
+
+    rank: I64
+    number: I64
+    send: I64
+    receive: I64
+    channel: I64
+    first: I64
+    kind: I64
+    source: I64
+    target: I64
+    count: I64
+    waits: I64
+    signals: Mask
+    sizes: I64
+
+    @classmethod
+    def of(cls, program: Program) -> Self:
+        """The arrays of a program of objects."""
+        blocks: list[tuple[int, int, int, int, int, int]] = []
+        steps: list[tuple[int, ...]] = []
+        names, buffers = {name: i for i, name in enumerate(NAMES)}, {name: i for i, name in enumerate(BUFFERS)}
+        for v, rank in enumerate(program.ranks):
+            for block in rank.blocks.values():
+                blocks.append((v, block.number, block.send, block.receive, block.channel, len(block.instructions)))
+                for step in block.instructions:
+                    a, b = step.source, step.target
+                    ends = (buffers[a.buffer], a.offset, buffers[b.buffer], b.offset)
+                    steps.append((names[step.kind], *ends, step.count, *(step.waits or (-1, -1)), step.signals))
+        columns = np.array(blocks, dtype=np.int64).reshape(-1, 6).T
+        table = np.array(steps, dtype=np.int64).reshape(-1, 9)
+        first = np.concatenate([[0], np.cumsum(columns[5])])
+        sizes = np.array([[rank.sizes[name] for name in BUFFERS] for rank in program.ranks], dtype=np.int64)
+        ends = table[:, 1:3], table[:, 3:5], table[:, 5], table[:, 6:8], table[:, 8] > 0
+        return cls(*columns[:5], first, table[:, 0], *ends, sizes.reshape(-1, 3))
+
+    def ranks(self, *, instructions: bool = True) -> list[Rank]:
+        """The ranks as objects; without ``instructions``, their blocks are empty."""
+        result = [Rank(dict(zip(BUFFERS, row, strict=True))) for row in self.sizes.tolist()]
+        known: dict[tuple[int, int], Place] = {}
+
+        def place(buffer: int, offset: int) -> Place:
+            found = known.get((buffer, offset))
+            if found is None:
+                found = known[buffer, offset] = Place(BUFFERS[buffer], offset)
+            return found
+
+        for b, (v, number, *peers) in enumerate(self._blocks()):
+            block = result[v].blocks[number] = ThreadBlock(number, *peers)
+            if instructions:
+                block.instructions += [
+                    Instruction(
+                        NAMES[kind], place(*a), place(*to), count, None if wait[0] < 0 else (wait[0], wait[1]), signals
+                    )
+                    for kind, a, to, count, wait, signals in self._rows(*self.first[b : b + 2])
+                ]
+        return result
+
+    def _blocks(self) -> list[list[int]]:
+        columns = (self.rank, self.number, self.send, self.receive, self.channel)
+        return np.column_stack(columns).astype(np.int64).tolist()
+
+    def _rows(self, first: int, last: int) -> Iterator[tuple[int, list[int], list[int], int, list[int], bool]]:
+        part = slice(first, last)
+        columns = (self.kind, self.source, self.target, self.count, self.waits, self.signals)
+        return zip(*(column[part].tolist() for column in columns), strict=True)
+
+    def xml(self) -> Iterator[str]:
+        """The elements ``<gpu>`` of MSCCL XML, one after the other."""
+        blocks = self._blocks()
+        bounds = np.searchsorted(self.rank, np.arange(len(self.sizes) + 1)).tolist()
+        for v, (begin, end) in enumerate(pairwise(bounds)):
+            sizes = " ".join(f'{name}_chunks="{size}"' for name, size in zip(BUFFERS, self.sizes[v], strict=True))
+            lines = [f'  <gpu id="{v}" {sizes}>']
+            for b in range(begin, end):
+                _, number, send, receive, channel = blocks[b]
+                lines.append(f'    <tb id="{number}" send="{send}" recv="{receive}" chan="{channel}">')
+                lines += [
+                    f'      <step s="{s}" type="{NAMES[kind]}" srcbuf="{BUFFERS[a[0]]}" srcoff="{a[1]}" '
+                    f'dstbuf="{BUFFERS[to[0]]}" dstoff="{to[1]}" '
+                    f'cnt="{count}" depid="{wait[0]}" deps="{wait[1]}" hasdep="{1 if signals else 0}"/>'
+                    for s, (kind, a, to, count, wait, signals) in enumerate(
+                        self._rows(self.first[b], self.first[b + 1])
+                    )
+                ]
+                lines.append("    </tb>")
+            yield "\n".join([*lines, "  </gpu>\n"])
+
+    @property
+    def block(self) -> I64:
+        """Block of every instruction."""
+        return np.repeat(np.arange(self.rank.size), np.diff(self.first))
+
+    def usage(self) -> dict[str, int]:
+        """What a program without ``re`` uses of every limit, see :func:`opticoll.solvers.schedules.runtimes.usage`."""
+        steps, N = np.diff(self.first), len(self.sizes)
+        blocks = np.bincount(self.rank, minlength=N)
+        whole = 1 + N + blocks + np.bincount(self.rank, steps, minlength=N).astype(np.int64)
+        width = int(self.channel.max(initial=0)) + 1
+
+        def peers(ends: I64) -> int:
+            return int(np.bincount((self.rank * width + self.channel)[ends >= 0]).max(initial=0))
+
+        # Steps after a waiting nop, with other nops between them, that do not wait.
+        following = np.append(np.where(self.kind != NOP, np.arange(self.kind.size), self.kind.size), self.kind.size)
+        following = np.minimum.accumulate(following[::-1])[::-1]
+        after = np.unique(following[np.flatnonzero((self.kind == NOP) & (self.waits[:, 0] >= 0))])
+        after = after[after < self.kind.size]
+        return {
+            "steps": int(steps.max(initial=0)),
+            "blocks": int(self.number.max(initial=-1)) + 1,
+            "channels": int(self.channel.max(initial=-1)) + 1,
+            "sends": peers(self.send),
+            "receives": peers(self.receive),
+            "count": int(self.count.max(initial=0)),
+            "wait": int(self.waits[:, 0].max(initial=0)),
+            "offset": int(self.sizes.max(initial=1)) - 1,
+            "nodes": int(whole.max(initial=0)),
+            "loose": int((self.waits[after, 0] < 0).sum()),
+        }
+
+    def sound(self, arcs: I64) -> bool:
+        """Whether it only sends, receives and copies, over these arcs ``(., 2)``, and the blocks fit each other.
+
+        The ends of a connection have one block each and move as many chunks; places are in their buffers, peers are
+        other ranks, and the steps waited for exist. What executes the program shows the rest.
+        """
+        block, N = self.block, len(self.sizes)
+        v, kind = self.rank[block], self.kind
+        sends, receives, copies = kind == SEND, kind == RECEIVE, kind == COPY
+        if not (sends | receives | copies | (kind == NOP)).all():
+            return False
+        places = ((self.source, sends | copies), (self.target, receives | copies))
+        for place, used in places:
+            end = place[used, 1] + self.count[used]
+            if (place[used, 1] < 0).any() or (end > self.sizes[v[used], place[used, 0]]).any():
+                return False
+        known = arcs[:, 0] * N + arcs[:, 1]
+        alone = (self.send == self.rank) | (self.receive == self.rank)
+        if alone.any() or not np.isin((self.rank * N + self.send)[block[sends]], known).all():
+            return False
+        if (self.send[block[sends]] < 0).any() or (self.receive[block[receives]] < 0).any():
+            return False
+        width = int(max(self.channel.max(initial=0), 0)) + 1
+        out, into = ((a * N + b) * width + self.channel for a, b in ((self.rank, self.send), (self.receive, self.rank)))
+        for key, moving in ((out, sends), (into, receives)):
+            mine = key[np.unique(block[moving])]
+            if np.unique(mine).size < mine.size:
+                return False
+        a, b = np.flatnonzero(sends), np.flatnonzero(receives)
+        a, b = a[np.argsort(out[block[a]], kind="stable")], b[np.argsort(into[block[b]], kind="stable")]
+        if not np.array_equal(out[block[a]], into[block[b]]) or not np.array_equal(self.count[a], self.count[b]):
+            return False
+        waiting = np.flatnonzero(self.waits[:, 0] >= 0)
+        other = self.awaited_block(waiting)
+        steps = self.waits[waiting, 1]
+        return bool((other >= 0).all() and ((steps >= 0) & (steps < np.diff(self.first)[other])).all())
+
+    def awaited_block(self, waiting: I64) -> I64:
+        """The block for which these instructions wait, -1 if it does not exist."""
+        width = int(max(self.number.max(initial=0), self.waits[:, 0].max(initial=0))) + 1
+        key = self.rank * width + self.number
+        order = np.argsort(key)
+        due = self.rank[self.block[waiting]] * width + self.waits[waiting, 0]
+        at = np.minimum(np.searchsorted(key[order], due), max(key.size - 1, 0))
+        return np.where(key[order[at]] == due, order[at], -1) if key.size else np.full(waiting.size, -1)

@@ -1,0 +1,161 @@
+"""Programs in arrays: the same as those of objects and in files, executed alike, and refused where they are changed."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+
+import numpy as np
+import pytest
+from case_families import each
+
+from opticoll.analysis import output_files
+from opticoll.instances import parse
+from opticoll.solvers import solve
+from opticoll.solvers.schedules import lowering
+from opticoll.solvers.schedules.collective_steps import schedule_collective
+from opticoll.solvers.schedules.lowering import XmlOptions, lower_moves
+from opticoll.solvers.schedules.msccl_xml import read_xml, write_xml
+from opticoll.solvers.schedules.program_arrays import COPY, RECEIVE, SEND, ProgramArrays
+from opticoll.solvers.schedules.runtimes import usage
+from opticoll.solvers.schedules.shard_routes import cut, routes_in_steps
+from opticoll.solvers.schedules.verification import verify_arrays, verify_file, verify_program
+from opticoll.solvers.task import Task
+
+OPTIONS = [XmlOptions(), XmlOptions("rccl", channels=2), XmlOptions(instances=3)]
+
+
+def lowered(name, spec, options=None):
+    topology = parse(spec)
+    steps = schedule_collective(name, topology, most=8).steps
+    return topology, lowering._lowered_moves(steps, topology, "trees", options or XmlOptions())
+
+
+@each("name", ["alltoall.all-gather", "alltoall.reduce-scatter", "alltoall.all-reduce"])
+@each("options", OPTIONS)
+def test_arrays_objects_and_files_are_one_program(name, options, tmp_path):
+    for spec in ("genkautz:n=5,d=2", "ring:4"):
+        _, (program, arrays) = lowered(name, spec, options)
+        whole = replace(program, ranks=arrays.ranks())
+        again = ProgramArrays.of(whole)
+        for one in fields(arrays):
+            assert np.array_equal(getattr(arrays, one.name), getattr(again, one.name)), one.name
+        assert usage(whole) == arrays.usage()
+        path = tmp_path / "x.xml"
+        path.write_text(write_xml(whole))
+        assert read_xml(path).ranks == whole.ranks
+
+
+@each("options", OPTIONS)
+def test_arrays_are_executed_like_objects(options):
+    topology, (program, arrays) = lowered("alltoall.all-gather", "torus:3x4", options)
+    verdict = verify_arrays(program, arrays, topology, "allgather", alpha=0.5)
+    whole = replace(program, ranks=arrays.ranks())
+    expected = verify_program(whole, topology, "allgather", alpha=0.5)
+    assert verdict is not None
+    assert verdict.valid
+    assert verdict.metrics.pop("async_time") == pytest.approx(expected.metrics["async_time"])
+    assert verdict.metrics.pop("over_bound") == pytest.approx(expected.metrics["over_bound"])
+    assert all(expected.metrics[name] == value for name, value in verdict.metrics.items())
+
+
+def test_sums_and_switches_are_left_to_the_other_execution():
+    for name, spec in (("alltoall.all-reduce", "ring:4"), ("alltoall.all-gather", "nvswitch:boxes=2,gpus=2")):
+        topology, (program, arrays) = lowered(name, spec)
+        assert verify_arrays(program, arrays, topology, program.collective) is None
+
+
+#: Changes of arrays, each at one instruction of a kind, or of a block.
+CHANGES = {
+    "lost wait": lambda arrays, at: {"waits": changed(arrays.waits, np.flatnonzero(arrays.waits[:, 0] >= 0)[0], -1)},
+    "unknown block": lambda arrays, at: {
+        "waits": changed(arrays.waits, np.flatnonzero(arrays.waits[:, 0] >= 0)[0], [99, 0])
+    },
+    "unknown step": lambda arrays, at: {
+        "waits": changed(arrays.waits, np.flatnonzero(arrays.waits[:, 0] >= 0)[0], [0, 10**6])
+    },
+    "lost signal": lambda arrays, at: {"signals": np.zeros_like(arrays.signals)},
+    "wrong chunk": lambda arrays, at: {"source": changed(arrays.source, (at(SEND)[3], 1), 0)},
+    "beyond the buffer": lambda arrays, at: {"target": changed(arrays.target, (at(RECEIVE)[0], 1), 10**6)},
+    "received twice": lambda arrays, at: {
+        "target": changed(arrays.target, at(RECEIVE)[1], arrays.target[at(RECEIVE)[0]])
+    },
+    "no copy": lambda arrays, at: {"kind": changed(arrays.kind, at(COPY)[0], 3)},
+    "other size": lambda arrays, at: {"count": changed(arrays.count, at(SEND)[0], 2)},
+    "other peer": lambda arrays, at: {"send": np.where(arrays.send == 1, 2, arrays.send)},
+    "own peer": lambda arrays, at: {"send": np.where(arrays.send >= 0, arrays.rank, arrays.send)},
+    "not an arc": lambda arrays, at: {"send": np.where(arrays.send >= 0, (arrays.rank + 2) % 5, arrays.send)},
+    "other channel": lambda arrays, at: {"channel": changed(arrays.channel, 0, 5)},
+    "in another order": lambda arrays, at: {"source": arrays.source[::-1].copy()},
+}
+
+
+def changed(array, at, value):
+    result = array.copy()
+    result[at] = value
+    return result
+
+
+@each("change", CHANGES)
+def test_changed_arrays_are_not_found_correct(change):
+    topology, (program, arrays) = lowered("alltoall.all-gather", "ring:5")
+    assert verify_arrays(program, arrays, topology, "allgather") is not None
+    wrong = replace(arrays, **CHANGES[change](arrays, lambda kind: np.flatnonzero(arrays.kind == kind)))
+    assert verify_arrays(program, wrong, topology, "allgather") is None
+
+
+def test_large_files_are_executed_as_they_are_written(tmp_path, monkeypatch):
+    run = solve.solve(Task("alltoall.timestep-mcf", "torus:3x3", settings={"aggregate": "source"}))
+    gathered = solve.solve(Task("alltoall.all-gather", "torus:3x3"))
+    for name, one in (("x.xml", run), ("y.json", run), ("z.xml", gathered), ("w.json", gathered)):
+        request = output_files.schedule_request(tmp_path / name)
+        read = output_files.write_schedule(request, one)
+        text = (tmp_path / name).read_text()
+        with monkeypatch.context() as patch:
+            patch.setattr(lowering, "MOST_READ", 0)
+            patch.setattr("opticoll.solvers.schedules.verification.verify_file", None)
+            assert output_files.write_schedule(request, one) == read
+        assert (tmp_path / name).read_text() == text
+        assert read["delivers"]
+
+
+def test_the_routes_of_translated_sources_are_translated():
+    settings = {"aggregate": "source"}
+    run = solve.solve(Task("alltoall.timestep-mcf", "torus:4x4", method="step-orbits", settings=settings))
+    topology, data = run.plan.instance, run.plan.problem
+    routes = routes_in_steps(data.name, data, topology, run.values)
+    assert np.unique(np.bincount(routes.source)).size == 1
+    f = np.zeros(data.shape)
+    owner = np.repeat(np.arange(len(routes)), np.diff(routes.first))
+    np.add.at(f, (routes.arcs, routes.source[owner], routes.steps), routes.weight[owner])
+    utilisation = (f.sum(axis=1) / topology.capacity[:, None]).max(axis=0)
+    assert utilisation.sum() == pytest.approx(run.objective)
+    assert cut(topology, routes).time <= 1.01 * run.objective
+
+
+def test_routes_of_a_flow_that_translations_change_are_its_own():
+    run = solve.solve(Task("alltoall.timestep-mcf", "torus:3x3", settings={"aggregate": "source"}))
+    data, f = run.plan.problem, np.zeros_like(run.values["f"])
+    topology = data.topology
+    to = {(u, v): a for a, (u, v) in enumerate(zip(topology.tail.tolist(), topology.head.tolist(), strict=True))}
+    for s in range(9):  # row first for even sources, column first for odd ones
+        for t in range(9):
+            corner = 3 * (s // 3) + t % 3 if s % 2 == 0 else 3 * (t // 3) + s % 3
+            for step, (u, v) in enumerate(((s, corner), (corner, t))):
+                if u != v:
+                    f[to[u, v], s, step] += 1.0
+    routes = routes_in_steps(data.name, data, topology, {**run.values, "f": f})
+    for route in routes:
+        corner = 3 * (route.source // 3) + route.target % 3
+        if route.source % 2:
+            corner = 3 * (route.target // 3) + route.source % 3
+        path = [route.source, *topology.head[list(route.arcs)].tolist()]
+        assert len(path) == 2 or path[1] == corner
+
+
+def test_a_file_of_objects_is_that_of_arrays(tmp_path):
+    topology, (program, arrays) = lowered("alltoall.all-gather", "torus:3x3")
+    steps = schedule_collective("alltoall.all-gather", topology, most=8).steps
+    assert write_xml(lower_moves(steps, topology, "trees")) == write_xml(replace(program, ranks=arrays.ranks()))
+    path = tmp_path / "x.xml"
+    path.write_text(write_xml(lower_moves(steps, topology)))
+    assert verify_file(path, topology, "allgather").valid
