@@ -316,12 +316,14 @@ def with_records(text: str) -> str:
         return f"**{row.time:.5g}**" if row.best_possible else f"{row.time:.5g} (+{100 * row.gap:.1f} %)"
 
     optimal = sum(row.best_possible for row in rows.values())
+    enumerated = sum(row.enumerated is not None for row in rows.values())
     one_way = [row for row in rows.values() if row.directed and row.genkautz]
     better = sum(row.time < row.genkautz * (1 - 1e-6) for row in one_way)
     lines = [
         f"{len(rows)} sizes, {min(n for n, *_ in rows)} to {max(n for n, *_ in rows)} nodes. {optimal} topologies are "
-        f"proven best possible. Of the {len(one_way)} with one-way links, {better} are faster than the generalized "
-        "Kautz digraph. T by nodes and degree; bold: best possible, otherwise the distance from the bound:",
+        f"proven best possible, {enumerated} of them by enumeration. Of the {len(one_way)} with one-way links, "
+        f"{better} are faster than the generalized Kautz digraph. T by nodes and degree; bold: best possible, "
+        "otherwise the distance from the bound:",
     ]
     degrees = sorted({degree for _, degree, _ in rows})
     for directed, title in ((False, "Links both ways"), (True, "Links one way")):

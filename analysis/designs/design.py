@@ -114,7 +114,9 @@ class RecordRow:
     """A row of the table of records.
 
     ``genkautz`` is T of the generalized Kautz digraph of the size, and ``one_failure`` the worst T of the topology
-    after one link has failed, where they are known.
+    after one link has failed, where they are known. Where all topologies of the size without parallel links have been
+    enumerated, and none is faster, ``enumerated`` is the number of those that their distances left, of which each was
+    bounded by prices of its links (:mod:`opticoll.solvers.methods.topology.graph_enumeration`).
     """
 
     directed: bool
@@ -123,6 +125,7 @@ class RecordRow:
     bound: Fraction
     genkautz: float | None
     one_failure: float | None
+    enumerated: int | None = None
 
     @property
     def gap(self) -> float:
@@ -131,8 +134,8 @@ class RecordRow:
 
     @property
     def best_possible(self) -> bool:
-        """Whether T attains the bound, to the digits of the table."""
-        return self.gap <= 1e-8
+        """Whether T attains the bound, to the digits of the table, or all topologies have been enumerated."""
+        return self.gap <= 1e-8 or self.enumerated is not None
 
 
 @cache
@@ -144,7 +147,13 @@ def records() -> dict[tuple[int, int, bool], RecordRow]:
         directed = row["directed"] == "yes"
         kautz, failed = (float(row[name]) if row[name] else None for name in ("genkautz", "one_failure"))
         result[int(row["nodes"]), int(row["degree"]), directed] = RecordRow(
-            directed, row["topology"], float(row["time"]), Fraction(row["bound"]), kautz, failed
+            directed,
+            row["topology"],
+            float(Fraction(row["time"])),
+            Fraction(row["bound"]),
+            kautz,
+            failed,
+            int(row["enumerated"]) if row["enumerated"] else None,
         )
     return result
 
@@ -214,7 +223,10 @@ def design(
     if timed.T is None:
         msg = f"design: {spec} could not be solved ({timed.proof}); run opticoll solve alltoall.master {spec}"
         raise BadInput(msg)
-    bound, reason = least_time(data)
+    least, reason = least_time(data)
+    bound = float(least)
+    if record is not None and record.enumerated is not None:
+        bound, reason = record.time, f"{enumeration(data)}; distances leave {record.enumerated}, none is faster"
     others = tuple(solved(other) for other in well_known(n, degree) if other != spec) if compare else ()
     return TopologyDesign(
         n,
@@ -222,13 +234,19 @@ def design(
         directed,
         spec,
         timed.T,
-        float(bound),
-        timed.T / float(bound) - 1.0,
+        bound,
+        timed.T / bound - 1.0,
         timed.proof,
         reason,
         "search" if record is None else "table",
         others,
     )
+
+
+def enumeration(data: Design) -> str:
+    """What was enumerated, in words."""
+    links = f"{data.degree} links in and out" if data.directed else f"{data.degree} links"
+    return f"all topologies of {data.n} nodes with at most {links} each, none parallel, are enumerated"
 
 
 def _refuse_odd(n: int, degree: int) -> None:

@@ -17,7 +17,7 @@ from opticoll.instances.spec import family, population
 from opticoll.instances.topology import Topology, both_ways, check_size
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from opticoll.instances.topology import I64, Mask
 
@@ -384,6 +384,7 @@ DIGITS = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_"
 MOST_ARCS = 3000
 #: Largest number of vertices to enumerate, by degree: at most a few thousand members and a few seconds.
 LARGEST_DIGRAPHS = {1: 40, 2: 9, 3: 7, 4: 7, 5: 7, 6: 7}
+LARGEST_ANY_DEGREE = 7
 LARGEST_GRAPHS = {1: 40, 2: 40, 3: 16, 4: 12, 5: 10, 6: 9, 7: 8}
 
 
@@ -475,21 +476,28 @@ def all_digraphs(n: int, d: int) -> list[str]:
     example="all-graphs:n=6,d=3",
     source="Read, Annals of Discrete Mathematics 2, 1978 (orderly generation)",
 )
-def all_graphs(n: int, d: int) -> list[str]:
-    """All connected d-regular graphs on n nodes, one per isomorphism class, with links both ways.
+def all_graphs(n: int, d: int | None = None) -> list[str]:
+    """All connected d-regular graphs on n nodes, or of any degrees, one per isomorphism class, with links both ways.
 
     There are no loops or parallel links.
 
     Parameters
     ----------
     n, d
-        Number of nodes and degree, 1 <= d < n; n d is even.
+        Number of nodes and degree, 1 <= d < n; n d is even. Without d, all connected graphs.
 
     Raises
     ------
     BadInput
         If there is no such graph, or there are too many to enumerate.
     """
+    if d is None:
+        whole_number(n, "all-graphs: n", 2)
+        if n > LARGEST_ANY_DEGREE:
+            refuse(
+                "all-graphs", f"n={n} has too many members to enumerate; the limit without d is {LARGEST_ANY_DEGREE}"
+            )
+        return [_printed(rows) for rows in connected_codes(n)]
     _check_sizes("all-graphs", n, d, LARGEST_GRAPHS)
     graphs = [] if n * d % 2 else [_printed(rows) for rows in regular_codes(n, d, directed=False)]
     if not graphs:
@@ -523,5 +531,16 @@ def regular_codes(n: int, d: int, *, directed: bool) -> tuple[tuple[int, ...], .
         givers = n - decided - (np.arange(n) >= decided)
         return bool((d - links.sum(axis=0) <= givers).all())
 
-    found = wirings(n, d, directed=directed, wanted=fillable, lacking=0)
-    return tuple(tuple((links @ (1 << np.arange(n))).tolist()) for links in found)
+    return _codes(wirings(n, d, directed=directed, wanted=fillable, lacking=0))
+
+
+@cache
+def connected_codes(n: int) -> tuple[tuple[int, ...], ...]:
+    """Smallest code of every connected graph on n vertices, as :func:`regular_codes`."""
+    from opticoll.instances.enumeration import wirings
+
+    return _codes(wirings(n, n - 1, directed=False, wanted=lambda *_: True))
+
+
+def _codes(found: Iterable[Mask]) -> tuple[tuple[int, ...], ...]:
+    return tuple(tuple((links @ (1 << np.arange(len(links)))).tolist()) for links in found)

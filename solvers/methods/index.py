@@ -22,6 +22,7 @@ MODULES = {
     "design-search": "topoopt.design_search",
     "divide-and-conquer": "lumorph.round_algorithms",
     "double-binary-tree": "lumorph.round_algorithms",
+    "equal-split": "alltoall.equal_split",
     "exact-routing": "flows.exact_routing",
     "flow-decomposition": "alltoall.decomposition",
     "fptas": "flows.fptas",

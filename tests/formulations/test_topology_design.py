@@ -20,8 +20,11 @@ from opticoll.formulations.topology.design import NAME, design_data
 from opticoll.formulations.topology.design_bounds import depth_sum, least_time
 from opticoll.instances import parse
 from opticoll.instances.families.low_diameter import inverse, product
+from opticoll.instances.symmetry import automorphisms, isomorphism, orbits_of
 from opticoll.solvers import solve
 from opticoll.solvers.methods.method import Context
+from opticoll.solvers.methods.topology.graph_enumeration import Exclusion
+from opticoll.solvers.methods.topology.minimum_load import least_load
 from opticoll.solvers.methods.topology.sequence_orbits import groups
 from opticoll.solvers.methods.topology.symmetric_search import (
     candidates,
@@ -216,6 +219,78 @@ def test_a_record_s_time_is_that_of_a_plain_lp(seed):
     key = small[np.random.default_rng(seed).integers(len(small))]
     row = design.records()[key]
     assert row.time == pytest.approx(all_to_all_time(parse(row.topology)), rel=1e-7)
+
+
+ENUMERATED = [key for key, row in design.records().items() if row.enumerated is not None]
+
+
+@each("key", [key for key in ENUMERATED if key[0] <= 12])
+def test_no_topology_is_faster_than_an_enumerated_record(key):
+    assert_enumerated(key)
+
+
+@pytest.mark.slow
+@each("key", [key for key in ENUMERATED if key[0] > 12])
+def test_no_topology_is_faster_than_a_larger_enumerated_record(key):
+    assert_enumerated(key)
+
+
+def assert_enumerated(key):
+    """All topologies again: as many are left by their distances, and none of them is faster."""
+    row, (n, degree, directed) = design.records()[key], key
+    exclusion = Exclusion(design_data(n, degree, directed), row.time, 1e-9, most=10**8)
+    assert exclusion.run(lambda topology: all_to_all_time(topology), lambda: None)
+    assert exclusion.whole == row.enumerated
+    assert row.time * (1 - 1e-8) <= exclusion.least <= row.time
+    assert row.time > float(row.bound) * (1 + 1e-8), "the bound is attained: no enumeration is needed"
+
+
+def test_a_record_that_can_be_beaten_is_noticed():
+    exclusion = Exclusion(design_data(12, 3, False), 7.25, 1e-9, most=10**8)  # Cayley graphs and exchanges of links
+    assert exclusion.run(lambda topology: all_to_all_time(topology), lambda: None)
+    assert exclusion.best == pytest.approx(107 / 15, rel=1e-7)
+
+
+@each(
+    ("n", "degree", "time", "orbits"),
+    [(12, 3, "107/15", 2), (14, 4, "141/25", 8), (20, 3, "323/21", 3), (22, 3, "533/30", 12)],
+)
+def test_the_best_small_networks_are_not_vertex_transitive(n, degree, time, orbits):
+    row = design.records()[n, degree, False]
+    result = oc.solve("alltoall.master", row.topology, exact=True)
+    assert 1 / Fraction(result.record["objective_exact"]) == Fraction(time)
+    assert row.time == pytest.approx(float(Fraction(time)), rel=1e-12)
+    assert np.unique(orbits_of(automorphisms(parse(row.topology))[0], n)).size == orbits
+
+
+def test_one_of_the_85_cubic_graphs_of_12_nodes_is_faster_than_all_others():
+    from opticoll.instances.families.regular_graphs import all_graphs
+
+    times = {}
+    for spec in all_graphs(12, 3):
+        topology = parse(spec)
+        links = np.zeros((12, 12), dtype=np.int64)
+        links[topology.tail, topology.head] = 1
+        low, high = least_load(links, 1.0 - np.eye(12), np.ones((12, 12)), np.inf)
+        assert high == pytest.approx(low, rel=1e-9)
+        times[spec] = high
+    best, second, *_ = sorted(times.values())
+    assert len(times) == 85
+    assert best == pytest.approx(107 / 15)
+    assert second == pytest.approx(7.25)
+    fastest = min(times, key=times.get)
+    assert isomorphism(parse(fastest), parse(design.records()[12, 3, False].topology)) is not None
+
+
+def test_design_says_what_was_enumerated(capsys):
+    assert main(["design", "n=12", "degree=3"]) == 0
+    text = capsys.readouterr().out
+    assert "none: best possible" in text
+    assert "7.1333333   for any topology: all topologies of 12 nodes with at most 3 links each, none parallel," in text
+    assert main(["design", "n=12", "degree=3", "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert (document["bound"], document["best_possible"]) == (pytest.approx(107 / 15, rel=1e-12), True)
+    assert abs(document["gap"]) < 1e-6
 
 
 def test_design_answers_from_the_table_or_by_search(capsys):

@@ -8,6 +8,7 @@ from math import factorial
 import networkx as nx
 import numpy as np
 import pytest
+from case_families import each
 from reference import labelled_digraphs
 from slow_cases import marked
 
@@ -75,6 +76,8 @@ def test_bad_digraphs_are_refused(spec, message):
         ("all-digraphs:n=1,d=1", "n: must be a whole number of at least 2"),
         ("all-digraphs:n=10,d=2", "too many members to enumerate; the limits are n=40 for d=1, n=9 for d=2"),
         ("all-graphs:n=18,d=3", "too many members"),
+        ("all-graphs:n=8", "n=8 has too many members to enumerate; the limit without d is 7"),
+        ("all-graphs:n=1", "n: must be a whole number of at least 2"),
         ("all-graphs:n=100,d=99", "too many members"),
         ("all-graphs:n=5,d=3", "no connected 3-regular graph on 5 nodes"),
         ("all-graphs:n=4,d=1", "no connected 1-regular graph on 4 nodes"),
@@ -126,6 +129,16 @@ def test_regular_graphs_are_as_many_as_known(size, count):
         assert (topology.out_degree == d).all()
         assert topology.connected
         assert topology.reversed() == topology
+
+
+@each(("n", "count"), {2: 1, 3: 2, 4: 6, 5: 21, 6: 112, 7: 853}.items())
+def test_connected_graphs_are_as_many_as_known(n, count):
+    """OEIS A001349; one of each class by their number, as each is connected and no two are isomorphic."""
+    graphs = [parse(spec) for spec in expand(f"all-graphs:n={n}")]
+    assert len(graphs) == count
+    assert all(graph.connected and graph.reversed() == graph for graph in graphs)
+    if n <= 6:
+        assert len(set(isomorphism_classes(graphs))) == count
 
 
 def labellings(topology: Topology) -> int:

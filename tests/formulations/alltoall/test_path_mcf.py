@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 
+import networkx as nx
 import numpy as np
 import pytest
 from reference import MEDIUM, SMALL, optimum, optimum_of
@@ -83,6 +84,18 @@ def test_fewer_paths_give_no_more_and_their_bounds_hold(spec):
         assert all(bound.value >= F * (1 - 1e-9) for bound in data.bounds())
         lengths = np.random.default_rng(0).random(data.topology.arcs)
         assert path_bounds.length_bound(data.routing, lengths) >= F * (1 - 1e-9)
+
+
+@pytest.mark.parametrize("spec", ["dragonfly:a=2,h=1", "kautz:d=2,D=3", "torus:3x4", "mesh:3x3+fail=1,seed=2"])
+def test_equal_split_is_the_betweenness_of_links(spec):
+    """Betweenness centrality counts every shortest path of a pair by its share."""
+    topology = parse(spec)
+    run = solve.solve(Task(NAME, spec, "equal-split", settings={"paths": "shortest"}))
+    graph = nx.DiGraph(list(zip(topology.tail.tolist(), topology.head.tolist(), strict=True)))
+    loads = nx.edge_betweenness_centrality(graph, normalized=False)
+    assert run.verified
+    assert run.record["metrics"]["T"] == pytest.approx(max(loads.values()))
+    assert run.objective <= value(spec, paths="shortest") * (1 + 1e-9)
 
 
 def test_the_bound_with_a_longest_path_is_that_of_the_listed_set():
