@@ -41,8 +41,8 @@ def run(context: Context) -> Answer:
     the (arc x source) array itself, with two numbers per entry:
 
     1. *Iteration*: the reflected Halpern variant of the primal-dual hybrid gradient method on the time form min T
-       (:mod:`opticoll.solvers.methods.flows.pdhg_iteration`), with restarts on the fixed-point residual and an adaptive
-       primal weight (Applegate et al. 2021; Lu & Yang 2024).
+       (:mod:`opticoll.solvers.methods.flows.pdhg_iteration`), with restarts at a fixed share of the steps and an
+       adaptive primal weight (Applegate et al. 2021; Lu & Yang 2024).
     2. *Lower bound on T*: shortest paths under the arc lengths of the iterate.
     3. *Upper bound*: every source's flow made exactly feasible in double precision (cycles cancelled, demands rerouted
        in proportion to each vertex's incoming flow).

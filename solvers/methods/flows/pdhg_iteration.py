@@ -136,7 +136,7 @@ class Saddle:
         self.price0, self.flow0, self.weight0 = (np.zeros_like(x) for x in (self.price, self.flow, self.weight))
         self.count = 0
         self.target: float | None = None
-        self.root = self.pushed = 0.0
+        self.root = 0.0
         moved, pushed = self.restart()  # from the origin: the sizes of flows and duals
         self.primal_weight = FIRST_WEIGHT * pushed / moved if moved > 0 else 1.0
 
@@ -246,7 +246,6 @@ class Saddle:
         self.count += 1
 
     def _move_weights(self, ratio: F64, sigma: float, pull: float) -> None:
-        before = self.weight.copy()
         if self.target is None:
             self.root = kernels.price_simplex(
                 self.weight, self.weight0, ratio, self.arc_stiff, sigma, pull, self.plain, self.root
@@ -254,37 +253,6 @@ class Saddle:
         else:
             self.plain[:] = np.maximum(self.weight + sigma * self.arc_stiff * (ratio - self.target), 0.0)
             self.weight[:] = pull * (2.0 * self.plain - self.weight) + (1.0 - pull) * self.weight0
-        self.pushed = float(((self.plain - before) ** 2 / self.arc_stiff).sum())
-
-    def residual(self) -> float:
-        """Length of the next plain step in the norm of the step sizes, without the norm's cross term.
-
-        For the weights, their last step is used instead.
-        """
-        tau, sigma, length = self._steps()
-
-        def job(chunk: int, worker: int) -> None:
-            first, last = self.chunks[chunk]
-            self.sums[chunk] = kernels.movement(
-                first,
-                last,
-                self.start,
-                self.tail,
-                length,
-                self.flow,
-                self.price,
-                self.demand,
-                self.width,
-                self.stiff,
-                tau,
-                sigma,
-                self.net[worker],
-                self.buffer[worker],
-            )
-
-        self.team.run(job, len(self.chunks))
-        moved, pushed = self.sums.sum(axis=0)
-        return float(np.sqrt(moved * self.primal_weight + (pushed + self.pushed) / self.primal_weight))
 
     def restart(self) -> tuple[float, float]:
         """Move the anchor to the current point; return the distances of flows and duals from the last anchor."""
@@ -407,13 +375,8 @@ class Saddle:
         return float((total / self.data.capacity).max()) if delivered.all() else np.inf
 
 
-#: Steps between two tests for a restart.
-TEST_EVERY = 20
-#: Restart when the fixed-point residual has fallen to the first share, or stops falling below the second (Applegate et
-#: al. 2021).
-SUFFICIENT, NECESSARY = 0.2, 0.8
-#: Restart in any case after this share of all steps since the last restart.
-LONGEST = 0.36
+#: Restart when this share of all steps, and at least so many, were made since the last restart.
+LONGEST, LEAST = 0.36, 36
 #: Weight of the observed primal weight in its update at a restart (on a logarithmic scale).
 SMOOTHING = 0.3
 #: Growth factors of the step counts at which bounds are computed, flows repaired, and polished flows repaired.
@@ -478,18 +441,12 @@ class TimeBounds:
         self.update_lower()
         self.repair()
         next_look, next_repair, next_polish = FIRST_LOOK, 2 * FIRST_LOOK, 0
-        first = last = np.inf
         while not (self.closed or self.spent):
             self.alive()
             saddle.advance()
             self.steps += 1
-            if saddle.count == 1:
-                first = last = saddle.residual()
-            elif saddle.count % TEST_EVERY == 0:
-                residual = saddle.residual()
-                if self._due(first, last, residual):
-                    self.restart()
-                last = residual
+            if saddle.count >= max(LONGEST * self.steps, LEAST):
+                self.restart()
             if self.steps >= next_look:
                 next_look = int(self.steps * LOOK)
                 self.update_lower()
@@ -507,12 +464,6 @@ class TimeBounds:
         if self.gap < 0.9 * self._best_gap:
             self._best_gap, self._best_at = self.gap, self.steps
         return self.steps >= self.most_steps or self.steps > STALLED * self._best_at + 20_000
-
-    def _due(self, first: float, last: float, residual: float) -> bool:
-        """Whether to restart, judging by the fixed-point residuals after the anchor, at the last test and now."""
-        if residual <= SUFFICIENT * first or (residual <= NECESSARY * first and residual > last):
-            return True
-        return self.saddle.count >= max(LONGEST * self.steps, 36)
 
     def restart(self) -> None:
         """Move the anchor to the current point and the primal weight towards the ratio of the distances covered."""

@@ -101,55 +101,6 @@ def advance(
 
 
 @compiled(nogil=True, fastmath=True, error_model="numpy")
-def movement(
-    first: int,
-    last: int,
-    start: I64,
-    tail: I64,
-    length: Array,
-    flow: Array,
-    price: Array,
-    demand: Array,
-    width: Array,
-    stiff: Array,
-    tau: np.floating,
-    sigma: np.floating,
-    net: Array,
-    buffer: Array,
-) -> tuple[float, float]:
-    r"""Squared length of one plain step: :math:`\sum (y^+ - y)^2 / w` and :math:`\sum (\pi^+ - \pi)^2 / r`."""
-    n = start.size - 1
-    moved = 0.0
-    pushed = 0.0
-    for b in range(first, last):
-        for v in range(n):
-            for i in range(LANES):
-                net[v, i] = -demand[b, v, i]
-        for v in range(n):
-            for i in range(LANES):
-                buffer[i] = NIL
-            for a in range(start[v], start[v + 1]):
-                u = tail[a]
-                cost = length[a]
-                for i in range(LANES):
-                    old = flow[b, a, i]
-                    new = max(NIL, old - tau * width[b, v, i] * (cost - price[b, v, i] + price[b, u, i]))
-                    buffer[i] += (new - old) * (new - old)
-                    net[u, i] -= new + new - old
-                    net[v, i] += new + new - old
-            term = NIL
-            for i in range(LANES):
-                term += buffer[i] / max(width[b, v, i], TINY)
-            moved += float(term)
-        for v in range(n):
-            term = NIL
-            for i in range(LANES):
-                term += stiff[b, v, i] * net[v, i] * net[v, i]
-            pushed += float(term)
-    return moved, float(sigma) * float(sigma) * pushed
-
-
-@compiled(nogil=True, fastmath=True, error_model="numpy")
 def travelled(
     first: int,
     last: int,
