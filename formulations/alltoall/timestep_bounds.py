@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from opticoll.instances.topology import F64
     from opticoll.types import Json
 
+#: Vertices up to which the time is compared with bounds of the fluid time, and relative distance that counts as none.
+MOST_BOUNDED, ATTAINED = 128, 1e-6
+
 
 def price_bound(problem: StepFlow, prices: F64) -> float:
     """Lower bound on ``sum_t U_t`` proven by prices ``(m, L)``, normalised here; rounded down.
@@ -117,7 +120,7 @@ def arrays(problem: StepFlow, names: Collection[str]) -> dict[str, Array]:
 
 
 def metrics(problem: StepFlow, value: float | None) -> dict[str, Json]:
-    """Steps, the time that they take together, and the alpha-beta time alpha L + beta sum U_t."""
+    """Steps, their time, the alpha-beta time alpha L + beta sum U_t, and whether more steps may take less."""
     diameter = problem.topology.diameter
     return {
         "steps": problem.steps,
@@ -126,8 +129,19 @@ def metrics(problem: StepFlow, value: float | None) -> dict[str, Json]:
         "alpha_beta_time": None if value is None else problem.alpha * problem.steps + problem.beta * value,
         "ranks": problem.topology.num_ranks,
         **demand_metrics(problem.groups),
+        "more_steps": _more_steps(problem, value),
         "conditional_on": f"in {problem.steps} step{'s' * (problem.steps > 1)}",
     }
+
+
+def _more_steps(problem: StepFlow, value: float | None) -> str | None:
+    """That one step more may take less, where the bounds of the fluid time leave it open; None for large networks."""
+    if value is None or problem.topology.n > MOST_BOUNDED:
+        return None
+    least = max((bound.value for bound in bounds(problem)), default=0.0)
+    if least >= value * (1 - ATTAINED):
+        return None
+    return f"steps={problem.steps + 1} may take less: any number of steps takes at least {least:.6g}"
 
 
 def links(problem: StepFlow, values: Values) -> Links:

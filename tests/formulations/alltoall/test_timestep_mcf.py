@@ -300,3 +300,14 @@ def test_zero_capacity_is_refused(tmp_path):
         Topology(2, [0, 1], [1, 0], [1.0, 0.0])
     with pytest.raises(NotApplicable, match="disconnected"):
         model.StepFlow.prepare(Topology(3, [0, 1], [1, 0]), {})
+
+
+@pytest.mark.parametrize(("spec", "steps", "open_"), [("star:4", 2, True), ("star:4", 3, False), ("ring:5", 2, False)])
+def test_a_bound_says_whether_one_step_more_may_take_less(spec, steps, open_):
+    """Three leaves exchange nine shards through the hub in three steps, in two of them it is idle for a third."""
+    run = solve.solve(Task("alltoall.timestep-mcf", spec, settings={"steps": steps}))
+    more = run.record.metrics["more_steps"]
+    longer = solve.solve(Task("alltoall.timestep-mcf", spec, settings={"steps": steps + 1}))
+    assert (more is not None) == open_ == (longer.objective < run.objective * (1 - 1e-6))
+    if open_:
+        assert more == f"steps={steps + 1} may take less: any number of steps takes at least 3"
