@@ -332,14 +332,6 @@ def _program_file(
     return ScheduleFile(xml_of(program, arrays), facts, verdict)
 
 
-def schedule_text(
-    path: Path, name: str, data: Any, topology: Topology, values: Mapping[str, F64], **options: Any
-) -> tuple[str, CutFacts]:
-    """The text and the facts of :func:`schedule_file`."""
-    made = schedule_file(path, name, data, topology, values, **options)
-    return "".join(made.parts), made.facts
-
-
 def _loss(time: float, fluid: float | None) -> float:
     """Relative increase over the time of the flow; 0 if that is round-off."""
     loss = time / fluid - 1.0 if fluid else 0.0
@@ -391,14 +383,6 @@ def collective_file(
     shards = topology.num_ranks if lowered.program.collective == "allreduce" else 1
     facts["chunks"] = lowered.program.chunks // shards
     return _program_file(lowered, topology, lowered.program.collective, facts, chosen, alpha, beta)
-
-
-def collective_text(
-    path: Path, name: str, data: Any, topology: Topology, values: Mapping[str, F64], **options: Any
-) -> tuple[str, CutFacts]:
-    """The text and the facts of :func:`collective_file`."""
-    made = collective_file(path, name, data, topology, values, **options)
-    return "".join(made.parts), made.facts
 
 
 def _collective_program(

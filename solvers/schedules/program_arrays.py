@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 #: Kinds of instructions and buffers by their numbers in the arrays.
 NAMES = ("s", "r", "cpy", "nop", "rrc", "rcs", "rrs", "rrcs", "re")
-SEND, RECEIVE, COPY, NOP, ADD = range(5)
+SEND, RECEIVE, COPY, NOP, ADD, SUM = 0, 1, 2, 3, 4, 8
 BUFFERS = "ios"
 
 
@@ -100,7 +100,8 @@ class ProgramArrays:
 
     def _blocks(self) -> list[list[int]]:
         columns = (self.rank, self.number, self.send, self.receive, self.channel)
-        return np.column_stack(columns).astype(np.int64).tolist()
+        rows: list[list[int]] = np.column_stack(columns).tolist()
+        return rows
 
     def _rows(self, first: int, last: int) -> Iterator[tuple[int, list[int], list[int], int, list[int], bool]]:
         part = slice(first, last)
@@ -134,7 +135,10 @@ class ProgramArrays:
         return np.repeat(np.arange(self.rank.size), np.diff(self.first))
 
     def usage(self) -> dict[str, int]:
-        """What a program without ``re`` uses of every limit, see :func:`opticoll.solvers.schedules.runtimes.usage`."""
+        """What the program uses of every limit of a :class:`opticoll.solvers.schedules.runtimes.Target`.
+
+        ``loose`` are steps after a waiting ``nop`` that do not wait, although the parsers of all runtimes require it.
+        """
         steps, N = np.diff(self.first), len(self.sizes)
         blocks = np.bincount(self.rank, minlength=N)
         whole = 1 + N + blocks + np.bincount(self.rank, steps, minlength=N).astype(np.int64)
@@ -143,11 +147,7 @@ class ProgramArrays:
         def peers(ends: I64) -> int:
             return int(np.bincount((self.rank * width + self.channel)[ends >= 0]).max(initial=0))
 
-        # Steps after a waiting nop, with other nops between them, that do not wait.
-        following = np.append(np.where(self.kind != NOP, np.arange(self.kind.size), self.kind.size), self.kind.size)
-        following = np.minimum.accumulate(following[::-1])[::-1]
-        after = np.unique(following[np.flatnonzero((self.kind == NOP) & (self.waits[:, 0] >= 0))])
-        after = after[after < self.kind.size]
+        after = self._after_nops()
         return {
             "steps": int(steps.max(initial=0)),
             "blocks": int(self.number.max(initial=-1)) + 1,
@@ -160,6 +160,22 @@ class ProgramArrays:
             "nodes": int(whole.max(initial=0)),
             "loose": int((self.waits[after, 0] < 0).sum()),
         }
+
+    def _after_nops(self) -> I64:
+        """The instructions that follow a waiting ``nop``.
+
+        The parsers merge a ``re`` that does not wait into the preceding ``re`` that sums into the same place.
+        """
+        block, step = self.block, np.flatnonzero(self.kind != NOP)
+        before, now = step[:-1], step[1:]
+        merged = (self.kind[now] == SUM) & (self.kind[before] == SUM) & (block[now] == block[before])
+        merged &= (self.waits[now, 0] < 0) & ~self.signals[before] & (self.source[now, 0] == self.source[before, 0])
+        merged &= (self.target[now] == self.target[before]).all(axis=1)
+        step = step[np.append(np.ones(min(step.size, 1), dtype=bool), ~merged)]
+        waiting = np.flatnonzero((self.kind == NOP) & (self.waits[:, 0] >= 0))
+        at = np.searchsorted(step, waiting)
+        waiting, at = waiting[at < step.size], at[at < step.size]
+        return np.unique(step[at][block[step[at]] == block[waiting]])
 
     def sound(self, arcs: I64) -> bool:
         """Whether it only sends, receives and copies, over these arcs ``(., 2)``, and the blocks fit each other.

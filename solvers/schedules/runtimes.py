@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+from opticoll.solvers.schedules.program_arrays import ProgramArrays
 
-    from opticoll.solvers.schedules.program import Instruction, Program
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from opticoll.solvers.schedules.program import Program
 
 
 @dataclass(frozen=True)
@@ -108,65 +110,12 @@ TARGETS = {
 PROTOCOLS = ("Simple", "LL", "LL128")
 
 
-def usage(program: Program) -> dict[str, int]:
-    """Usage of every limit of a :class:`Target` by a program."""
-    names = ("steps", "blocks", "channels", "sends", "receives", "count", "wait", "offset", "nodes", "loose")
-    result = dict.fromkeys(names, 0)
-    for rank in program.ranks:
-        sends: dict[int, int] = {}
-        receives: dict[int, int] = {}
-        whole = 1 + len(program.ranks)
-        for block in rank.blocks.values():
-            steps = block.instructions
-            whole += 1 + len(steps)
-            result["steps"] = max(result["steps"], len(steps))
-            result["channels"] = max(result["channels"], block.channel + 1)
-            result["count"] = max(result["count"], max((step.count for step in steps), default=0))
-            result["wait"] = max(result["wait"], max((step.waits[0] for step in steps if step.waits), default=0))
-            if any(step.kind == "nop" for step in steps):
-                result["loose"] += _loose(steps)
-            for peer, per_channel in ((block.send, sends), (block.receive, receives)):
-                if peer >= 0:
-                    per_channel[block.channel] = per_channel.get(block.channel, 0) + 1
-        result["blocks"] = max(result["blocks"], max(rank.blocks, default=-1) + 1)
-        result["sends"] = max(result["sends"], *sends.values(), 0)
-        result["receives"] = max(result["receives"], *receives.values(), 0)
-        result["offset"] = max(result["offset"], *(size - 1 for size in rank.sizes.values()))
-        result["nodes"] = max(result["nodes"], whole)
-    return result
-
-
-def _loose(steps: Sequence[Instruction]) -> int:
-    """Number of steps after a waiting ``nop`` that do not wait, although the parsers of all runtimes require it.
-
-    The parsers merge a ``re`` that does not wait into the preceding ``re`` that sums into the same place.
-    """
-    result, pending = 0, False
-    before: Instruction | None = None
-    for step in steps:
-        if step.kind == "nop":
-            pending |= step.waits is not None
-            continue
-        joined = (
-            before is not None
-            and step.kind == "re" == before.kind
-            and step.waits is None
-            and not before.signals
-            and (step.target, step.source.buffer) == (before.target, before.source.buffer)
-        )
-        before = step
-        if not joined:
-            result += pending and step.waits is None
-            pending = False
-    return result
-
-
 def exceeded(program: Program, target: Target, used: Mapping[str, int] | None = None) -> list[str]:
     """Why a target rejects a program, and by how much it exceeds the limits; empty if it fits.
 
-    ``used`` is its :func:`usage`, counted here if None.
+    ``used`` is its :meth:`~opticoll.solvers.schedules.program_arrays.ProgramArrays.usage`, counted here if None.
     """
-    result = usage(program) if used is None else used
+    result = ProgramArrays.of(program).usage() if used is None else used
     limits = {
         "steps": (target.steps, "steps in a thread block"),
         "blocks": (target.blocks, "thread blocks in a rank"),

@@ -206,7 +206,7 @@ class MovesDocument(Document, kw_only=True, tag="moves"):
 
 
 class PairMovesDocument(Document, kw_only=True, tag="moves"):
-    """Moves of an all-to-all, whose shards are those of pairs."""
+    """Moves of an all-to-all, whose shards are those of pairs; msgspec has no union of a number and a pair."""
 
     collective: Literal["alltoall"]
     chunks: Chunks

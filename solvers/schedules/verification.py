@@ -14,7 +14,8 @@ from opticoll.solvers.schedules.collective_steps import COLLECTIVES, CollectiveS
 from opticoll.solvers.schedules.link_schedule import pair_capacity, run_routes, ways_between
 from opticoll.solvers.schedules.moves_execution import run_moves
 from opticoll.solvers.schedules.msccl_xml import read_xml
-from opticoll.solvers.schedules.runtimes import TARGETS, exceeded, usage
+from opticoll.solvers.schedules.program_arrays import ProgramArrays
+from opticoll.solvers.schedules.runtimes import TARGETS, exceeded
 from opticoll.solvers.schedules.schedule_check import ScheduleCheck, format_of, refused
 from opticoll.solvers.schedules.schedule_json import FORMAT, read_schedule
 
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 
     from opticoll.instances.topology import F64, Topology
     from opticoll.solvers.schedules.program import Program
-    from opticoll.solvers.schedules.program_arrays import ProgramArrays
 
 
 #: Largest file [bytes].
@@ -135,7 +135,11 @@ def verify_program(
         msg = f"the file has {len(program.ranks)} ranks, {topology.spec} has {topology.num_ranks}"
         return refused("ranks", msg)
     verdict = execute_program(program, topology, alpha=alpha, beta=beta)
-    return _with_limits(verdict, program, topology, collective, usage(program)) if verdict.valid else verdict
+    return (
+        _with_limits(verdict, program, topology, collective, ProgramArrays.of(program).usage())
+        if verdict.valid
+        else verdict
+    )
 
 
 def verify_arrays(

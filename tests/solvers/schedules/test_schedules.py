@@ -26,7 +26,7 @@ from opticoll.solvers.compile.compilation import compile_model
 from opticoll.solvers.schedules import interpreter
 from opticoll.solvers.schedules.collective_steps import moves_of
 from opticoll.solvers.schedules.link_schedule import schedule_routes
-from opticoll.solvers.schedules.lowering import lower, schedule_text
+from opticoll.solvers.schedules.lowering import lower, schedule_file
 from opticoll.solvers.schedules.msccl_xml import read_xml, write_xml
 from opticoll.solvers.schedules.program import Place, Program
 from opticoll.solvers.schedules.runtimes import TARGETS, exceeded
@@ -74,7 +74,8 @@ def test_schedules_deliver_every_shard(name, spec, parameters, tmp_path):
     data, values = solution(name, topology, parameters)
     for ending in ("xml", "json", "routes.json"):
         path = tmp_path / f"schedule.{ending}"
-        text, facts = schedule_text(path, name, data, topology, values)
+        parts, facts, _ = schedule_file(path, name, data, topology, values)
+        text = "".join(parts)
         path.write_text(text)
         verdict = verify_file(path, topology)
         assert verdict.valid, verdict
