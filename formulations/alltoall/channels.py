@@ -23,11 +23,13 @@ min Lambda      (``objective=load``)      or      min sum_l z_l      (``objectiv
 ``congestion`` is stated where some path uses a. A layer has such an order if and only if its dependencies have no cycle
 (m is the smallest valid constant); wormhole routing over acyclic layers is deadlock-free (Dally & Seitz). A pair takes
 one path, so ``occur`` states one row for all its paths with a dependency. The checker reads y alone: ``acyclic`` stands
-for ``occur`` and ``order``, and every pair takes one path where y can be read (``choose`` is 0 then). The objective
-counts the layers in use, so ``use`` has no block; ``symmetry`` only removes equal solutions.
+for ``occur`` and ``order``, and every pair takes one path where y can be read (``choose`` is 0 then). A solution over
+all simple paths may contain its routes (:mod:`~opticoll.formulations.alltoall.channels_routes`). The objective counts
+the layers in use, so ``use`` has no block; ``symmetry`` only removes equal solutions.
 
-Bounds. The load is at least that of ``alltoall.min-congestion`` over the same paths, however many layers there are.
-Dependencies that all paths of some pair have are forced: if the forced ones have a cycle, one layer is not enough.
+Bounds. The load is at least that of ``alltoall.min-congestion`` over the same paths, however many layers there are, and
+more where cycles of dependencies force routes to be longer (:mod:`opticoll.formulations.alltoall.layer_bounds`). That
+many layers are needed whose bound of the load is at most ``load``.
 """
 
 from __future__ import annotations
@@ -40,7 +42,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from opticoll.formulations.alltoall import channels_bounds, channels_routes
-from opticoll.formulations.alltoall.dependencies import Dependencies, acyclic
+from opticoll.formulations.alltoall.dependencies import Dependencies
+from opticoll.formulations.alltoall.layer_bounds import LayerBound
 from opticoll.formulations.builders import Cvx, Pyo
 from opticoll.formulations.flows import path_flow
 from opticoll.formulations.flows.concurrent_flow import demand_parameter
@@ -70,7 +73,7 @@ class RoutedChannels(Formulation):
     example = "ring:5"
     problem = "MILP"
     parameters = (
-        *rule_parameters("k"),
+        *rule_parameters("all"),
         Parameter("layers", int, default=2, help="layers (virtual channels) available", least=1),
         Parameter("objective", str, default="load", help="least load, or fewest layers", choices=OBJECTIVES),
         Parameter(
@@ -123,6 +126,11 @@ class RoutedChannels(Formulation):
     def dependencies(self) -> Dependencies:
         """E."""
         return Dependencies(self.paths)
+
+    @cached_property
+    def layer_bound(self) -> LayerBound:
+        """The bound from cycles of dependencies."""
+        return LayerBound(self.routing, listed=channels_routes.listed(self))
 
     @classmethod
     def _prepare(cls, instance: object, given: dict[str, Any]) -> Self:
@@ -238,34 +246,29 @@ class RoutedChannels(Formulation):
 
     def residuals(self, values: Values) -> dict[str, float]:
         """Worst violation, from y alone: binary, load beyond the limit, and infinity if some layer has a cycle."""
-        taken = channels_routes.taken(self, values)
-        if taken is None:
+        found = channels_routes.taken(self, values)
+        if found is None:
             return dict.fromkeys(("binary", "choose", "congestion", "acyclic"), np.inf)
-        y, (path, layer) = np.asarray(values["y"], dtype=float), taken
-        load, of, arcs = channels_routes.loads(self, path), self.dependencies, self.topology.arcs
-        cyclic = any(
-            not acyclic(arcs, of.pairs[of.of_paths(np.isin(np.arange(self.paths.paths), path[layer == level]))])
-            for level in np.unique(layer).tolist()
-        )
-        over = float(load.max(initial=0.0)) / self.limit - 1.0 if self.limit else 0.0
+        y, (routes, layer) = np.asarray(values["y"], dtype=float), found
+        load = float(channels_routes.loads(self, routes).max(initial=0.0))
+        over = load / self.limit - 1.0 if self.limit else 0.0
         stated = 0.0
         if self.chosen == "load" and "Lambda" in values:
-            stated = 1.0 - float(np.asarray(values["Lambda"])) / float(load.max(initial=0.0))
+            stated = 1.0 - float(np.asarray(values["Lambda"])) / load
         return {
             "binary": float(np.minimum(np.abs(y), np.abs(y - 1.0)).max(initial=0.0)),
             "choose": 0.0,
             "congestion": max(over, stated, 0.0),
-            "acyclic": np.inf if cyclic else 0.0,
+            "acyclic": 0.0 if channels_routes.deadlock_free(routes, layer) else np.inf,
         }
 
     def objective(self, values: Values) -> float:
         """Largest load, or the number of layers in use."""
-        taken = channels_routes.taken(self, values)
-        if taken is None:
+        found = channels_routes.taken(self, values)
+        if found is None:
             return np.inf
-        path, layer = taken
-        by_load = self.chosen == "load"
-        return float(channels_routes.loads(self, path).max()) if by_load else float(np.unique(layer).size)
+        routes, layer = found
+        return float(channels_routes.loads(self, routes).max() if self.chosen == "load" else np.unique(layer).size)
 
 
 FORMULATION = RoutedChannels

@@ -8,27 +8,29 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.formulations import rounding
-from opticoll.formulations.alltoall.dependencies import acyclic
+from opticoll.formulations.alltoall.channels_routes import listed
 from opticoll.formulations.declared_axes import axes_arrays
 from opticoll.formulations.flows import path_bounds, path_flow
 from opticoll.formulations.flows.flow_checks import demand_metrics
 from opticoll.formulations.model import Bound
+from opticoll.formulations.variables import TIME, Array, Axis
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
     from opticoll.formulations.alltoall.channels import RoutedChannels
     from opticoll.formulations.model import Values
-    from opticoll.formulations.variables import Array
     from opticoll.types import Json
 
 #: Relative tolerance of the stated load.
 TOLERANCE = 1e-9
+#: Why routes are longer than distances.
+CYCLES = "every layer lacks some dependency of each cycle, and pairs whose paths have it take others"
 
 
 def metrics(problem: RoutedChannels, value: float | None) -> dict[str, Json]:
     """The value under the name of the objective, ranks and the path set."""
-    restricted = [path_flow.restriction(problem.routing)]
+    restricted, has_list = [path_flow.restriction(problem.routing)], listed(problem)
     if problem.chosen == "load":
         restricted.insert(0, f"with {problem.layers} layer{'s' * (problem.layers > 1)}")
     return {
@@ -38,35 +40,65 @@ def metrics(problem: RoutedChannels, value: float | None) -> dict[str, Json]:
         "ranks": problem.topology.num_ranks,
         **({} if problem.routing.traffic is None else demand_metrics(problem.routing.flow)),
         "path_set": str(problem.routing.rule),
-        "paths": problem.paths.paths,
-        "dependencies": problem.dependencies.size,
+        "paths": problem.paths.paths if has_list else None,
+        "dependencies": problem.dependencies.size if has_list else None,
         "conditional_on": ", ".join(filter(None, restricted)) or None,
     }
 
 
 def arrays(problem: RoutedChannels, names: Collection[str]) -> dict[str, Array]:
-    """y, the other variables of the program, which are optional, and the duals of the routing."""
-    values = {name: replace(array, required=name == "y") for name, array in axes_arrays(problem).items()}
+    """y, the routes if the solution contains its own, other variables, which are optional, and duals of the routing."""
+    if "path_arcs" in names and problem.routing.rule.kind == "all":
+        own = path_flow.path_arrays(problem.routing, "y", "Lambda", names, ("", TIME))
+        layer = Axis("layer", problem.layers, range(1, problem.layers + 1), range(1, problem.layers + 1))
+        own |= {"y": Array((*own["y"].axes, layer)), "z": Array((layer,), required=False)}
+        values = {name: replace(array, required=name not in {"Lambda", "z"}) for name, array in own.items()}
+    else:
+        values = {name: replace(array, required=name == "y") for name, array in axes_arrays(problem).items()}
     return values | path_flow.dual_arrays(problem.routing)
 
 
 def bounds(problem: RoutedChannels) -> list[Bound]:
-    """Bounds of the load over these paths, or 1 layer, or 2 if forced dependencies have a cycle."""
+    """Bounds of the load over these paths, of routes in any layers and in these; or of the number of layers."""
     if problem.chosen == "load":
-        return path_bounds.share_bounds(problem)
-    if acyclic(problem.topology.arcs, problem.dependencies.forced):
-        return [Bound("one-layer", 1.0, "every route has a layer", "alltoall")]
-    return [Bound("forced-cycle", 2.0, "dependencies of all paths of some pairs have a cycle", "alltoall")]
+        return [*path_bounds.share_bounds(problem), *cycle_bounds(problem, problem.layers)]
+    return [Bound("cycles", float(least_layers(problem)), CYCLES, "alltoall")]
+
+
+def cycle_bounds(problem: RoutedChannels, layers: int) -> list[Bound]:
+    """Bound of the load on so many layers from cycles of dependencies (:mod:`.layer_bounds`); none if it is 0."""
+    more = problem.layer_bound.excess_arcs(layers)
+    if more <= 0:
+        return []
+    if more == np.inf:
+        return [Bound("cycles", np.inf, CYCLES, "alltoall")]
+    topology, (sources, targets) = problem.topology, problem.routing.commodities
+    hops = topology.hops[np.searchsorted(topology.terminals, sources), targets]
+    # Hops and excesses are exact; products, sums and the quotient round down.
+    work = rounding.down(rounding.dot_down(problem.routing.amount, hops) + more, problem.routing.amount.size + 2)
+    value = float(rounding.down(float(work) / float(np.sum(topology.capacity)), topology.arcs + 1))
+    value = path_flow.round_up(value, topology.capacity, path_flow.quantum(problem.routing.amount))
+    return [Bound("cycles", value, CYCLES, "alltoall")]
+
+
+def load_on(problem: RoutedChannels, layers: int) -> float:
+    """The best bound of the load on so many layers."""
+    return max(bound.value for bound in [*path_bounds.share_bounds(problem), *cycle_bounds(problem, layers)])
+
+
+def least_layers(problem: RoutedChannels) -> int:
+    """The fewest layers, up to one more than are available, whose bound of the load the limit admits."""
+    limit = rounding.up(problem.limit * (1 + TOLERANCE)) if problem.limit else np.finfo(float).max
+    return next((one for one in range(1, problem.layers + 1) if load_on(problem, one) <= limit), problem.layers + 1)
 
 
 def refute(problem: RoutedChannels) -> Bound | None:
-    """Bound that excludes every solution: a forced cycle with one layer, or too small a load."""
-    if problem.layers == 1 and not acyclic(problem.topology.arcs, problem.dependencies.forced):
-        return Bound("forced-cycle", np.inf, "dependencies of all paths of some pairs have a cycle", "alltoall")
-    if problem.limit:
-        best = max(path_bounds.share_bounds(problem), key=lambda bound: bound.value)
-        if best.value > rounding.up(problem.limit * (1 + TOLERANCE)):
-            return Bound(best.name, np.inf, f"the load is at least {best.value:g}: {best.reason}", "alltoall")
+    """Bound that excludes every solution: no routes on these layers, or none of so small a load."""
+    best = max([*path_bounds.share_bounds(problem), *cycle_bounds(problem, problem.layers)], key=lambda one: one.value)
+    if best.value == np.inf:
+        return best
+    if problem.limit and best.value > rounding.up(problem.limit * (1 + TOLERANCE)):
+        return Bound(best.name, np.inf, f"the load is at least {best.value:g}: {best.reason}", "alltoall")
     return None
 
 

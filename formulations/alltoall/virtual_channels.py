@@ -58,7 +58,7 @@ class LayeredRoutes(Formulation):
     where = "App. D.1"
     problem = "MILP"
     parameters = (
-        Parameter("layers", int, default=4, help="layers (virtual channels) available", least=1),
+        Parameter("layers", int, default=8, help="layers (virtual channels) available", least=1),
         Parameter(
             "routes",
             str,

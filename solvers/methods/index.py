@@ -8,13 +8,13 @@ from __future__ import annotations
 #: Module of every method, below this package.
 MODULES = {
     "alternating": "topoopt.alternating",
+    "arc-orders": "alltoall.arc_orders",
     "birkhoff": "topology.permutations",
     "boundary-batches": "lumorph.call_batches",
     "certified-branching": "branching.certified_branching",
     "certified-pdhg": "flows.certified_pdhg",
     "certified-pdlp": "flows.certified_pdlp",
     "certified-rounds": "lumorph.certified_rounds",
-    "channel-search": "alltoall.channel_search",
     "column-generation": "flows.column_generation",
     "combined-rounds": "lumorph.sum_schedules",
     "cycle-cover": "optree.trees",
@@ -78,7 +78,7 @@ TAKING_OVER: dict[str, tuple[str, ...]] = {
     "alltoall.all-gather": ("receiver-flows",),
     "alltoall.all-reduce": ("receiver-flows", "tree-packing"),
     "alltoall.broadcast": ("receiver-flows",),
-    "alltoall.channels": ("channel-search",),
+    "alltoall.channels": ("arc-orders",),
     "alltoall.link-mcf": ("master-child",),
     "alltoall.master": ("certified-pdhg", "orbit-lp", "screened-lp"),
     "alltoall.min-congestion": ("exact-routing",),

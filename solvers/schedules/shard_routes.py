@@ -392,14 +392,14 @@ def layered_routes(data: Any, values: Values) -> list[Route]:
         if found is None:
             msg = f"{data.name}: the values do not give every pair exactly one path and layer"
             raise NotApplicable(msg)
-        paths, layer = [data.paths.path(p) for p in found[0].tolist()], found[1]
-        ends, amount = data.routing.commodities, data.routing.amount
+        given, layer = found
+        amount = data.routing.amount
     else:
         given, assigned = data.known_routes, layers_of(data, values)
         assert assigned is not None
-        paths, layer = [given.path(p) for p in range(given.paths)], assigned
-        ends, amount = (given.sources, given.targets), np.ones(given.paths)
-    columns = (ends[0].tolist(), ends[1].tolist(), paths, amount.tolist(), layer.tolist())
+        layer, amount = assigned, np.ones(given.paths)
+    paths = [given.path(p) for p in range(given.paths)]
+    columns = (given.sources.tolist(), given.targets.tolist(), paths, amount.tolist(), layer.tolist())
     routes = (Route(s, t, tuple(arcs), 1.0, amount=D, layer=i + 1) for s, t, arcs, D, i in zip(*columns, strict=True))
     return sorted(routes, key=_pair)
 

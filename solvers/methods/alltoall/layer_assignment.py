@@ -10,7 +10,6 @@ import numpy as np
 
 from opticoll.formulations.alltoall.virtual_channels_solution import values_of as layer_values
 from opticoll.formulations.parameters import Parameter
-from opticoll.solvers.methods.alltoall.channel_search import ChannelLayer
 from opticoll.solvers.methods.method import Answer, Beyond, Method
 from opticoll.solvers.task import Termination
 
@@ -22,6 +21,44 @@ if TYPE_CHECKING:
     from opticoll.solvers.methods.method import Context
 
     Dependency = tuple[int, int]
+
+
+class ChannelLayer:
+    """The dependencies of one layer, each with its number of routes."""
+
+    def __init__(self) -> None:
+        self.routes: dict[Dependency, int] = {}
+        self.after: dict[int, set[int]] = {}
+
+    def add(self, dependencies: list[Dependency]) -> bool:
+        """Add those of a route; undo it and return False if they close a cycle."""
+        for e in dependencies:
+            self.routes[e] = self.routes.get(e, 0) + 1
+            if self.routes[e] == 1:
+                self.after.setdefault(e[0], set()).add(e[1])
+        if all(self.routes[e] > 1 or not self._reaches(e[1], e[0]) for e in dependencies):
+            return True
+        self.remove(dependencies)
+        return False
+
+    def remove(self, dependencies: list[Dependency]) -> None:
+        """Remove those of a route."""
+        for e in dependencies:
+            self.routes[e] -= 1
+            if self.routes[e] == 0:
+                del self.routes[e]
+                self.after[e[0]].discard(e[1])
+
+    def _reaches(self, start: int, goal: int) -> bool:
+        seen, stack = {start}, [start]
+        while stack:
+            a = stack.pop()
+            if a == goal:
+                return True
+            new = self.after.get(a, set()) - seen
+            seen |= new
+            stack += new
+        return False
 
 
 def route_dependencies(data: LayeredRoutes) -> list[list[Dependency]]:
@@ -167,7 +204,7 @@ def run(context: Context) -> Answer:
 
     The checker uses :func:`~opticoll.formulations.alltoall.dependencies.acyclic` of the formulation instead.
     """
-    from opticoll.solvers.methods.alltoall.layer_orders import ordered_layers
+    from opticoll.solvers.methods.alltoall.layer_orders import LayerOrders
 
     data: LayeredRoutes = context.data
     seed, moves, tick = context.task.seed, int(context.parameters["moves"]), context.remaining
@@ -204,9 +241,9 @@ def run(context: Context) -> Answer:
         most = min(int(layer.max(initial=0)) for layer in layers.values()) + 1
         least = max(int(bound.value) for bound in data.bounds())
         for count in range(least, most) if chosen == "best" and moves > 0 else ():
-            found = ordered_layers(data.known_routes, count, moves, seed, tick)
-            if found is not None:
-                keep("orders", found)
+            orders = LayerOrders(data.known_routes, count, seed)
+            if orders.anneal(moves, tick) == 0:
+                keep("orders", orders.layer)
                 break
         return answer(Termination.TOLERANCE)
     if not layers:

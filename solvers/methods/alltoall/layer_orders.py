@@ -2,7 +2,7 @@
 
 A layer has no dependency cycle if and only if its arcs have an order in which all its routes go forward (Dally & Seitz,
 IEEE Trans. Computers 36(5), 1987). So L layers suffice if L orders have, for every route, one in which it does. A step
-moves one arc to another place in one order; the number of routes that go forward in no order falls to 0.
+moves one arc past another one in one order; the number of routes that go forward in no order falls to 0.
 """
 
 from __future__ import annotations
@@ -20,82 +20,121 @@ if TYPE_CHECKING:
     from opticoll.instances.topology import F64, I64
 
 #: First and last temperature [routes]; parts between two checks of the clock.
-HOT, COOL, PARTS = 0.4, 0.15, 64
+HOT, COOL, PARTS = 0.4, 0.1, 64
+#: Probability that an arc is moved past one that is next to it on some route, and not to a random place.
+NEXT = 0.9
 
 
-@compiled()
-def backward_steps(first: I64, arcs: I64, place: F64, route: int) -> int:
-    """Number of dependencies of a route that go back in the order of ``place`` ``(m,)``."""
-    count = 0
-    for i in range(first[route], first[route + 1] - 1):
-        if place[arcs[i]] >= place[arcs[i + 1]]:
-            count += 1
-    return count
+@compiled(nogil=True)
+def _backward(place: F64, before: int, at: float, after: int) -> int:
+    """Dependencies that go back where an arc at a place stands between two others (-1 for none) on a route."""
+    return int(before >= 0 and place[before] >= at) + int(after >= 0 and at >= place[after])
 
 
-@compiled()
+@compiled(nogil=True)
 def anneal_orders(
-    first: I64, arcs: I64, over: I64, users: I64, place: F64, backward: I64, moves: int, heat: float, seed: int
-) -> bool:
-    """Change orders at one temperature until every route goes forward in one; False after ``moves`` steps.
+    over: I64,
+    users: I64,
+    before: I64,
+    after: I64,
+    place: F64,
+    backward: I64,
+    forward: I64,
+    moves: int,
+    heat: float,
+    seed: int,
+) -> int:
+    """Change orders at one temperature until every route goes forward in one; return how many go forward in none.
 
     Parameters
     ----------
-    first, arcs
-        Route r takes ``arcs[first[r]:first[r+1]]``.
-    over, users
-        The routes over arc a are ``users[over[a]:over[a+1]]``.
+    over, users, before, after
+        Over arc a go the routes ``users[over[a]:over[a+1]]``, which use the arc ``before`` right before and ``after``
+        right after, -1 for none.
     place
         Places of the arcs in every order, ``(L, m)``; changed.
-    backward
-        :func:`backward_steps` of every route in every order, ``(L, R)``; changed.
+    backward, forward
+        Number of dependencies of every route that go back in every order, ``(R, L)``, and of orders in which it goes
+        forward, ``(R,)``; changed.
     heat, seed
         Temperature [routes]; of the random steps.
     """
     np.random.seed(seed)  # noqa: NPY002 - the generator of the compiled code
     layers, m = place.shape
-    left = 0
-    for r in range(backward.shape[1]):
-        left += backward[:, r].min() > 0
+    left, ends = 0, place.max() + 1.0
+    for r in range(forward.size):
+        left += forward[r] == 0
     for _ in range(moves):
         if left == 0:
-            return True
+            break
         own, a = np.random.randint(layers), np.random.randint(m)  # noqa: NPY002
-        before = place[own, a]
-        place[own, a] = np.random.random()  # noqa: NPY002
-        if np.random.random() < 0.5:  # noqa: NPY002 - right before or after another arc
-            place[own, a] = place[own, np.random.randint(m)] + 1e-9 * (np.random.random() - 0.5)  # noqa: NPY002
+        if over[a] == over[a + 1]:
+            continue
+        old, new = place[own, a], np.random.random() * ends  # noqa: NPY002
+        if np.random.random() < NEXT:  # noqa: NPY002
+            use = np.random.randint(over[a], over[a + 1])  # noqa: NPY002
+            b = before[use] if np.random.random() < 0.5 else after[use]  # noqa: NPY002
+            if b < 0:
+                continue
+            new = place[own, b] + (1e-9 if place[own, b] > old else -1e-9) * np.random.random()  # noqa: NPY002
         more = 0
         for i in range(over[a], over[a + 1]):
-            r = users[i]
-            elsewhere = False
-            for k in range(layers):
-                elsewhere |= k != own and backward[k, r] == 0
-            if not elsewhere:
-                more += int(backward_steps(first, arcs, place[own], r) > 0) - int(backward[own, r] > 0)
+            change = _backward(place[own], before[i], new, after[i]) - _backward(place[own], before[i], old, after[i])
+            if change != 0:
+                r = users[i]
+                was, now = backward[r, own] == 0, backward[r, own] + change == 0
+                if forward[r] - int(was) == 0:
+                    more += int(was) - int(now)
         if more > 0 and np.random.random() >= np.exp(-more / heat):  # noqa: NPY002
-            place[own, a] = before
             continue
         left += more
         for i in range(over[a], over[a + 1]):
-            backward[own, users[i]] = backward_steps(first, arcs, place[own], users[i])
-    return left == 0
+            change = _backward(place[own], before[i], new, after[i]) - _backward(place[own], before[i], old, after[i])
+            if change != 0:
+                r = users[i]
+                forward[r] += int(backward[r, own] + change == 0) - int(backward[r, own] == 0)
+                backward[r, own] += change
+        place[own, a] = new
+    return left
 
 
-def ordered_layers(routes: PathSet, layers: int, moves: int, seed: int, tick: Callable[[], object]) -> I64 | None:
-    """The layer of every route, ``(|R|,)``, for this number of layers; None if ``moves`` steps find none.
+class LayerOrders:
+    """Orders of arcs for given routes, ``place`` ``(L, m)``, and the routes that go forward in each.
 
-    ``tick`` is called now and then, and ends the search by raising.
+    ``group`` ``(m,)`` puts the arcs into groups at first, one after the other.
     """
-    random, m = np.random.default_rng(seed), routes.topology.arcs
-    first, arcs = routes.start.astype(np.int64), routes.arcs.astype(np.int64)
-    users = np.repeat(np.arange(routes.paths), routes.length)[np.argsort(arcs, kind="stable")]
-    over = np.concatenate([[0], np.cumsum(np.bincount(arcs, minlength=m))])
-    place = random.random((layers, m))
-    backward = np.array([[backward_steps(first, arcs, row, r) for r in range(routes.paths)] for row in place])
-    for heat in np.geomspace(HOT, COOL, PARTS).tolist():
-        tick()
-        part = int(random.integers(2**31))
-        if anneal_orders(first, arcs, over, users, place, backward, -(-moves // PARTS), heat, part):
-            return np.asarray((backward == 0).argmax(axis=0))
-    return None
+
+    def __init__(self, routes: PathSet, layers: int, seed: int, group: I64 | None = None) -> None:
+        m, arcs = routes.topology.arcs, routes.arcs
+        self.random = np.random.default_rng(seed)
+        self.place = self.random.random((layers, m)) + (0 if group is None else group)
+        owner = np.repeat(np.arange(routes.paths), routes.length)
+        inside = owner[1:] == owner[:-1]
+        order = np.argsort(arcs, kind="stable")
+        before = np.concatenate([[-1], np.where(inside, arcs[:-1], -1)])
+        after = np.concatenate([np.where(inside, arcs[1:], -1), [-1]])
+        over = np.concatenate([[0], np.cumsum(np.bincount(arcs, minlength=m))])
+        self.uses = over, owner[order], before[order], after[order]
+        first, second, route = arcs[:-1][inside], arcs[1:][inside], owner[:-1][inside]
+        back = [np.bincount(route, row[first] >= row[second], routes.paths) for row in self.place]
+        self.backward = np.ascontiguousarray(np.array(back).T.astype(np.int64))
+        self.forward = (self.backward == 0).sum(axis=1)
+
+    def anneal(self, moves: int, tick: Callable[[], object]) -> int:
+        """The number of routes that go forward in no order, after at most ``moves`` steps.
+
+        ``tick`` is called now and then, and ends the search by raising.
+        """
+        left = int((self.forward == 0).sum())
+        for heat in np.geomspace(HOT, COOL, PARTS).tolist() if left else ():
+            tick()
+            part, seed = -(-moves // PARTS), int(self.random.integers(2**31))
+            left = anneal_orders(*self.uses, self.place, self.backward, self.forward, part, heat, seed)
+            if left == 0:
+                break
+        return left
+
+    @property
+    def layer(self) -> I64:
+        """The first layer in which every route goes forward, ``(R,)``; -1 where there is none."""
+        return np.where(self.forward > 0, (self.backward == 0).argmax(axis=1), -1)

@@ -11,13 +11,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import opticoll as oc
-from opticoll.errors import BadInput
+from opticoll.errors import BadInput, MethodMismatch
 from opticoll.formulations.alltoall.channels import RoutedChannels
-from opticoll.formulations.alltoall.channels_routes import filled
+from opticoll.formulations.alltoall.channels_bounds import least_layers, load_on
+from opticoll.formulations.alltoall.channels_routes import solution
+from opticoll.formulations.alltoall.layer_bounds import LayerBound
+from opticoll.formulations.flows.path_sets import subset
 from opticoll.instances import parse
 from opticoll.instances.topology import Topology
 from opticoll.solvers.compile.compilation import compile_model
-from opticoll.solvers.methods.alltoall.channel_search import ChannelLayer, searched
+from opticoll.solvers.methods.alltoall.arc_orders import OrderSearch, arc_groups, up_and_down
+from opticoll.solvers.methods.alltoall.layer_assignment import ChannelLayer
 from opticoll.solvers.verify import pack
 
 NAME = RoutedChannels.name
@@ -25,6 +29,18 @@ NAME = RoutedChannels.name
 
 def problem(spec, **parameters):
     return RoutedChannels.prepare(parse(spec) if isinstance(spec, str) else spec, parameters)
+
+
+def filled(data, path, layer):
+    """All arrays of a solution in which every pair takes a listed path, on a layer from 0."""
+    return solution(data, subset(data.paths, np.isin(np.arange(data.paths.paths), path)), layer)
+
+
+def searched(data, layers, enough, moves, seed):
+    """Load, routes and layers that the search finds; None if some pair has no route."""
+    search = OrderSearch(data, enough, moves, seed, lambda: None)
+    search.run(layers)
+    return search.best and (search.best[0], search.best[1].paths(data), search.best[1].layer)
 
 
 def deadlock_free(paths):
@@ -66,8 +82,9 @@ def drawn(seed):
 @pytest.mark.parametrize("seed", range(4))
 def test_one_layer_is_the_best_of_all_routes(seed):
     topology = drawn(seed)
-    best = enumerated(problem(topology, layers=1, k=2), 1)
-    run = oc.solve(NAME, topology, layers=1, k=2)
+    best = enumerated(problem(topology, layers=1, paths="k", k=2), 1)
+    assert load_on(problem(topology, layers=1, paths="k", k=2), 1) <= best
+    run = oc.solve(NAME, topology, layers=1, paths="k", k=2)
     assert run.termination == ("infeasible" if np.isinf(best) else "optimal")
     assert (run.objective or np.inf) == pytest.approx(best)
     assert run.proof == "optimal" or np.isinf(best)
@@ -76,10 +93,76 @@ def test_one_layer_is_the_best_of_all_routes(seed):
 @pytest.mark.parametrize("seed", [0, 1])
 def test_two_layers_are_the_best_of_all_routes(seed):
     topology = drawn(seed)
-    best = enumerated(problem(topology, layers=2, k=1), 2)
-    assert oc.solve(NAME, topology, layers=2, k=1).objective == pytest.approx(best)
-    fewest = oc.solve(NAME, topology, layers=2, k=1, objective="channels", load=best).objective
-    assert fewest == (1 if enumerated(problem(topology, layers=1, k=1), 1) == best else 2)
+    best = enumerated(problem(topology, layers=2, paths="k", k=1), 2)
+    assert load_on(problem(topology, layers=2, paths="k", k=1), 2) <= best
+    assert oc.solve(NAME, topology, layers=2, paths="k", k=1).objective == pytest.approx(best)
+    fewest = oc.solve(NAME, topology, layers=2, paths="k", k=1, objective="channels", load=best).objective
+    assert fewest == (1 if enumerated(problem(topology, layers=1, paths="k", k=1), 1) == best else 2)
+
+
+@pytest.mark.parametrize("paths", ["all", "shortest"])
+@pytest.mark.parametrize("seed", range(12))
+def test_no_routes_beat_the_bound_from_cycles(seed, paths):
+    """On a ring with chords, some of them two-way, against the enumeration of all routes."""
+    draw = np.random.default_rng(seed)
+    n = int(draw.integers(3, 5))
+    arcs = {(i, (i + 1) % n) for i in range(n)} | {((i + 1) % n, i) for i in range(n) if draw.random() < 0.5}
+    tail, head = zip(*sorted(arcs), strict=True)
+    topology = Topology(n, tail, head, draw.integers(1, 3, len(arcs)).astype(float))
+    data = problem(topology, layers=1, paths=paths)
+    assert load_on(data, 1) <= enumerated(data, 1)
+    near = LayerBound(data.routing, listed=False).excess_arcs(1)
+    assert near <= data.layer_bound.excess_arcs(1) or paths == "shortest"
+    if data.paths.paths <= 9:
+        assert load_on(data, 2) <= enumerated(data, 2)
+
+
+@pytest.mark.parametrize(
+    ("spec", "paths", "layers", "bound"),
+    [
+        ("ring:5", "all", 1, 4),
+        ("ring:5", "all", 2, 3),
+        ("petersen", "shortest", 1, np.inf),
+        ("petersen", "all", 1, 6),
+        ("torus:5x5", "all", 1, 16),
+        ("torus:5x5", "shortest", 2, 15),
+        ("ring:7,directed", "all", 3, np.inf),
+        ("ring:7,directed", "all", 4, 21),
+        ("torus:4x4", "all", 1, 8),
+        ("path:4", "all", 1, 4),
+    ],
+)
+def test_bounds_of_the_load_on_some_layers(spec, paths, layers, bound):
+    assert load_on(problem(spec, layers=layers, paths=paths), layers) == bound
+
+
+@pytest.mark.parametrize(
+    ("spec", "load", "layers"),
+    [
+        ("torus:4x4", 8, 1),
+        ("torus:4x4x4", 32, 1),
+        ("circulant:n=8,offsets=1x4", 4, 1),
+        ("ring:5", 3, 2),
+        ("ring:6", 5, 2),
+        ("ring:8", 8, 2),
+        ("petersen", 5, 2),
+        ("bipartite:4x4", 3, 1),
+    ],
+)
+def test_the_fewest_layers_at_the_least_load(spec, load, layers):
+    run = oc.solve(NAME, spec, objective="channels", load=load)
+    assert (run.objective, run.bound, run.proof) == (layers, layers, "optimal")
+
+
+def test_two_layers_for_shortest_paths_on_the_graph_of_heawood(tmp_path):
+    """Its girth is 6, so the paths of two arcs are all forced; Wagner's graph needs two for shortest paths alone."""
+    edges = [f"{i} {(i + 1) % 14}" for i in range(14)] + [f"{i} {(i + 5) % 14}" for i in range(0, 14, 2)]
+    path = tmp_path / "heawood.edges"
+    path.write_text("".join(f"{edge}\n{' '.join(edge.split()[::-1])}\n" for edge in edges), encoding="utf-8")
+    run = oc.solve(NAME, f"file:{path}", objective="channels", load=9)
+    assert (run.objective, run.bound) == (2, 2)
+    wagner = oc.solve(NAME, "circulant:n=8,offsets=1x4", objective="channels", load=4, paths="shortest")
+    assert (wagner.objective, wagner.bound) == (2, 2)
 
 
 def test_a_ring_of_five_pays_for_one_layer():
@@ -100,7 +183,8 @@ def test_an_order_of_arcs_by_constraint_programming():
 def test_a_directed_ring_needs_half_as_many_layers_as_nodes(n):
     """A layer lacks the dependency at some node, and every route of n-1 arcs passes all nodes but two neighbours."""
     spec, layers = f"ring:{n},directed", -(-n // 2)
-    assert problem(spec, layers=1).refute().name == "forced-cycle"
+    assert problem(spec, layers=layers - 1).refute().name == "cycles"
+    assert least_layers(problem(spec, layers=layers, objective="channels")) == layers
     data = problem(spec, layers=layers)
     passed = [set(data.topology.head[data.paths.path(p)[:-1]].tolist()) for p in range(data.paths.paths)]
     layer = np.array([next(i for i in range(layers) if 2 * i not in nodes) for nodes in passed])
@@ -178,9 +262,9 @@ def test_a_layer_accepts_what_keeps_it_free_of_cycles(seed):
 @pytest.mark.parametrize("parameters", [{"layers": 2}, {"layers": 3, "objective": "channels", "load": 3.0}])
 def test_repaired_solutions_satisfy_the_stated_rows(parameters):
     data = problem("ring:5", **parameters)
-    load, path, layer = searched(data, 2, 3.0, 100, 0, None)
+    load, routes, layer = searched(data, 2, 3.0, 100_000, 0)
     assert load == 3
-    values = data.repair({"y": filled(data, path, layer + data.layers - 2)["y"]})
+    values = data.repair({"y": solution(data, routes, layer + data.layers - 2)["y"]})
     form = compile_model(data.pyomo())
     x = pack(form, values)
     sums = form.A @ x
@@ -192,22 +276,87 @@ def test_repaired_solutions_satisfy_the_stated_rows(parameters):
 
 def test_the_search_is_feasible_and_repeats_itself():
     data = problem("torus:3x3", layers=1)
-    results = [searched(data, 1, 3.0, 50, seed, None) for seed in (0, 0, 1)]
-    for load, path, layer in results:
-        values = filled(data, path, layer)
+    results = [searched(data, 1, 3.0, 20_000, seed) for seed in (0, 0, 1)]
+    for load, routes, layer in results:
+        values = solution(data, routes, layer, own=True)
         assert max(data.residuals(values).values()) == 0
         assert data.objective(values) == load >= 3
-    assert np.array_equal(results[0][1], results[1][1])
-    assert searched(problem("ring:3,directed", layers=1), 1, 3.0, 10, 0, None) is None
+        assert deadlock_free([routes.path(p) for p in range(routes.paths)])
+    assert np.array_equal(results[0][1].arcs, results[1][1].arcs)
+    assert searched(problem("ring:3,directed", layers=1), 1, 3.0, 1000, 0) is None
+
+
+def test_routes_of_a_solution_are_checked():
+    """A solution over all paths may contain its routes; what is no simple path, or not of its pair, is refused."""
+    data = problem("torus:3x3", layers=1)
+    values = solution(data, *searched(data, 1, 3.0, 20_000, 0)[1:], own=True)
+    again = data.repair(values)
+    assert data.objective(again) == data.objective(values)
+    assert max(data.residuals(again).values()) == 0
+    for name, change in (("path_arcs", 1.0), ("path_pair", 1.0), ("y", 1.0)):
+        wrong = {**values, name: values[name].copy()}
+        wrong[name][0] = (wrong[name][0] + change) % 2 if name == "y" else wrong[name][0] + change
+        assert np.isinf(max(data.residuals(wrong).values()))
+        assert data.objective(wrong) == np.inf
+        assert data.repair(wrong) is None
+
+
+@pytest.mark.parametrize(
+    ("spec", "groups"),
+    [("torus:5x5", 2), ("torus:4x4x4", 6), ("torus:4x5", 3), ("mesh:3x4", 2), ("hypercube:3", 3), ("complete:5", 1)],
+)
+def test_groups_of_arcs_are_the_dimensions_of_products(spec, groups):
+    group = arc_groups(parse(spec))
+    assert group.max() + 1 == groups
+    topology = parse(spec)
+    back = {(v, u): g for u, v, g in zip(topology.tail.tolist(), topology.head.tolist(), group.tolist(), strict=True)}
+    assert all(back[u, v] == g for (v, u), g in back.items())
+
+
+@pytest.mark.parametrize("spec", ["petersen", "ring:5,directed", "genkautz:n=8,d=2"])
+def test_other_networks_are_one_group(spec):
+    assert arc_groups(parse(spec)).max() == 0
+
+
+@pytest.mark.parametrize("spec", ["path:5", "torus:3x4", "random-regular:n=12,d=3,seed=2", "star:4", "ring:6+fail=1"])
+def test_up_and_down_arcs_connect_all_pairs(spec):
+    topology = parse(spec)
+    place = np.empty(topology.arcs, dtype=int)
+    place[up_and_down(topology)] = np.arange(topology.arcs)
+    for source in range(topology.n):
+        reached = {source}
+        for a in np.argsort(place).tolist():
+            if topology.tail[a] in reached:
+                reached.add(int(topology.head[a]))
+        assert len(reached) == topology.n
+
+
+@pytest.mark.parametrize(
+    ("spec", "layers", "load"),
+    [
+        ("torus:4x4", 1, 8),
+        ("torus:4x4x4", 1, 32),
+        ("mesh:3x3", 1, 6),
+        ("ring:5", 2, 3),
+        ("ring:8", 2, 8),
+        ("petersen", 2, 5),
+    ],
+)
+def test_the_least_load_of_any_routes_is_attained(spec, layers, load):
+    """By dimension order on products: a ring of four is a square, so that the 4x4x4 torus is the 6-cube."""
+    run = oc.solve(NAME, spec, layers=layers)
+    assert (run.objective, run.bound, run.proof) == (load, load, "optimal")
 
 
 def test_the_search_finds_the_fewest_layers():
-    run = oc.solve(NAME, "ring:5", method="channel-search", objective="channels", load=3, layers=3, moves=100)
+    run = oc.solve(NAME, "ring:5", method="arc-orders", objective="channels", load=3, layers=3)
     assert (run.objective, run.metrics["max_load"]) == (2, 3)
     assert run.metrics["routes_by_layer"][2] == 0
-    nothing = oc.solve(NAME, "ring:5,directed", method="channel-search", objective="channels", layers=2)
+    nothing = oc.solve(NAME, "ring:6", method="arc-orders", objective="channels", load=5, layers=1)
     assert nothing.objective is None
     assert "no routes were found" in nothing.record.message
+    with pytest.raises(MethodMismatch, match="use paths=all instead of 4 shortest paths"):
+        oc.solve(NAME, "ring:5", method="arc-orders", paths="k")
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import networkx as nx
 import numpy as np
 import pytest
@@ -17,7 +19,7 @@ from opticoll.instances import Topology, parse
 from opticoll.solvers import solve
 from opticoll.solvers.compile.compilation import compile_model
 from opticoll.solvers.methods.alltoall.layer_assignment import breaking_cycles, conflict_colouring, random_assignment
-from opticoll.solvers.methods.alltoall.layer_orders import ordered_layers
+from opticoll.solvers.methods.alltoall.layer_orders import LayerOrders
 from opticoll.solvers.task import Proof, Task
 
 NAME = "alltoall.virtual-channels"
@@ -148,9 +150,25 @@ def test_orders_of_arcs_need_fewer_layers():
 @pytest.mark.parametrize("seed", range(3))
 def test_orders_give_layers_without_cycles_or_none(seed):
     data = first_shortest("ring:5,directed")
-    layer = ordered_layers(data.known_routes, 3, 20_000, seed, lambda: None)
-    assert not has_cycle(data, layer)
-    assert ordered_layers(data.known_routes, 2, 20_000, seed, lambda: None) is None
+    three, two = (LayerOrders(data.known_routes, layers, seed) for layers in (3, 2))
+    assert three.anneal(20_000, lambda: None) == 0
+    assert not has_cycle(data, three.layer)
+    assert two.anneal(20_000, lambda: None) > 0
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_annealing_counts_the_routes_that_go_forward(seed):
+    """Counts that are changed move by move equal those made anew from the places."""
+    data = first_shortest("torus:3x4")
+    orders = LayerOrders(data.known_routes, 2, seed)
+    left = orders.anneal(50 * seed, lambda: None)
+    forward = [
+        [all(row[a] < row[b] for a, b in pairwise(data.known_routes.path(r))) for row in orders.place]
+        for r in range(data.known_routes.paths)
+    ]
+    assert left == sum(not any(one) for one in forward)
+    assert orders.forward.tolist() == [sum(one) for one in forward]
+    assert all((level < 0) != one[level] for level, one in zip(orders.layer.tolist(), forward, strict=True))
 
 
 @pytest.mark.parametrize("routes", ["exact-routing", "sssp"])

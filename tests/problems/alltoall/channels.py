@@ -9,7 +9,9 @@ from random_instances import Drawn, Random, digraph
 
 
 def draw(random: Random) -> Drawn:
-    settings: dict[str, Any] = {"layers": int(random.integers(1, 4)), "k": int(random.integers(1, 4))}
+    settings: dict[str, Any] = {"layers": int(random.integers(1, 4))}
+    if random.random() < 0.7:
+        settings |= {"paths": "k", "k": int(random.integers(1, 4))}
     if random.random() < 0.5:
         settings["objective"] = "channels"
     return digraph(random, most=5), settings
@@ -24,6 +26,6 @@ PROBLEMS = Problems(
         ("ring:4+scale=2.5", {"demand": "random:2", "paths": "disjoint"}),
         ("path:2", {}),
     ],
-    optimum=Optimum("ring:4", {"layers": 1}, by="channel-search"),
+    optimum=Optimum("ring:4", {"layers": 1}, by="arc-orders"),
     draws=Draws(12, draw),
 )

@@ -1,0 +1,330 @@
+"""Method ``arc-orders``: routes along orders of arcs, one order for each layer of virtual channels."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from opticoll.formulations.alltoall.channels_routes import solution
+from opticoll.formulations.flows.path_sets import PathSet
+from opticoll.formulations.parameters import Parameter
+from opticoll.solvers.methods.alltoall.layer_orders import LayerOrders
+from opticoll.solvers.methods.flows.exact_routing import sizes, units_within
+from opticoll.solvers.methods.method import Answer, Beyond, Method
+from opticoll.solvers.task import Termination
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from opticoll.formulations.alltoall.channels import RoutedChannels
+    from opticoll.instances.topology import F64, I64, Topology
+    from opticoll.solvers.methods.method import Context
+
+#: Relative tolerance of loads.
+TOLERANCE = 1e-9
+#: Exponents of the potential in successive rounds of rerouting, of which every third varies the rises by this fraction.
+POWERS, NOISE = (2.0, 4.0, 8.0, 16.0, 24.0), 0.5
+#: Most and fewest rounds of rerouting; visits of arcs in all of them, roughly; rounds without improvement that end it.
+ROUNDS, FEWEST, VISITS, IDLE = 100, 4, 3e9, 30
+#: Anneals of orders for given routes, and from how many pairs on only one.
+ANNEALS, MANY_PAIRS = 4, 20_000
+#: Most shortest paths that are listed, of all pairs and of one; steps of rerouting over them in a part, and parts.
+MOST_PATHS, MOST_OF_PAIR, STEPS, PARTS = 2_000_000, 32, 20_000, 16
+#: Orders are shortened where sources, arcs and layers multiply to at most this; so many times, with new lengths.
+MOST_SHORTENED, LENGTHS = 200_000, 3
+#: First and last temperature of that, in mean lengths; rise of the length of the busiest arc.
+HOT, COOL, STEEP = 3.0, 0.2, 0.5
+#: Most triples of a vertex and two of its neighbours among which squares are looked for.
+MOST_TRIPLES = 2_000_000
+
+
+def arc_groups(topology: Topology) -> I64:
+    """Group of every arc, from 0, ``(m,)``: links of one dimension of a product of networks.
+
+    Two links are alike if they are opposite in a square without chords that two incident links span alone, or incident
+    and span none or several (Feder, J. Graph Theory 16(5), 1992; Imrich & Peterin, Discrete Mathematics 307, 2007).
+    Groups are the classes of the transitive closure: the dimensions of a mesh, torus or hypercube (of a ring of four,
+    which is a square, two), and those of a torus with twists. One group where some link has one direction only.
+    """
+    import scipy.sparse as sp
+    from scipy.sparse.csgraph import connected_components
+
+    tail, head = topology.tail.tolist(), topology.head.tolist()
+    neighbours: list[set[int]] = [set() for _ in range(topology.n)]
+    for u, v in zip(tail, head, strict=True):
+        neighbours[u].add(v)
+    links = {
+        pair: number for number, pair in enumerate(sorted({(min(e), max(e)) for e in zip(tail, head, strict=True)}))
+    }
+    two_way = all(u in neighbours[v] for u, v in links) and all(v in neighbours[u] for u, v in links)
+    if not two_way or sum(len(near) ** 2 for near in neighbours) > MOST_TRIPLES:
+        return np.zeros(topology.arcs, dtype=np.int64)
+
+    def link(u: int, v: int) -> int:
+        return links[min(u, v), max(u, v)]
+
+    alike: list[tuple[int, int]] = []
+    for x, near in enumerate(neighbours):
+        for y in near:
+            for z in near:
+                if y >= z:
+                    continue
+                corners = neighbours[y] & neighbours[z] - near - {x} if z not in neighbours[y] else set[int]()
+                if len(corners) == 1:
+                    (w,) = corners
+                    alike += [(link(x, y), link(z, w)), (link(x, z), link(y, w))]
+                else:
+                    alike.append((link(x, y), link(x, z)))
+    ends = np.array(alike, dtype=np.int64).reshape(-1, 2)
+    graph = sp.coo_array((np.ones(ends.shape[0]), tuple(ends.T)), shape=(len(links), len(links)))
+    label = connected_components(graph, directed=False)[1].astype(np.int64)
+    return label[[link(u, v) for u, v in zip(tail, head, strict=True)]]
+
+
+def up_and_down(topology: Topology) -> I64:
+    """All arcs in an order in which every pair of a network with two-way links has an ascending path.
+
+    Arcs towards the vertex of least eccentricity, far ones first, then arcs away from it, near ones first (up*/down*
+    routing: Schroeder et al., IEEE J. Selected Areas in Communications 9(8), 1991).
+    """
+    reach = topology.hops.max(axis=1, where=np.isfinite(topology.hops), initial=0.0)
+    depth = topology.hops[int(np.argmin(reach))]
+    rank = np.empty(topology.n)
+    rank[np.lexsort((np.arange(topology.n), depth))] = np.arange(topology.n)
+    up = rank[topology.head] < rank[topology.tail]
+    return np.lexsort((np.where(up, -rank[topology.tail], rank[topology.head]), ~up))
+
+
+@dataclass
+class Routing:
+    """A route, ``(K, longest)`` with -1 after its end, and a layer of every pair, -1 where it has none."""
+
+    route: I64
+    layer: I64
+    load: F64
+
+    @classmethod
+    def empty(cls, topology: Topology, pairs: int) -> Routing:
+        """No pair has a route."""
+        longest = int(min(topology.n - 1, 3 * topology.diameter + 3))
+        return cls(np.full((pairs, longest), -1), np.full(pairs, -1), np.zeros(topology.arcs))
+
+    def copy(self) -> Routing:
+        """A copy that may be changed."""
+        return Routing(self.route.copy(), self.layer.copy(), self.load.copy())
+
+    def paths(self, problem: RoutedChannels) -> PathSet:
+        """The routes, by pair."""
+        length = (self.route >= 0).sum(axis=1)
+        arcs, start = self.route[self.route >= 0], np.concatenate([[0], np.cumsum(length)])
+        return PathSet(problem.topology, *problem.routing.commodities, arcs, start, np.arange(length.size))
+
+
+class OrderSearch:
+    """Orders of arcs and routes along them, for one problem, until the load is ``enough``.
+
+    ``best`` is the least load found with the number of layers tried last, and its routes; None before.
+    """
+
+    def __init__(self, problem: RoutedChannels, enough: float, moves: int, seed: int, tick: Callable[[], Any]) -> None:
+        self.problem, self.topology, self.enough, self.moves, self.tick = problem, problem.topology, enough, moves, tick
+        self.random = np.random.default_rng(seed)
+        self.seed = seed
+        self.amount = problem.routing.amount
+        self.ends = np.array(problem.routing.commodities, dtype=np.int64)
+        self.capacity = self.topology.capacity
+        self.group = arc_groups(self.topology)
+        self.best: tuple[float, Routing] | None = None
+
+    @property
+    def done(self) -> bool:
+        """Whether the load is small enough."""
+        return self.best is not None and self.best[0] <= self.enough * (1 + TOLERANCE)
+
+    def _number(self) -> int:
+        return int(self.random.integers(2**31))
+
+    def _improved(self, routing: Routing, place: Callable[[Routing, float, float], int]) -> Routing:
+        """The routing of least load after rounds of ``place``, or the last one if some pairs have no route in any."""
+        best, idle = routing.copy(), 0
+        complete = bool((best.route[:, 0] >= 0).all())
+        worst = (best.load / self.capacity).max() if complete else np.inf
+        rounds = int(np.clip(VISITS / (self.amount.size * self.topology.arcs), FEWEST, ROUNDS))
+        for number in range(rounds):
+            if worst <= self.enough * (1 + TOLERANCE) or idle >= IDLE:
+                break
+            self.tick()
+            lost = place(routing, POWERS[min(number, len(POWERS) - 1)], NOISE if number % 3 == 0 else 0.0)
+            now = (routing.load / self.capacity).max()
+            idle += 1
+            if lost == 0 and now < worst * (1 - TOLERANCE):
+                best, worst, idle = routing.copy(), now, 0
+        return best if np.isfinite(worst) else routing
+
+    @cached_property
+    def shortest(self) -> Routing:
+        """Shortest paths of balanced loads, in the order of the groups where every pair has such a path."""
+        from scipy.sparse.csgraph import dijkstra
+
+        from opticoll.solvers.methods.alltoall.order_kernels import grouped_shortest
+        from opticoll.solvers.methods.flows.local_search import reroute
+
+        topology, pairs = self.topology, self.amount.size
+        first_out = np.searchsorted(topology.tail, np.arange(topology.n + 1))
+        reach = dijkstra(topology.length_matrix(np.ones(topology.arcs)), unweighted=True)
+        hops = np.where(np.isfinite(reach), reach, topology.n).astype(np.int64)
+        most = int(np.clip(MOST_PATHS // pairs, 1, MOST_OF_PAIR))
+        start, none = np.zeros(most * pairs + 1, dtype=np.int64), np.empty(0, dtype=np.int64)
+        listing = first_out, topology.head, self.group, hops, self.ends, most, self.seed
+        if grouped_shortest(*listing, none, start):
+            self.group[:] = 0
+            grouped_shortest(*listing, none, start)
+        arcs = np.empty(start[-1], dtype=np.int64)
+        grouped_shortest(*listing, arcs, start)
+        length = np.diff(start)
+        first = np.concatenate([[0], np.cumsum((length.reshape(pairs, most) > 0).sum(axis=1))])
+        start = np.concatenate([[0], np.cumsum(length[length > 0])])
+        choice = first[:-1].copy()
+        unit, size = sizes(self.amount)
+        enough = self.enough if np.isfinite(self.enough) else float(self.amount.sum() / self.capacity.min())
+        limit = units_within(enough, self.capacity, unit)
+        for part in range(PARTS):
+            self.tick()
+            if reroute(first, start, arcs, size, limit, choice, self.seed + part, STEPS)[0] == 0:
+                break
+        found = Routing.empty(topology, pairs)
+        taken = np.repeat(np.arange(pairs), np.diff(start)[choice])
+        place = np.arange(taken.size) - np.repeat(np.cumsum(np.diff(start)[choice]), np.diff(start)[choice])
+        place += np.diff(start)[choice][taken]
+        found.route[taken, place] = arcs[start[choice][taken] + place]
+        used = found.route[found.route >= 0]
+        found.load[:] = np.bincount(used, np.repeat(self.amount, np.diff(start)[choice]), topology.arcs)
+        return found
+
+    def run(self, layers: int) -> bool:
+        """Search with so many layers; whether the load is small enough."""
+        self.best = None
+        orders = self._orders(layers)
+        order = np.argsort(orders.place, axis=1)
+        routing = self.shortest.copy()
+        routing.layer = orders.layer
+        for k in np.flatnonzero(routing.layer < 0).tolist():
+            routing.load[routing.route[k][routing.route[k] >= 0]] -= self.amount[k]
+            routing.route[k] = -1
+        self._along(order, routing)
+        small = self.topology.num_ranks * self.topology.arcs * layers <= MOST_SHORTENED
+        lengths = np.ones(self.topology.arcs)
+        for number in range(LENGTHS if small else 0):
+            if self.done:
+                break
+            self._shorten(order, lengths, hot=HOT if number == 0 else HOT / LENGTHS)
+            found = self._along(order, Routing.empty(self.topology, self.amount.size))
+            share = found.load / self.capacity
+            lengths *= np.exp(STEEP * (share / max(share.max(), TOLERANCE) - 1.0))
+            lengths /= lengths.mean()
+        if self.best is None:
+            order[0] = up_and_down(self.topology)
+            self._along(order, Routing.empty(self.topology, self.amount.size))
+        return self.done
+
+    def _orders(self, layers: int) -> LayerOrders:
+        """The orders in which most shortest paths ascend, of several anneals (of one for many pairs)."""
+        best: tuple[int, LayerOrders] | None = None
+        for number in range(ANNEALS if self.amount.size <= MANY_PAIRS else 1):
+            orders = LayerOrders(self.shortest.paths(self.problem), layers, self.seed + number, self.group)
+            left = orders.anneal(self.moves, self.tick)
+            if best is None or left < best[0]:
+                best = left, orders
+            if left == 0:
+                break
+        assert best is not None
+        return best[1]
+
+    def _along(self, order: I64, routing: Routing) -> Routing:
+        """Ascending routes of least load, from a routing in which some pairs may have none; kept if they are best."""
+        from opticoll.solvers.methods.alltoall.order_kernels import reroute_ascending
+
+        topology = self.topology
+
+        def place(routing: Routing, power: float, noise: float) -> int:
+            missing = np.flatnonzero(routing.layer < 0)
+            pairs = missing if missing.size else self.random.permutation(self.amount.size)
+            graph = order, topology.tail, topology.head, self.capacity, self.ends, self.amount
+            state = routing.load, routing.route, routing.layer
+            return int(reroute_ascending(*graph, pairs, power, noise, self._number(), *state))
+
+        found = self._improved(routing, place)
+        load = float((found.load / self.capacity).max())
+        if (found.route[:, 0] >= 0).all() and (self.best is None or load < self.best[0]):
+            self.best = load, found
+        return found
+
+    def _shorten(self, order: I64, lengths: F64, hot: float) -> None:
+        """Anneal the orders so that pairs have short ascending paths, of these lengths of arcs."""
+        from opticoll.solvers.methods.alltoall.order_kernels import shorten
+
+        topology = self.topology
+        sources, place = np.unique(self.ends[0], return_inverse=True)
+        demand = np.zeros((sources.size, topology.n))
+        demand[place, self.ends[1]] = self.amount
+        scale, parts = self.amount.mean(), 8
+        far = 2.0 * (topology.diameter + 1.0) * float(lengths.max())
+        moves = -(-self.moves // (PER_LENGTH * parts * topology.num_ranks))
+        for heat in np.geomspace(hot * scale, COOL * scale, parts).tolist():
+            self.tick()
+            graph = order, topology.tail, topology.head, lengths, sources, demand
+            shorten(*graph, far, 0.0, moves, heat, heat * (COOL / HOT) ** (1 / parts), self._number())
+
+
+#: Moves of orders for given routes that take the time of one move for the lengths of all pairs of one source.
+PER_LENGTH = 2
+
+
+def run(context: Context) -> Answer:
+    """Orders of arcs, one for each layer, and for every pair a route along which the arcs ascend in one of them.
+
+    Pairs take shortest paths of balanced load at first; on products of networks (tori, meshes, hypercubes) they go
+    through one dimension after the other. The orders are annealed until all routes ascend
+    (:mod:`opticoll.solvers.methods.alltoall.layer_orders`). Pairs whose routes do not, and all pairs while the load is
+    above its bound, take the ascending path, of any length, that raises a potential of the loads least. On small
+    networks the orders are annealed further, to shorten the ascending paths of all pairs under lengths that follow the
+    loads. With ``objective=channels`` this is done for one layer more until the load is small enough.
+    """
+    problem: RoutedChannels = context.data
+    by_load, limit = problem.chosen == "load", problem.limit or np.inf
+    enough = max(bound.value for bound in problem.bounds()) if by_load else limit
+    fewest = 1 if by_load else int(max(bound.value for bound in problem.bounds()))
+    search = OrderSearch(problem, enough, int(context.parameters["moves"]), context.task.seed, context.remaining)
+    with suppress(TimeoutError):
+        for layers in [problem.layers] if by_load else range(fewest, problem.layers + 1):
+            if search.run(layers):
+                break
+    if search.best is None or not (by_load or search.done):
+        context.remaining()
+        return Answer(Termination.TOLERANCE, message="no routes were found within the layers and load")
+    routing = search.best[1]
+    values = solution(problem, routing.paths(problem), routing.layer)
+    return Answer.heuristic(values, "routes along orders of arcs", {"dimensions": int(search.group.max()) + 1})
+
+
+def refuse(problem: RoutedChannels) -> str | None:
+    """Why the routes of the method need not be in the path set; None if they are."""
+    rule = problem.routing.rule
+    return None if rule.unrestricted else f"arc-orders routes over all paths; use paths=all instead of {rule}"
+
+
+METHOD = Method(
+    name="arc-orders",
+    title="Routes along orders of arcs",
+    summary="shortest paths of balanced load, dimension by dimension on products; orders of arcs in which they ascend, "
+    "by annealing; load-aware rerouting along the orders; seeded",
+    serves=("alltoall.channels",),
+    parameters=(Parameter("moves", int, default=3_000_000, help="steps of annealing for a number of layers"),),
+    takes_over=(Beyond("alltoall.channels", 600, 4_000, proves=False),),
+    run=run,
+    refuse=refuse,
+)

@@ -1,0 +1,252 @@
+"""Compiled kernels of routes whose arcs ascend in an order of all arcs.
+
+Arcs are processed in their order; a shortest ascending walk to the head of an arc goes by the shortest one found so far
+to its tail. So one pass over an order finds the shortest ascending paths from a source to all vertices.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from opticoll.compiled import compiled
+
+if TYPE_CHECKING:
+    from opticoll.instances.topology import F64, I64
+
+#: Weight of a link without load, relative to the rise of the potential of the busiest one: of routes with equal loads
+#: the shorter is taken.
+HOP = 1e-7
+#: Arcs tried to find one that is incident with another.
+TRIES = 1000
+
+
+@compiled(nogil=True)
+def _ascending(order: I64, tail: I64, head: I64, length: F64, sources: I64, distance: F64) -> None:
+    for i in range(sources.size):
+        row = distance[i]
+        row[:] = np.inf
+        row[sources[i]] = 0.0
+        for a in order:
+            reach = row[tail[a]] + length[a]
+            if reach < row[head[a]]:
+                row[head[a]] = reach
+
+
+@compiled(nogil=True)
+def _work(distance: F64, demand: F64, far: float) -> float:
+    total = 0.0
+    for i in range(demand.shape[0]):
+        for v in range(demand.shape[1]):
+            if demand[i, v] > 0:
+                total += demand[i, v] * min(distance[:, i, v].min(), far)
+    return total
+
+
+@compiled(nogil=True)
+def shorten(
+    order: I64,
+    tail: I64,
+    head: I64,
+    length: F64,
+    sources: I64,
+    demand: F64,
+    far: float,
+    enough: float,
+    moves: int,
+    hot: float,
+    cool: float,
+    seed: int,
+) -> float:
+    """Change orders by annealing so that demands have short ascending paths; return demand times length, summed.
+
+    Parameters
+    ----------
+    order
+        The arcs in every order, ``(L, m)``; changed to the best that was found.
+    length, far
+        Positive lengths of the arcs, ``(m,)``, and that of a pair without an ascending path.
+    sources, demand
+        Vertices, ``(N,)``, and what each sends to every vertex, ``(N, n)``.
+    enough
+        The search ends at this sum.
+    hot, cool, seed
+        Temperatures, of the sum; of the random steps.
+    """
+    np.random.seed(seed)  # noqa: NPY002 - the generator of the compiled code
+    layers, m = order.shape
+    distance = np.empty((layers, *demand.shape))
+    for level in range(layers):
+        _ascending(order[level], tail, head, length, sources, distance[level])
+    now = _work(distance, demand, far)
+    best, kept, before = now, order.copy(), np.empty(demand.shape)
+    for move in range(moves):
+        if best <= enough:
+            break
+        own, i = np.random.randint(layers), np.random.randint(m)  # noqa: NPY002
+        a, j = order[own, i], -1
+        for _ in range(TRIES):  # an arc that follows this one, or comes before it
+            other = np.random.randint(m)  # noqa: NPY002
+            b = order[own, other]
+            if head[a] == tail[b] or head[b] == tail[a]:
+                j = other
+                break
+        if j < 0:
+            continue
+        _shift(order[own], i, j)
+        before[:] = distance[own]
+        _ascending(order[own], tail, head, length, sources, distance[own])
+        then = _work(distance, demand, far)
+        heat = hot * (cool / hot) ** (move / moves)
+        if then <= now or np.random.random() < np.exp((now - then) / heat):  # noqa: NPY002
+            now = then
+            if now < best:
+                best, kept[:] = now, order
+        else:
+            distance[own] = before
+            _shift(order[own], j, i)
+    order[:] = kept
+    return best
+
+
+@compiled(nogil=True)
+def _shift(row: I64, start: int, stop: int) -> None:
+    """Move the entry at one place to another, and those between by one place."""
+    entry, step = row[start], 1 if stop > start else -1
+    for k in range(start, stop, step):
+        row[k] = row[k + step]
+    row[stop] = entry
+
+
+@compiled(nogil=True)
+def reroute_ascending(
+    order: I64,
+    tail: I64,
+    head: I64,
+    capacity: F64,
+    ends: I64,
+    amount: F64,
+    pairs: I64,
+    power: float,
+    noise: float,
+    seed: int,
+    load: F64,
+    route: I64,
+    layer: I64,
+) -> int:
+    """Give pairs, one after the other, the ascending path that raises a potential of the loads least.
+
+    The potential is the sum of loads per capacity to ``power``; ``noise`` varies the rises, by this fraction at most.
+
+    Parameters
+    ----------
+    order
+        The arcs in every order, ``(L, m)``.
+    ends, amount
+        Source and target of every pair, ``(2, K)``, and its demand, ``(K,)``.
+    pairs
+        Those that are placed, in this order.
+    load, route, layer
+        Load of the arcs, ``(m,)``; arcs of every pair's route, -1 after its end, ``(K, longest)``; its order, ``(K,)``,
+        -1 without a route. Changed.
+
+    Returns
+    -------
+    Number of pairs for which there is no ascending path of at most ``longest`` arcs.
+    """
+    np.random.seed(seed)  # noqa: NPY002 - the generator of the compiled code
+    layers, m = order.shape
+    n, longest = max(tail.max(), head.max()) + 1, route.shape[1]
+    rise, reach, last = np.empty(m), np.empty(n), np.empty(n, dtype=np.int64)
+    previous = np.empty((layers, m), dtype=np.int64)
+    lost = 0
+    for k in pairs:
+        for i in range(longest):
+            if route[k, i] < 0:
+                break
+            load[route[k, i]] -= amount[k]
+        unit = ((load + amount[k]) / capacity).max()
+        for a in range(m):
+            low, high = max(load[a], 0.0) / capacity[a] / unit, (load[a] + amount[k]) / capacity[a] / unit
+            rise[a] = (high**power - low**power + HOP) * (1.0 + noise * np.random.random())  # noqa: NPY002
+        least, own, end = np.inf, -1, -1
+        for level in range(layers):
+            reach[:] = np.inf
+            reach[ends[0, k]] = 0.0
+            last[:] = -1
+            for a in order[level]:
+                through = reach[tail[a]] + rise[a]
+                if through < reach[head[a]]:
+                    reach[head[a]], previous[level, a], last[head[a]] = through, last[tail[a]], a
+            if reach[ends[1, k]] < least:
+                least, own, end = reach[ends[1, k]], level, last[ends[1, k]]
+        count, a = 0, end
+        while a >= 0:
+            count, a = count + 1, previous[own, a]
+        route[k], layer[k] = -1, -1
+        if own < 0 or count > longest:
+            lost += 1
+            continue
+        layer[k], a = own, end
+        for i in range(count - 1, -1, -1):
+            route[k, i], a = a, previous[own, a]
+        for i in range(count):
+            load[route[k, i]] += amount[k]
+    return lost
+
+
+@compiled(nogil=True)
+def grouped_shortest(
+    first_out: I64, head: I64, group: I64, hops: I64, ends: I64, most: int, seed: int, arcs: I64, start: I64
+) -> int:
+    """List up to ``most`` shortest paths of every pair along which the groups of the arcs do not descend.
+
+    Parameters
+    ----------
+    group
+        Group of every arc, ``(m,)``.
+    hops
+        Distance from every vertex to every other one, ``(n, n)``.
+    ends
+        Source and target of every pair, ``(2, K)``.
+    seed
+        Of the random order in which arcs out of a vertex are followed.
+    arcs, start
+        Path p gets ``arcs[start[p]:start[p + 1]]``; pair k the paths ``most * k .. most * k + most - 1``, of which
+        those that do not exist are empty. ``arcs`` may be empty: then only ``start`` is written.
+
+    Returns
+    -------
+    Number of pairs without such a path.
+    """
+    np.random.seed(seed)  # noqa: NPY002 - the generator of the compiled code
+    longest = hops.max() + 1
+    vertex, tried = np.empty(longest + 1, dtype=np.int64), np.empty(longest + 1, dtype=np.int64)
+    turn, step = np.empty(longest + 1, dtype=np.int64), np.empty(longest + 1, dtype=np.int64)
+    lost = total = 0
+    start[0] = 0
+    for k in range(ends.shape[1]):
+        t, count, depth = ends[1, k], 0, 0
+        vertex[0], tried[0], turn[0] = ends[0, k], 0, np.random.randint(1 << 30)  # noqa: NPY002
+        while depth >= 0 and count < most:
+            u = vertex[depth]
+            degree = first_out[u + 1] - first_out[u]
+            if u == t:
+                for i in range(depth if arcs.size else 0):
+                    arcs[total + i] = step[i]
+                total, count = total + depth, count + 1
+                start[most * k + count] = total
+                depth -= 1
+            elif tried[depth] == degree:
+                depth -= 1
+            else:
+                a = first_out[u] + (turn[depth] + tried[depth]) % degree
+                tried[depth] += 1
+                if hops[head[a], t] + 1 == hops[u, t] and (depth == 0 or group[a] >= group[step[depth - 1]]):
+                    step[depth], depth = a, depth + 1
+                    vertex[depth], tried[depth] = head[a], 0
+                    turn[depth] = np.random.randint(1 << 30)  # noqa: NPY002
+        lost += count == 0
+        start[most * k + count + 1 : most * (k + 1) + 1] = total
+    return lost
