@@ -9,13 +9,9 @@ r"""Schedule one phase of copies: constructions first, then search, until a lowe
     spreading   copies of copies, :func:`spread`
     symmetric   the same on small meshes with one waveguide, invariant under reflections
 
-Spreading works on any topology: every receiver takes its rarest missing chunks from nearby holders, and circuits are
-routed when they are chosen (:mod:`opticoll.solvers.methods.lumorph.spreading_kernel`). Several policies are tried in
-turn, each with its own seed:
-
-    rare   number of rarest missing chunks of which a receiver takes the nearest; small numbers spread chunks farther,
-           large ones use fewer arcs
-    near   distance in arcs within which it looks for these before it takes any missing chunk
+Spreading works on any topology: every receiver takes from the nearest holder the rarest of its missing chunks, and
+circuits are routed when they are chosen (:mod:`opticoll.solvers.methods.lumorph.spreading_kernel`). Every attempt has
+its own seed.
 
 Deliveries directly from holders have no precedence, so their rounds may be in any order.
 
@@ -51,7 +47,7 @@ from opticoll.solvers.methods.lumorph.assignment import (
 from opticoll.solvers.methods.lumorph.constructions import halving_broadcast, mesh_exchange, ring_all_gather
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from numpy.typing import NDArray
 
@@ -69,22 +65,6 @@ PATIENCE = 3
 IDLE = 2
 
 
-@dataclass(frozen=True)
-class Policy:
-    """Choice of chunks by receivers, see the module."""
-
-    rare: int
-    near: int
-
-
-def policies(n: int, random: np.random.Generator) -> Iterator[Policy]:
-    """Infinite sequence of policies: first those that perform best on meshes, then random ones."""
-    yield from (Policy(16, 4), Policy(64, n), Policy(4, 6), Policy(n, n), Policy(32, 3))
-    while True:
-        rare = int(2 ** random.uniform(0.0, np.log2(max(n, 2)) + 0.5))
-        yield Policy(max(rare, 1), int(random.choice([2, 3, 4, 5, 6, 8, 12, n])))
-
-
 def bit_sets(pairs: I64, n: int, chunks: int) -> NDArray[np.uint64]:
     """Bit sets of the chunks of every vertex, ``(n, words)``, from pairs (chunk, vertex)."""
     bits = np.zeros((n, max((chunks + 63) // 64, 1)), dtype=np.uint64)
@@ -96,7 +76,6 @@ def spread_copies(
     topology: Topology,
     collective: Collective,
     limits: Limits,
-    policy: Policy,
     seed: int,
     most: int,
     left: Callable[[], float],
@@ -141,8 +120,6 @@ def spread_copies(
             wants,
             holders,
             quota,
-            policy.rare,
-            policy.near,
             PATIENCE * total + 100,
             int(random.integers(2**31)),
             source,
@@ -392,14 +369,12 @@ class PhaseSearch:
                 return
 
     def _spread(self, left: Callable[[], float], improved: Callable[[], None]) -> None:
-        for policy in policies(self.topology.n, self.random):
-            if self.done or left() <= 0:
-                return
+        while not self.done and left() > 0:
             self.attempts += 1
             if self.attempts == SPREADS and small_enough(self.topology, self.collective, self.limits, self.least):
                 self._symmetric(left, improved)
             seed = int(self.random.integers(2**31))
-            schedule = spread_copies(self.topology, self.collective, self.limits, policy, seed, self.rounds - 1, left)
+            schedule = spread_copies(self.topology, self.collective, self.limits, seed, self.rounds - 1, left)
             if schedule is not None:
                 self._keep(schedule, "spreading")
                 improved()

@@ -3,9 +3,9 @@ r"""Compiled search for one round of copies: sender, chunk, wavelength and path 
 Source  McMurchie & Ebeling, PathFinder, FPGA 1995 (negotiated congestion)
 
 Receivers take turns. A receiver looks, on a wavelength that is still free for it, for the nearest vertex with a free
-laser that holds one of its rarest missing chunks, over arcs with room (breadth first, against the arcs). If there is
-none, it takes the path of least conflict and ejects the circuits on it (rip-up and reroute); the prices of contested
-arcs grow.
+laser that holds a missing chunk, over arcs with room (breadth first, against the arcs), and takes the rarest one there.
+If there is none, it takes the path of least conflict and ejects the circuits on it (rip-up and reroute); the prices of
+contested arcs grow.
 """
 
 from __future__ import annotations
@@ -29,47 +29,6 @@ def _shuffle(items: I64) -> None:
     for i in range(items.size - 1, 0, -1):
         j = np.random.randint(i + 1)  # noqa: NPY002
         items[i], items[j] = items[j], items[i]
-
-
-@compiled(nogil=True)
-def _rarest(missing: U64, holders: I64, many: int, mask: U64, count: I64, index: I64) -> int:
-    """Set in ``mask`` the ``many`` chunks of ``missing`` with the fewest holders, ties at random; return their number.
-
-    ``count`` (length: largest possible number of holders + 1) and ``index`` are work arrays.
-    """
-    total = 0
-    count[:] = 0
-    for w in range(missing.size):
-        bits = missing[w]
-        while bits != np.uint64(0):
-            low = bits & (~bits + np.uint64(1))
-            bits ^= low
-            b = 0
-            while (low >> np.uint64(b)) != np.uint64(1):
-                b += 1
-            index[total] = 64 * w + b
-            count[holders[64 * w + b]] += 1
-            total += 1
-    if total <= many:
-        mask[:] = missing
-        return total
-    mask[:] = 0
-    most, below = 0, 0
-    while below + count[most] <= many:
-        below += count[most]
-        most += 1
-    # All chunks with fewer than ``most`` holders, and a random sample of those with exactly ``most``.
-    open_places, open_items = many - below, count[most]
-    for i in range(total):
-        c = index[i]
-        take = holders[c] < most
-        if holders[c] == most:
-            take = np.random.randint(open_items) < open_places  # noqa: NPY002
-            open_items -= 1
-            open_places -= take
-        if take:
-            mask[c // 64] |= np.uint64(1) << np.uint64(c % 64)
-    return many
 
 
 @compiled(nogil=True)
@@ -223,7 +182,7 @@ def _eject(
 
 
 @compiled(nogil=True)
-def one_round(  # noqa: C901 - compiled
+def one_round(
     first_in: I64,
     in_arc: I64,
     tail: I64,
@@ -234,8 +193,6 @@ def one_round(  # noqa: C901 - compiled
     wants: U64,
     holders: I64,
     quota: I64,
-    rare: int,
-    near: int,
     most_steps: int,
     seed: int,
     source: I32,
@@ -257,8 +214,6 @@ def one_round(  # noqa: C901 - compiled
         Holders of every chunk; planned receptions are added.
     quota
         Chunks that every vertex should receive, at most one per wavelength.
-    rare, near
-        Number of rarest chunks a receiver looks for first, and the largest distance in arcs.
     most_steps
         Most turns with ejections.
     source, chunk, hops, path
@@ -266,7 +221,7 @@ def one_round(  # noqa: C901 - compiled
         of arcs, and arcs (``path`` is ``(wavelengths, n, longest)``).
     """
     np.random.seed(seed)  # noqa: NPY002 - the compiled generator is a process-wide one
-    n, m, words, waves, longest = holds.shape[0], tail.size, holds.shape[1], source.shape[0], path.shape[2]
+    n, m, waves, longest = holds.shape[0], tail.size, source.shape[0], path.shape[2]
     source[:] = -1
     users = np.full((waves, m, room.max()), -1, dtype=np.int32)
     used = np.zeros((waves, m), dtype=np.int32)
@@ -275,8 +230,6 @@ def one_round(  # noqa: C901 - compiled
     queue, way = np.empty(n, dtype=np.int64), np.full(n, -1, dtype=np.int64)
     depth = np.full(n, -1, dtype=np.int64)
     cost, settled = np.empty(n), np.empty(n, dtype=np.bool_)
-    mask = np.zeros(words, dtype=np.uint64)
-    spread, index = np.zeros(n + 2, dtype=np.int64), np.empty(64 * words, dtype=np.int64)
     turn = np.empty(int(quota.sum()) + 1, dtype=np.int64)
     count = 0
     for v in range(n):
@@ -290,39 +243,33 @@ def one_round(  # noqa: C901 - compiled
         at = count - 1 if steps == 0 else np.random.randint(count)  # noqa: NPY002
         v = turn[at]
         into, s = -1, -1
-        for attempt in range(3):
-            many = rare if attempt == 0 else (4 * rare if attempt == 1 else 64 * words)
-            candidates = _rarest(wants[v], holders, many, mask, spread, index)
-            _shuffle(order)
-            for w in order:
-                if source[w, v] < 0:
-                    turned = np.random.randint(64)  # noqa: NPY002
-                    s = _nearest(
-                        v,
-                        turned,
-                        ports,
-                        room,
-                        min(near if attempt < 2 else n, longest),
-                        first_in,
-                        in_arc,
-                        tail,
-                        holds,
-                        mask,
-                        used[w],
-                        sends[w],
-                        depth,
-                        way,
-                        queue,
-                    )
-                    if s >= 0:
-                        into = int(w)
-                        break
-            if s >= 0 or (candidates < many and near >= n):
-                break
+        _shuffle(order)
+        for w in order:
+            if source[w, v] < 0:
+                turned = np.random.randint(64)  # noqa: NPY002
+                s = _nearest(
+                    v,
+                    turned,
+                    ports,
+                    room,
+                    longest,
+                    first_in,
+                    in_arc,
+                    tail,
+                    holds,
+                    wants[v],
+                    used[w],
+                    sends[w],
+                    depth,
+                    way,
+                    queue,
+                )
+                if s >= 0:
+                    into = int(w)
+                    break
         if s < 0:
             steps += 1
             stale += 1
-            mask[:] = wants[v]
             for w in order:
                 if source[w, v] < 0:
                     into = int(w)
@@ -335,7 +282,7 @@ def one_round(  # noqa: C901 - compiled
                 in_arc,
                 tail,
                 holds,
-                mask,
+                wants[v],
                 used[into],
                 sends[into],
                 price[into],
@@ -372,7 +319,7 @@ def one_round(  # noqa: C901 - compiled
                     turn[count] = x
                     count += 1
                 u = head[a]
-        c = _pick(holds[s], mask, holders)
+        c = _pick(holds[s], wants[v], holders)
         source[into, v], chunk[into, v] = s, c
         length, vertex = 0, int(s)
         while vertex != v:
