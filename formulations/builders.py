@@ -19,7 +19,7 @@ from __future__ import annotations
 import math
 from difflib import get_close_matches
 from functools import cached_property
-from itertools import product
+from itertools import chain, product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -525,6 +525,7 @@ class Pyo(_Builder):
             its only axis.
         """
         import pyomo.core as pyo
+        from pyomo.core.expr import EqualityExpression
 
         self._refuse(self.constraints, name, where, over)
         along: tuple[Sequence[Hashable], ...]
@@ -537,14 +538,15 @@ class Pyo(_Builder):
                 keys, _ = self._ordered(name, over, along)
             else:
                 keys = [key for key in _keys(along) if where is None or where(*key)]
-        rows = {
-            index: row
-            for index, key in zip(_indices(keys), keys, strict=True)
-            if (row := self._row(name, key, rule(*key))) is not None
-        }
+        rows = {}  # made before: Pyomo would log an error of the rule
+        for index, key in zip(_indices(keys), keys, strict=True):
+            row = rule(*key)
+            if type(row) is not EqualityExpression and (row := self._row(name, key, row)) is None:
+                continue
+            rows[index] = row
         if not rows:
             return
-        stated = iter(rows.values())  # made before: Pyomo would log an error of the rule
+        stated = iter(rows.values())
         self._add(
             name,
             pyo.Constraint(list(rows), rule=lambda *_: next(stated)) if along else pyo.Constraint(expr=next(stated)),
@@ -582,8 +584,10 @@ class Pyo(_Builder):
 
 
 def _keys(along: Sequence[Sequence[Hashable]]) -> list[Key]:
-    """Indices along axes in C order."""
-    return _joined(product(*along), along)
+    """Indices along axes in C order; a label that is a tuple is spread."""
+    if not any(_lengths(along)):
+        return list(product(*along))
+    return [tuple(chain.from_iterable(line)) for line in product(*(map(_spread, labels) for labels in along))]
 
 
 def _joined(lines: Iterable[Key], along: Sequence[Sequence[Hashable]]) -> list[Key]:

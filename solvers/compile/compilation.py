@@ -327,8 +327,8 @@ def from_pyomo(model: PyomoModel, *, labelled: bool = False) -> tuple[StandardFo
     found = list(linear.columns)
     variables = dict(model.variables) | (pyomo_models.elsewhere(model, found) if labelled else {})
     columns = pyomo_blocks(variables, found, labelled=labelled)
-    if any((block.index < 0).any() for block in columns.values()):
-        found += pyomo_models.unused(model, found)
+    if any((block.index < 0).any() for block in columns.values()) and (more := pyomo_models.unused(model, found)):
+        found += more
         columns = pyomo_blocks(variables, found, labelled=labelled)
     A = sp.csc_array(linear.A)
     A.resize((A.shape[0] + len(impossible), len(found)))
@@ -372,12 +372,14 @@ def pyomo_blocks(
     #: Indices of the items of every named component, and their numbers.
     found: dict[int, tuple[list[Any], list[int]]] = {}
     named: dict[str, tuple[list[Any], list[int]]] = {}
+    before, keys, numbers = None, list[Any](), list[int]()
     for number, item in enumerate(items):
         component = item.parent_component()
-        if id(component) not in found:
-            name = component.name if component.name in blocks else component.local_name
-            found[id(component)] = named.setdefault(name, ([], []))
-        keys, numbers = found[id(component)]
+        if component is not before:
+            if id(component) not in found:
+                name = component.name if component.name in blocks else component.local_name
+                found[id(component)] = named.setdefault(name, ([], []))
+            before, (keys, numbers) = component, found[id(component)]
         keys.append(item.index())
         numbers.append(number)
     for name, (keys, numbers) in named.items():
@@ -402,5 +404,5 @@ def _places(axes: Sequence[Axis], keys: Sequence[Any]) -> NDArray[np.int64]:
             place = {
                 label[0] if isinstance(label, tuple) and len(label) == 1 else label: i for i, label in enumerate(axis)
             }
-            at = at * len(axis) + np.fromiter((place[label] for label in column), np.int64, len(keys))
+            at = at * len(axis) + np.fromiter(map(place.__getitem__, column), np.int64, len(keys))
     return at
