@@ -279,24 +279,10 @@ def _field(p: int, k: int) -> tuple[I64, I64, I64]:
     return difference, product, powers
 
 
-def _slimfly_translations(q: int) -> Iterator[I64]:
-    """The maps of the docstring of :func:`slimfly`, with each of a, b, t in turn an element of a basis."""
-    p, k = _prime_power(q) or (q, 1)
-    difference, product, _ = _field(p, k)
-    first, second = np.divmod(np.arange(q * q), q)  # x, y of one half and m, c of the other
-    for unit in (p ** np.arange(k)).tolist():
-        ahead, raised = difference[first, difference[0, unit]], difference[second, difference[0, unit]]
-        lower, higher = (difference[second, product[one, first]] for one in (unit, difference[0, unit]))
-        yield np.concatenate([ahead * q + second, q * q + first * q + lower])
-        yield np.concatenate([first * q + raised, q * q + first * q + raised])
-        yield np.concatenate([first * q + higher, q * q + ahead * q + second])
-
-
 @family(
     "slimfly",
     example="slimfly:q=5",
     source="McKay, Miller & Siran 1998; Besta & Hoefler, SC14 (Slim Fly)",
-    automorphisms=_slimfly_translations,
     closed_form=lambda q: Fraction(3 * q - 2),
 )
 def slimfly(q: int) -> Topology:

@@ -17,8 +17,8 @@ from opticoll.instances import Topology, parse
 from opticoll.instances.families.regular_graphs import (
     LARGEST_DIGRAPHS,
     LARGEST_GRAPHS,
+    codes,
     digraph_spec,
-    regular_codes,
 )
 from opticoll.instances.spec import expand
 from opticoll.instances.symmetry import isomorphism, isomorphism_classes
@@ -177,7 +177,7 @@ def test_populations_take_braces_and_modifiers():
 
 def test_limits_are_within_the_printable_nodes():
     assert max(*LARGEST_DIGRAPHS.values(), *LARGEST_GRAPHS.values()) <= 64
-    assert len(regular_codes(40, 1, directed=True)) == 1
+    assert len(codes(40, 1, directed=True)) == 1
 
 
 # isomorphic copies ----------------------------------------------------------------------------------------------------
