@@ -25,6 +25,7 @@ FORMULATIONS = "docs/reference/formulations.md"
 BLOCK = "formulations"
 AUTO, LIMITS = "docs/guide/auto.md", "limits"
 DESIGNS, RECORDS = "docs/guide/design.md", "records"
+PODS, SLICES = "docs/guide/pods.md", "slices"
 LIBRARY, LIBRARY_TABLE = "docs/guide/design-library.md", "library"
 RECONFIGURE = reconfigure_tables.PAGE
 #: Sizes of the page on designs.
@@ -345,6 +346,36 @@ def with_records(text: str) -> str:
     return replaced(text, RECORDS, "\n".join(lines))
 
 
+def with_slices(text: str) -> str:
+    """Text of the page on pods with the table of records of wirings."""
+    from opticoll.analysis.designs.pods import PodRecord, pod_records
+    from opticoll.instances.families.pods import even_shape, torus_time
+
+    rows = pod_records()
+
+    def cell(row: PodRecord | None) -> str:
+        if row is None:
+            return ""
+        best = row.gap <= 1e-6 or row.enumerated
+        return f"**{row.time:.5g}**" if best else f"{row.time:.5g} (+{100 * row.gap:.1f} %)"
+
+    lines = [
+        "| Cubes | Chips of the torus | Torus | Published twist | One permutation a dimension | Every switch its own "
+        "| Bound | Torus / best | Best without a switch |",
+        "|" + "---|" * 9,
+    ]
+    for cubes in sorted({cubes for cubes, _, places in rows if places == "free"}):
+        best, twist = rows[cubes, 4, "free"], rows.get((cubes, 4, "twisted"))
+        torus = float(torus_time(None, cubes, 4, "torus") or 0)
+        lost = "" if best.lost_switch is None else f"{best.lost_switch:.5g}"
+        lines.append(
+            f"| {cubes} | {'x'.join(str(4 * edge) for edge in even_shape(cubes))} | {torus:.5g} "
+            f"| {'' if twist is None else f'{twist.time:.5g}'} | {cell(rows.get((cubes, 4, 'same')))} | {cell(best)} "
+            f"| {float(best.bound):.5g} | {torus / best.time:.2f} | {lost} |"
+        )
+    return replaced(text, SLICES, "\n".join(lines))
+
+
 def with_library(text: str) -> str:
     """Text of the page on the network-design library with its table."""
     from design_library import library_rows
@@ -520,6 +551,7 @@ def pages() -> dict[str, str]:
         instance_page.PAGE: instance_page.page(),
         AUTO: with_limits((ROOT / AUTO).read_text(encoding="utf-8")),
         DESIGNS: with_records((ROOT / DESIGNS).read_text(encoding="utf-8")),
+        PODS: with_slices((ROOT / PODS).read_text(encoding="utf-8")),
         LIBRARY: with_library((ROOT / LIBRARY).read_text(encoding="utf-8")),
         reconfigure_tables.PAGE: reconfigure_tables.with_tables(
             (ROOT / reconfigure_tables.PAGE).read_text(encoding="utf-8")

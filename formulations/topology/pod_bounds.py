@@ -73,13 +73,13 @@ class CubeLinks:
     ``head`` and ``kind`` are the chip and the kind of link in each of six directions, ``(b^3, 6)``; ``letter`` names
     the cube that an optical link enters by its direction, or by its switch too, and is -1 for fixed links and -2 where
     there is none; a letter and its inverse differ in the last bit. Kind 0 are optical links, the others fixed ones by
-    their distance from the faces across; ``links`` counts them.
+    their distance from the faces across; ``number`` counts them.
     """
 
     head: I64
     letter: I64
     kind: I64
-    links: I64
+    number: I64
     letters: int
 
 
@@ -181,26 +181,35 @@ def reach_time(data: PodWiring) -> tuple[Fraction, str]:
         return Fraction(0), "the cubes are too large"
     if data.survive:
         kept = [cube_links(data.side, same=data.same, lost=w) for w in np.unique([0, data.side**2 // 2]).tolist()]
-        return max((_demand_reach(data, walks) for walks in kept), key=lambda bound: bound[0])
+        return max((_demand_reach(data, cube) for cube in kept), key=lambda bound: bound[0])
     if data.demand_varies:
         return _demand_reach(data, cube_links(data.side, same=data.same, lost=-1))
     return all_to_all_reach(data.cubes, data.side, same=data.same)
 
 
+def all_to_all_least(cubes: int, side: int, *, same: bool) -> tuple[Fraction, str]:
+    """Lower bound on T of an all-to-all in every wiring, and its reason, without its matrix of demands."""
+    chips = side**DIMENSIONS
+    units = 2 * DIMENSIONS * side**2
+    cut = Fraction(chips * chips * (cubes - 1), units), f"a cube sends to all others over {units} ports"
+    reach = all_to_all_reach(cubes, side, same=same) if side <= MOST_SIDE else (Fraction(0), "")
+    return max(cut, reach, key=lambda bound: bound[0])
+
+
 @cache
 def all_to_all_reach(cubes: int, side: int, *, same: bool) -> tuple[Fraction, str]:
     """The bound for an all-to-all, under the best lengths that raising and lowering those of fixed links finds."""
-    walks = cube_links(side, same=same, lost=-1)
-    kinds = len(walks.links)
+    cube = cube_links(side, same=same, lost=-1)
+    kinds = len(cube.number)
     lengths = np.full(kinds, UNIT)
-    best = hops = _even_reach(walks, lengths, cubes, side)
+    best = hops = _even_reach(cube, lengths, cubes, side)
     groups = [list(range(1, kinds))] * (kinds > 2) + [[kind] for kind in range(1, kinds)]
     for factor in FACTORS if cubes * side**DIMENSIONS <= MOST_VARIED else ():
         for some in groups:
             for times in (factor, 1 / factor):
                 trial = lengths.copy()
                 trial[some] = np.clip(np.rint(trial[some] * times), 1, UNIT)
-                time = _even_reach(walks, trial, cubes, side)
+                time = _even_reach(cube, trial, cubes, side)
                 if time > best:
                     best, lengths = time, trial
                     break
@@ -209,37 +218,37 @@ def all_to_all_reach(cubes: int, side: int, *, same: bool) -> tuple[Fraction, st
     return best, how + ("" if best == hops else f", more where fixed links have the length {used} of an optical one")
 
 
-def _even_reach(walks: CubeLinks, lengths: I64, cubes: int, side: int) -> Fraction:
+def _even_reach(cube: CubeLinks, lengths: I64, cubes: int, side: int) -> Fraction:
     """The bound for an all-to-all under lengths by kind of link; one chip of all that are alike walks."""
     chips = np.indices((side,) * DIMENSIONS).reshape(DIMENSIONS, -1).T
     alike = np.sort(np.minimum(chips, side - 1 - chips), axis=1)
     _, first, times = np.unique(alike, axis=0, return_index=True, return_counts=True)
     total = sum(
-        number * int(_walked(walks, lengths, cubes, source).sum())
+        number * int(_walked(cube, lengths, cubes, source).sum())
         for source, number in zip(first.tolist(), times.tolist(), strict=True)
     )
-    return Fraction(total, int(lengths @ walks.links))
+    return Fraction(total, int(lengths @ cube.number))
 
 
-def _walked(walks: CubeLinks, lengths: I64, cubes: int, source: int) -> I64:
+def _walked(cube: CubeLinks, lengths: I64, cubes: int, source: int) -> I64:
     """The least lengths from a chip to the chips of all positions in so many cubes, ``(b^3, k)``."""
-    copies = np.full(len(walks.head), cubes)
+    copies = np.full(len(cube.head), cubes)
     copies[source] -= 1
-    result: I64 = reached(walks.head, walks.letter, walks.kind, lengths, walks.letters, source, copies)
+    result: I64 = reached(cube.head, cube.letter, cube.kind, lengths, cube.letters, source, copies)
     return result
 
 
-def _demand_reach(data: PodWiring, walks: CubeLinks) -> tuple[Fraction, str]:
+def _demand_reach(data: PodWiring, cube: CubeLinks) -> tuple[Fraction, str]:
     """The bound for any demand, by hops: from every chip the largest demands at the least distances."""
     k, chips, paid = data.cubes, data.side**DIMENSIONS, 0.0
-    hops = np.ones(walks.links.size, dtype=np.int64)
+    hops = np.ones(cube.number.size, dtype=np.int64)
     for source in range(chips):
-        far = _walked(walks, hops, k, source)
+        far = _walked(cube, hops, k, source)
         due = data.demand[source::chips].reshape(k, k, chips)
         paid += float((-np.sort(-due, axis=1)[:, : far.shape[1]] * far.T).sum())
     exact = rounding.whole(data.demand.ravel())
     least = Fraction(int(paid)) if exact else rounding.least(rounding.float_down(paid, data.n**2))
-    return least / (k * int(walks.links.sum())), "chips within reach in any wiring, by hops"
+    return least / (k * int(cube.number.sum())), "chips within reach in any wiring, by hops"
 
 
 def estimate(data: PodWiring) -> dict[str, int] | None:

@@ -94,10 +94,14 @@ def lattice(shape: Sequence[int], twist: Sequence[int] = (0, 0, 0)) -> I64:
     of dimension 1 shifts dimension 2.
     """
     cubes = np.arange(prod(shape)).reshape(shape)
-    result = [np.roll(cubes, -1, axis=d) for d in range(DIMENSIONS)]
-    result[0][-1] = np.roll(np.roll(cubes[0], -twist[0], axis=0), -twist[1], axis=1)
-    result[1][:, -1] = np.roll(cubes[:, 0], -twist[2], axis=1)
-    return np.array([one.ravel() for one in result])
+    x, y, z = (np.roll(cubes, -1, axis=d).ravel() for d in range(DIMENSIONS))
+    y.reshape(shape)[:, -1] = np.roll(cubes[:, 0], -twist[2], axis=1)
+    back = cubes[0].ravel()
+    for step, times in ((y, twist[0]), (z, twist[1])):
+        for _ in range(times):
+            back = step[back]
+    x.reshape(shape)[-1] = back.reshape(shape[1:])
+    return np.array([x, y, z])
 
 
 def published_twist(shape: Sequence[int]) -> tuple[int, int, int]:
@@ -152,7 +156,7 @@ def _of_file(path: str) -> list[list[int]]:
         isinstance(one, list) and all(type(number) is int for number in one) for one in lists
     ):
         refuse(f"pod: wiring {path!r}", "must be a list of permutations, each a list of whole numbers")
-    return lists  # type: ignore[return-value]
+    return lists
 
 
 def wiring_text(wiring: I64) -> str:
@@ -230,8 +234,8 @@ def _tree(switches: I64) -> tuple[list[tuple[int, int, int]], int]:
     return steps, len(seen)
 
 
-def _torus_time(shape: Dimensions | None, cubes: int, side: int, wiring: str) -> Fraction | None:
-    """T of a torus: that of its longest ring, once for each ring across."""
+def torus_time(shape: Dimensions | None, cubes: int, side: int, wiring: str) -> Fraction | None:
+    """T of a torus: that of its longest ring, times the chips across; None for other wirings."""
     if wiring != "torus":
         return None
     box = [side * edge for edge in (shape or even_shape(cubes))]
@@ -243,7 +247,7 @@ def _torus_time(shape: Dimensions | None, cubes: int, side: int, wiring: str) ->
     example="pod:shape=1x1x2",
     source="Jouppi et al., ISCA 2023",
     automorphisms=_automorphisms,
-    closed_form=_torus_time,
+    closed_form=torus_time,
 )
 def pod(shape: Dimensions | None = None, cubes: int = 0, side: int = 4, wiring: str = "torus") -> Topology:
     r"""Cubes of chips with fixed links inside, whose faces are joined by optical switches.

@@ -22,7 +22,8 @@ from opticoll.formulations.topology.pod_solution import wiring as wiring_in
 from opticoll.instances import parse
 from opticoll.instances.families.pods import moved_wirings, pod_of, without_cables
 from opticoll.solvers.compile.compilation import compile_model
-from opticoll.solvers.methods.topology.pod_loads import SQUARINGS, load_norm
+from opticoll.solvers.methods.topology.link_exchanges import SQUARINGS
+from opticoll.solvers.methods.topology.pod_loads import load_norm
 from opticoll.solvers.methods.topology.pod_search import classes, group_wirings
 
 

@@ -127,6 +127,8 @@ def test_boxes_and_lattices():
         (1, 1, 1), (1, 1, 2), (1, 2, 2), (2, 2, 2), (2, 2, 4), (4, 4, 4), (2, 2, 3), (1, 1, 7),
     ]  # fmt: skip
     assert lattice((1, 1, 2), (0, 1, 1)).tolist() == [[1, 0], [1, 0], [1, 0]]
+    x, y, z = lattice((2, 3, 4), (2, 1, 3))
+    assert all(np.array_equal(one[other], other[one]) for one, other in ((x, y), (y, z), (x, z)))
     assert lattice((2, 1, 2)).tolist() == [[2, 3, 0, 1], [0, 1, 2, 3], [1, 0, 3, 2]]
 
 

@@ -11,7 +11,7 @@ from opticoll.analysis.cli.options import JSON, progress_line, refuse_together
 
 
 @click.command()
-@click.argument("sizes", nargs=-1, required=True, metavar="n=N degree=D")
+@click.argument("sizes", nargs=-1, required=True, metavar="n=N degree=D | pod cubes=K")
 @click.option("--directed", is_flag=True, help="Links may run one way only (default: every link runs both ways).")
 @click.option("--search", is_flag=True, help="Run a new search instead of using the table of records.")
 @click.option("--compare", is_flag=True, help="Also solve well-known topologies of the same size and degree.")
@@ -55,10 +55,26 @@ def design(
     With --delay, find out whether an all-to-all should keep one topology or change circuits in between, and how often:
     for every number of configurations, the best sequence found and a bound on all sequences.
 
+    With pod, the nodes are chips of K cubes behind optical switches (side=4 chips in each dimension): find the
+    permutation of the cubes at every switch (places=free) or one for every dimension (places=same).
+
     \b
     opticoll design n=64 degree=4
+    opticoll design pod cubes=8
     opticoll design n=64 degree=4 --delay 3.7us --shard 64MB --bandwidth 100Gb/s
     """  # noqa: D301  click's mark for a paragraph that keeps its lines
+    if sizes[0] == "pod":
+        for name, value in {
+            "directed": options["directed"],
+            "delay": delay,
+            "shard": shard,
+            "bandwidth": bandwidth,
+        }.items():
+            if value:
+                msg = f"--{name} is not for the wiring of a pod; omit it"
+                raise click.UsageError(msg)
+        kept = {name: options[name] for name in ("compare", "starts", "time_limit", "seed")}
+        return _pod(sizes[1:], as_json, table=not search, **kept)
     given = dict(word.partition("=")[::2] for word in sizes)
     if (
         set(given) != {"n", "degree"}
@@ -86,4 +102,24 @@ def design(
         from opticoll.analysis.designs import design as designs
 
         result = designs.design(n, degree, table=not search, **options)
+    return output.show(result, as_json=as_json)
+
+
+def _pod(words: tuple[str, ...], as_json: bool, **options: Any) -> int:
+    """The design of a pod with these sizes."""
+    given = dict(word.partition("=")[::2] for word in words)
+    sizes = {name: value for name, value in given.items() if name != "places"}
+    if (
+        "cubes" not in given
+        or not set(given) <= {"cubes", "side", "places"}
+        or len(given) != len(words)
+        or not all(v.isdecimal() and len(v) < 9 for v in sizes.values())
+    ):
+        output.notify(f"design pod: cannot read {' '.join(words)[:60]!r}; write cubes=8, and side=4 or places=same")
+        return 2
+    places = given.get("places", "free")
+    with output.diverted_stdout():
+        from opticoll.analysis.designs import pods
+
+        result = pods.pod_design(**{name: int(value) for name, value in sizes.items()}, places=places, **options)
     return output.show(result, as_json=as_json)

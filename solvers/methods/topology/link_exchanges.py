@@ -21,7 +21,7 @@ ANNEAL, ANNEAL_PIECES, PIECE = (0.005, 1e-4), 8, 50_000_000
 
 
 @compiled()
-def split_norm(first: I64, head: I64, demand: F64, squarings: int, most: int) -> float:
+def split_norm(first: I64, head: I64, demand: F64, kind: I64, squarings: int, most: int) -> float:
     """The p-norm of loads over equally split shortest paths, divided by that of ``most`` loads of 1.
 
     Parameters
@@ -29,15 +29,17 @@ def split_norm(first: I64, head: I64, demand: F64, squarings: int, most: int) ->
     first, head
         Links out of node u are ``first[u]`` to ``first[u + 1] - 1``, ``(n + 1,)``; their heads, ``(m,)``.
     demand
-        Demand between all nodes, ``(n, n)``, 0 on the diagonal.
+        Demand between all nodes, ``(n, n)``, 0 on the diagonal; or from the first of them alone, ``(s, n)``.
+    kind
+        Links of a kind have one load, the sum of theirs, ``(m,)``.
     squarings
         p is 2 to this power.
     """
-    n = demand.shape[0]
-    load, missing = np.zeros(head.size), 0.0
+    n = first.size - 1
+    load, missing = np.zeros(kind.max() + 1), 0.0
     depth, order = np.empty(n, np.int64), np.empty(n, np.int64)
     paths, passed = np.empty(n), np.empty(n)
-    for source in range(n):
+    for source in range(demand.shape[0]):
         depth[:], paths[:] = -1, 0.0
         depth[source], paths[source], order[0] = 0, 1.0, source
         begin, end = 0, 1
@@ -63,12 +65,11 @@ def split_norm(first: I64, head: I64, demand: F64, squarings: int, most: int) ->
             for link in range(first[u], first[u + 1]):
                 v = head[link]
                 if depth[v] == deeper:
-                    load[link] += passed[v] * paths[u]
+                    load[kind[link]] += passed[v] * paths[u]
                     sent += passed[v]
             passed[u] = demand[source, u] / paths[u] + sent
     total = 0.0
-    for link in range(head.size):
-        power = load[link]
+    for power in load:
         for _ in range(squarings):
             power *= power
         total += power
@@ -88,7 +89,7 @@ def load_norm(adjacent: Mask, most: int) -> float:
                 head[links] = v
                 links += 1
         first[u + 1] = links
-    return split_norm(first, head[:links], demand, SQUARINGS, most)
+    return split_norm(first, head[:links], demand, np.arange(links), SQUARINGS, most)
 
 
 @compiled()
@@ -97,8 +98,8 @@ def _anneal(  # type: ignore[no-untyped-def]
 ):
     """Anneal by exchanging the heads of two links; ``head`` becomes the last state, the best one is returned."""
     np.random.seed(seed)  # noqa: NPY002 - the generator of the compiled code
-    links = tail.size
-    now = split_norm(first, head, demand, squarings, links)
+    links, every = tail.size, np.arange(tail.size)
+    now = split_norm(first, head, demand, every, squarings, links)
     least, best = now, head.copy()
     for move in range(moves):
         a, b = np.random.randint(links), np.random.randint(links)  # noqa: NPY002
@@ -114,7 +115,7 @@ def _anneal(  # type: ignore[no-untyped-def]
             continue
         level = heat * (cool / heat) ** (move / moves)
         head[a], head[b] = y, v
-        then = split_norm(first, head, demand, squarings, links)
+        then = split_norm(first, head, demand, every, squarings, links)
         if then <= now * (1.0 - level * np.log(1.0 - np.random.random())):  # noqa: NPY002
             now = then
             if now < least:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.compiled import compiled
+from opticoll.solvers.methods.topology.link_exchanges import SQUARINGS, split_norm
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -15,8 +16,6 @@ if TYPE_CHECKING:
     from opticoll.formulations.topology.pod_bounds import CubeLinks
     from opticoll.instances.topology import I64
 
-#: The norm's exponent is 2 to this power; its value for every pair without a path.
-SQUARINGS, UNREACHED = 3, 1e6
 #: First and last temperature, relative to the norm, and the number of pieces of a run.
 HEAT, PIECES = (0.01, 2e-4), 8
 
@@ -48,42 +47,11 @@ def load_norm(  # type: ignore[no-untyped-def]
             if name >= 0:
                 into = follow[name >> 1, cube] if name & 1 else back[name >> 1, cube]
             onward[v, way] = into * chips + head[chip, way]
-    load, missing = np.zeros((chips if alike else n, ways)), 0
-    depth, order = np.empty(n, np.int64), np.empty(n, np.int64)
-    paths, passed = np.empty(n), np.empty(n)
-    for source in range(chips if alike else n):
-        depth[:], paths[:] = -1, 0.0
-        depth[source], paths[source], order[0] = 0, 1.0, source
-        begin, end = 0, 1
-        while begin < end:
-            u = order[begin]
-            begin += 1
-            for way in range(ways):
-                v = onward[u, way]
-                if depth[v] < 0:
-                    depth[v] = depth[u] + 1
-                    order[end] = v
-                    end += 1
-                if depth[v] == depth[u] + 1:
-                    paths[v] += paths[u]
-        missing += n - end
-        for place in range(end - 1, -1, -1):  # passed: demand that reaches a chip, per path to it
-            u = order[place]
-            sent = 0.0
-            for way in range(ways):
-                v = onward[u, way]
-                if depth[v] == depth[u] + 1:
-                    load[u % chips if alike else u, way] += passed[v] * paths[u]
-                    sent += passed[v]
-            passed[u] = 1.0 / paths[u] + sent
-    total = 0.0
-    for u in range(load.shape[0]):
-        for way in range(ways):
-            power = load[u, way]
-            for _ in range(squarings):
-                power *= power
-            total += power
-    return missing * UNREACHED + (total / load.size) ** (0.5**squarings)
+    demand, first = np.ones((chips if alike else n, n)), np.arange(0, n * ways + 1, ways)
+    for v in range(demand.shape[0]):
+        demand[v, v] = 0.0
+    kind = np.arange(n * ways) % (demand.shape[0] * ways)  # of all cubes together, if they are alike
+    return split_norm(first, onward.ravel(), demand, kind, squarings, demand.shape[0] * ways)
 
 
 @compiled()
@@ -118,7 +86,7 @@ def _anneal(  # type: ignore[no-untyped-def]
 
 
 def annealed(
-    walks: CubeLinks,
+    links: CubeLinks,
     table: I64,
     inverses: I64,
     group: I64,
@@ -132,7 +100,7 @@ def annealed(
 
     Parameters
     ----------
-    walks
+    links
         The links of a cube, with a letter for every switch.
     table, inverses
         Products ``(k, k)`` and inverses ``(k,)`` of the group.
@@ -151,7 +119,7 @@ def annealed(
         tick()
         found = chosen.copy()
         norm = _anneal(
-            walks.head, walks.letter, chosen, found, table, inverses, group, SQUARINGS,
+            links.head, links.letter, chosen, found, table, inverses, group, SQUARINGS,
             max(moves // PIECES, 1), heat, cool, int(random.integers(2**31)),
         )  # fmt: skip
         if norm < least:

@@ -17,8 +17,9 @@ from opticoll.formulations.topology.pod_solution import values_on
 from opticoll.instances import parse
 from opticoll.instances.families.pods import even_shape, lattice, moved_wirings, pod_of, published_twist, spec_of
 from opticoll.solvers.methods.method import Answer, Beyond, Method
+from opticoll.solvers.methods.topology.link_exchanges import SQUARINGS
 from opticoll.solvers.methods.topology.minimum_load import least_load
-from opticoll.solvers.methods.topology.pod_loads import annealed, switches_of
+from opticoll.solvers.methods.topology.pod_loads import annealed, load_norm, switches_of
 from opticoll.solvers.methods.topology.sequence_orbits import some_groups
 from opticoll.solvers.task import Termination
 
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 #: Most chips of solutions that are written, most chips whose loads are found by a compiled simplex method, and most
 #: characters of a spec, through which the symmetries of a wiring are known.
 MOST_CHIPS, MOST_SIMPLEX, MOST_TEXT = 1024, 32, 4000
+#: Most twisted boxes that are tried.
+MOST_LATTICES = 500
 #: Most wirings that are enumerated.
 MOST_WIRINGS = 200_000
 #: Relative round-off of bounds by distances and of the simplex method.
@@ -88,17 +91,25 @@ def whole_without(data: PodWiring, wiring: I64, lost: int) -> Topology:
     return without_cables(pod_of(wiring, data.side), wiring, data.side, divmod(lost, data.side**2))
 
 
+def hop_bound(data: PodWiring, wiring: I64) -> float:
+    """Lower bound on T of a wiring, the worst of its cases, by distances; infinite if it is disconnected."""
+    worst = 0.0
+    for network in networks(data, wiring):
+        if not network.connected:
+            return np.inf
+        worst = max(worst, float((data.demand * network.hops).sum()) / network.arcs)
+    return worst * (1 - ROUND_OFF)
+
+
 def load_bound(data: PodWiring, network: Topology, worst: float) -> float:
-    """Lower bound on T of one case by its distances, or by the loads of a small one if these do not reach ``worst``."""
-    far = network.hops
-    if not np.isfinite(far).all():
+    """Lower bound on T of one case by the loads of a small network, which begins with its distances."""
+    if not network.connected:
         return np.inf
-    low = float((data.demand * far).sum()) / network.arcs
-    if low < worst and data.n <= MOST_SIMPLEX:
-        count = np.zeros((data.n, data.n), dtype=np.int64)
-        np.add.at(count, (network.tail, network.head), 1)
-        low = max(low, least_load(count, data.demand, np.ones((data.n, data.n)), worst)[0])
-    return low * (1 - ROUND_OFF)
+    if data.n > MOST_SIMPLEX:
+        return float((data.demand * network.hops).sum()) / network.arcs * (1 - ROUND_OFF)
+    count = np.zeros((data.n, data.n), dtype=np.int64)
+    np.add.at(count, (network.tail, network.head), 1)
+    return least_load(count, data.demand, np.ones((data.n, data.n)), worst)[0] * (1 - ROUND_OFF)
 
 
 def improve(context: Context, best: BestWiring, wiring: I64) -> float:
@@ -139,7 +150,8 @@ def run_pod_search(context: Context) -> Answer:
     products with elements from the left keep the wiring, so that the chips of one cube stand for all. Tori, twisted
     tori and Cayley graphs are such wirings.
 
-    1. groups: cyclic ones and all metacyclic ones, for powers of two also that of x -> x xor g
+    1. groups: cyclic ones and all metacyclic ones, for powers of two also that of x -> x xor g; with ``places=same``
+       also quotients of the lattice Z^3, which are the twisted boxes of cubes
     2. for each, annealing over the elements of all switches (with ``places=free`` the same at places that are opposite
        each other, which is a further symmetry of commutative groups) under a norm of the loads of equally split
        shortest paths (:mod:`opticoll.solvers.methods.topology.pod_loads`)
@@ -203,17 +215,35 @@ def lattice_wiring(data: PodWiring, twist: tuple[int, int, int]) -> I64:
 def group_wirings(
     cubes: int, side: int, *, same: bool, rng: np.random.Generator, starts: int, moves: int, tick: Any
 ) -> Iterator[tuple[float, I64]]:
-    """Norms and wirings ``(3, side^2, k)`` of every group in turn, ``starts`` times."""
-    walks, switch = cube_links(side, same=False, lost=-1), np.arange(3 * side**2)
+    """Norms and wirings ``(3, side^2, k)`` of every group in turn, ``starts`` times; of lattices with ``same``."""
+    links, switch = cube_links(side, same=False, lost=-1), np.arange(3 * side**2)
     sets = switch // side**2
     if not same:  # a place and the one opposite: both coordinates reversed
         place = switch % side**2
         _, sets = np.unique(sets * side**2 + np.minimum(place, side**2 - 1 - place), return_inverse=True)
+    for wiring in lattices(cubes, side) if same else ():
+        tick()
+        follow = wiring.reshape(-1, cubes)
+        yield load_norm(links.head, links.letter, follow, np.argsort(follow, axis=1), True, SQUARINGS), wiring
     for _ in range(starts if cubes > 1 else 0):
         for group in some_groups(cubes):
             tick()
-            norm, elements = annealed(walks, group.table, group.inverses, sets, moves=moves, random=rng, tick=tick)
+            norm, elements = annealed(links, group.table, group.inverses, sets, moves=moves, random=rng, tick=tick)
             yield norm, switches_of(group.table, elements, sets).reshape(3, side**2, cubes)
+
+
+def lattices(cubes: int, side: int) -> Iterator[I64]:
+    """Twisted boxes of so many cubes: all quotients of the lattice Z^3, at most ``MOST_LATTICES``, evenly spread."""
+    boxes = [
+        ((a, b, cubes // (a * b)), twist)
+        for a in range(1, cubes + 1)
+        if cubes % a == 0
+        for b in range(1, cubes // a + 1)
+        if cubes // a % b == 0
+        for twist in product(range(b), range(cubes // (a * b)), range(cubes // (a * b)))
+    ]
+    for box, twist in boxes[:: -(-len(boxes) // MOST_LATTICES)]:
+        yield np.repeat(lattice(box, twist)[:, None], side**2, axis=1)
 
 
 def exchange(context: Context, best: BestWiring, rng: np.random.Generator, tries: int) -> None:
@@ -254,8 +284,9 @@ def classes(data: PodWiring, tick: Any) -> Iterator[I64]:
 def run_pod_enumeration(context: Context) -> Answer:
     """The best of all wirings of a few cubes, one of each class under orders of the cubes and symmetries of a cube.
 
-    A wiring is excluded if its distances, the loads of its links or its linear program prove that it is no faster than
-    the best one so far; these numbers bound the time of every wiring.
+    They are examined in the order of the bounds that their distances give. A wiring is excluded if its distances, the
+    loads of its links or its linear program prove that it is no faster than the best one so far; these numbers bound
+    the time of every wiring.
     """
     data: PodWiring = context.data
     refuse_large(data)
@@ -263,11 +294,11 @@ def run_pod_enumeration(context: Context) -> Answer:
     if number > MOST_WIRINGS:
         msg = f"pod-enumeration: {number:.3g} wirings are more than the limit of {MOST_WIRINGS}; use pod-search"
         raise NotApplicable(msg)
-    best, least, count = BestWiring(data, context.task.tol), np.inf, 0
+    best, least = BestWiring(data, context.task.tol), np.inf
     try:
-        for wiring in classes(data, context.remaining):
-            count += 1
-            least = min(least, improve(context, best, wiring))
+        listed = [(hop_bound(data, wiring), wiring) for wiring in classes(data, context.remaining)]
+        for low, wiring in sorted(listed, key=lambda one: one[0]):
+            least = min(least, low if low >= best.target else improve(context, best, wiring))
             if best.time <= float(least_time(data)[0]) * (1 + context.task.tol):
                 return best.answer(Termination.OPTIMAL)
     except TimeoutError:
@@ -275,8 +306,8 @@ def run_pod_enumeration(context: Context) -> Answer:
     answer = best.answer(Termination.OPTIMAL)
     if best.wiring is not None:
         answer.bound = rounding.quotient_up(1.0, min(least, best.target))
-        answer.bound_source = f"enumeration of {count} wirings, which stand for all {number}"
-        answer.metrics = {**answer.metrics, "classes": count}
+        answer.bound_source = f"enumeration of {len(listed)} wirings, which stand for all {number}"
+        answer.metrics = {**answer.metrics, "classes": len(listed)}
     return answer
 
 

@@ -1,0 +1,245 @@
+"""Wirings of pods for a given number of cubes, with their gap to a bound on all wirings.
+
+The answer comes from a table of records or from a search (:mod:`opticoll.solvers.methods.topology.pod_search`). Either
+way T is solved and verified again as ``alltoall.master`` on the pod, and compared with the bound that holds for every
+wiring (:mod:`opticoll.formulations.topology.pod`) and with the torus of the same cubes.
+"""
+
+from __future__ import annotations
+
+import csv
+import time
+from dataclasses import asdict, dataclass
+from fractions import Fraction
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from opticoll.analysis.designs.design import MOST_NODES, Timed, solved
+from opticoll.analysis.plots.style import label
+from opticoll.analysis.rendering import Listing, Printed, number
+from opticoll.analysis.result.progress_line import progress_here
+from opticoll.arguments import number as finite_number
+from opticoll.arguments import whole_number
+from opticoll.errors import BadInput, refuse
+from opticoll.formulations.topology.pod_bounds import all_to_all_least
+from opticoll.instances.families.pods import even_shape, spec_of, torus_time
+from opticoll.solvers.task import Proof
+
+if TYPE_CHECKING:
+    from opticoll.types import Json, Seconds
+
+TABLE = "pod_records.csv"
+#: Wirings of a search whose T is solved.
+MOST_SOLVED = 2
+
+
+@dataclass(frozen=True)
+class PodRecord:
+    """A row of the table: a wiring, its T, and the bound on every wiring of its kind.
+
+    ``lost_switch`` is the worst T after the loss of a switch, None where it is not known; ``enumerated`` the number of
+    wirings, up to isomorphism, among which ``pod-enumeration`` has proven that none is faster, 0 for none.
+    """
+
+    pod: str
+    time: float
+    bound: Fraction
+    lost_switch: float | None
+    enumerated: int
+
+    @property
+    def gap(self) -> float:
+        """T / bound - 1."""
+        return self.time / float(self.bound) - 1.0
+
+
+@cache
+def pod_records() -> dict[tuple[int, int, str], PodRecord]:
+    """The table of records, by cubes, side and places: ``same``, ``free``, or ``twisted`` for the published twist."""
+    text = files("opticoll.analysis.designs").joinpath(TABLE).read_text(encoding="utf-8")
+    return {
+        (int(row["cubes"]), int(row["side"]), row["places"]): PodRecord(
+            row["pod"],
+            float(row["time"]),
+            Fraction(row["bound"]),
+            float(row["lost_switch"]) if row["lost_switch"] else None,
+            int(row["enumerated"] or 0),
+        )
+        for row in csv.DictReader(text.splitlines())
+    }
+
+
+@dataclass(frozen=True, repr=False)
+class PodDesign(Printed):
+    """A wiring of a pod, its time, and the bound on all wirings.
+
+    ``gap`` is T / bound - 1, ``torus`` the time of the torus of these cubes whose longest edge is shortest. For wirings
+    of the table, where it is known, ``lost_switch`` is the worst time after the loss of a switch, and ``enumerated``
+    the number of wirings, up to isomorphism, of which none is faster. ``others`` are the published twist and the record
+    with the same permutation at all places, for comparison.
+    """
+
+    cubes: int
+    side: int
+    places: str
+    pod: str
+    T: float
+    bound: float
+    gap: float
+    proof: str
+    reason: str
+    source: str
+    torus: float
+    lost_switch: float | None = None
+    enumerated: int = 0
+    others: tuple[Timed, ...] = ()
+
+    @property
+    def best_possible(self) -> bool:
+        """Whether no wiring can be faster, within the tolerance of the solve."""
+        return self.proof == Proof.OPTIMAL and (self.gap <= 1e-6 or self.enumerated > 0)
+
+    def lines(self) -> dict[str, str]:
+        """The design in words, by name of the line, as ``opticoll design pod`` prints it."""
+        shape = "x".join(str(self.side * edge) for edge in even_shape(self.cubes))
+        lost = {} if self.lost_switch is None else {"lost switch": f"T {number(self.lost_switch)} at worst"}
+        proof = f"none: the best of all wirings, {self.enumerated} up to isomorphism" if self.enumerated else ""
+        return {
+            "pod": f"{self.pod}   (from the {self.source})",
+            "T": f"{number(self.T)}   ({self.proof} for this wiring)",
+            "T bound": f"{number(self.bound)}   for any wiring: {self.reason}",
+            "gap": proof or ("none: best possible" if self.best_possible else f"{100 * self.gap:.2f} %"),
+            "torus": f"{number(self.torus)}   of {shape} chips, {self.torus / self.T:.2f} times as long",
+            **lost,
+        }
+
+    def tables(self) -> list[Listing]:
+        """The wirings for comparison."""
+        rows = [{"pod": label(one.topology, 60), "T": one.T, "proof": one.proof} for one in self.others]
+        return [Listing("for comparison", ["pod", "T", "proof"], rows)] if rows else []
+
+    def document(self) -> dict[str, Json]:
+        """The design as ``--json`` prints it."""
+        return asdict(self) | {"best_possible": self.best_possible}
+
+    def summary(self) -> dict[str, str]:
+        """Lines of the printed representation: those of :meth:`lines`, cut to a width."""
+        return {name: label(text, 160) for name, text in self.lines().items()}
+
+    @property
+    def _title(self) -> str:
+        what = "one permutation a dimension" if self.places == "same" else "a permutation at every switch"
+        return f"pod of {self.cubes} cubes of {self.side}x{self.side}x{self.side} chips, {what}"
+
+    def _printed(self) -> dict[str, str]:
+        return self.summary()
+
+
+def pod_design(
+    cubes: int,
+    *,
+    side: int = 4,
+    places: str = "free",
+    table: bool = True,
+    compare: bool = False,
+    starts: int = 2,
+    time_limit: Seconds | None = None,
+    seed: int = 0,
+) -> PodDesign:
+    """Find the permutations of cubes at the optical switches of a pod that make an all-to-all fast.
+
+    Parameters
+    ----------
+    cubes, side
+        Number of cubes, and chips of a cube in each dimension; at most ``MOST_NODES`` chips.
+    places
+        ``free``: every switch has a permutation; ``same``: all switches of a dimension have the same one.
+    table
+        Whether to use the record of the table, if there is one; otherwise a search is run.
+    compare
+        Whether to solve the published twist and the record with ``places=same`` as well.
+    starts
+        Runs of the search for each group.
+    time_limit
+        Limit [s] of the search; the solves that verify T come after it.
+    seed
+        Seed of the search.
+
+    Raises
+    ------
+    BadInput
+        For sizes out of range, or if T is not found.
+    """
+    cubes, side = whole_number(cubes, "design: cubes", 1), whole_number(side, "design: side", 1)
+    starts, seed = whole_number(starts, "design: starts", 1), whole_number(seed, "design: seed", 0)
+    if time_limit is not None:
+        finite_number(time_limit, "design: time_limit", positive=True)
+    if places not in ("same", "free"):
+        refuse("design", f"places must be same or free, not {places!r}")
+    if not 2 <= cubes * side**3 <= MOST_NODES:
+        refuse("design", f"a pod of {cubes} cubes of side {side} has {cubes * side**3} chips; use 2 to {MOST_NODES}")
+    record = pod_records().get((cubes, side, places)) if table else None
+    with progress_here(f"design pod cubes={cubes}"):
+        if record is None:
+            specs = _searched(cubes, side, places == "same", starts, time_limit, seed)
+            timed = min(map(solved, specs), key=lambda one: np.inf if one.T is None else one.T)
+        else:
+            timed = solved(record.pod)
+        others = tuple(solved(other) for other in _well_known(cubes, side, places)) if compare else ()
+    if timed.T is None:
+        msg = f"design: {label(timed.topology, 80)} could not be solved ({timed.proof}); run opticoll solve on it"
+        raise BadInput(msg)
+    bound, reason = all_to_all_least(cubes, side, same=places == "same")
+    torus = torus_time(None, cubes, side, "torus")
+    assert torus is not None
+    return PodDesign(
+        cubes,
+        side,
+        places,
+        timed.topology,
+        timed.T,
+        float(bound),
+        timed.T / float(bound) - 1.0,
+        timed.proof,
+        reason,
+        "search" if record is None else "table",
+        float(torus),
+        lost_switch=None if record is None else record.lost_switch,
+        enumerated=0 if record is None else record.enumerated,
+        others=others,
+    )
+
+
+def _searched(cubes: int, side: int, same: bool, starts: int, time_limit: Seconds | None, seed: int) -> list[str]:
+    """Specs of the torus and of the wirings of groups with the smallest norms that a search finds in its time."""
+    from opticoll.solvers.methods.topology.pod_search import group_wirings
+
+    until = None if time_limit is None else time.monotonic() + time_limit
+
+    def tick() -> None:
+        if until is not None and time.monotonic() > until:
+            raise TimeoutError
+
+    found: dict[str, float] = {}
+    try:
+        rng = np.random.default_rng(seed)
+        for norm, wiring in group_wirings(cubes, side, same=same, rng=rng, starts=starts, moves=400, tick=tick):
+            found[spec_of(wiring, side)] = norm
+    except TimeoutError:
+        pass
+    return [spec_of_torus(cubes, side), *sorted(found, key=lambda spec: found[spec])[:MOST_SOLVED]]
+
+
+def spec_of_torus(cubes: int, side: int, twisted: bool = False) -> str:
+    """The spec of the torus of so many cubes, or of the published twist."""
+    return f"pod:cubes={cubes}" + ("" if side == 4 else f",side={side}") + (",wiring=twisted" if twisted else "")
+
+
+def _well_known(cubes: int, side: int, places: str) -> list[str]:
+    """Specs of the published twist, where there is one, and of the record with ``places=same``."""
+    shape, record = even_shape(cubes), pod_records().get((cubes, side, "same"))
+    specs = [spec_of_torus(cubes, side, twisted=True)] if shape[2] == 2 * shape[0] else []
+    return specs + ([record.pod] if record is not None and places == "free" else [])

@@ -1,0 +1,145 @@
+"""Designs of pods: the table of records, the search, and the command."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+
+import pytest
+
+import opticoll as oc
+from opticoll.analysis.cli.main import main
+from opticoll.analysis.designs.pods import pod_records
+from opticoll.errors import BadInput
+from opticoll.formulations.topology.pod_bounds import all_to_all_least
+from opticoll.instances import parse
+from opticoll.instances.families.pods import torus_time, wiring_of
+from opticoll.instances.spec import family_of
+
+SLICES = (1, 2, 4, 8, 16, 64)
+
+
+def wiring(spec):
+    return wiring_of(**family_of(parse(spec))[1])
+
+
+def test_the_table_has_every_slice():
+    rows = pod_records()
+    assert [cubes for cubes, side, places in rows if (side, places) == (4, "free")] == list(SLICES)
+    for (cubes, side, places), row in rows.items():
+        stated = wiring(row.pod)
+        assert stated.shape == (3, side**2, cubes)
+        assert places == "free" or (stated == stated[:, :1]).all()
+        assert float(row.bound) <= row.time * (1 + 1e-6)
+        assert row.time <= float(torus_time(None, cubes, side, "torus")) * (1 + 1e-6)
+        assert row.lost_switch is None or row.lost_switch >= row.time * (1 - 1e-3)
+
+
+def test_the_gaps_are_what_was_asked_for():
+    """At most 10 % up to 8 cubes, 20 % at 64."""
+    rows = pod_records()
+    assert all(rows[cubes, 4, "free"].gap <= (0.1 if cubes <= 8 else 0.2) for cubes in SLICES)
+
+
+@pytest.mark.parametrize("cubes", [1, 2, 4, pytest.param(8, marks=pytest.mark.slow)])
+def test_records_are_solved_again(cubes):
+    """With their bounds, which are those of the formulation."""
+    for (k, side, places), row in pod_records().items():
+        if k == cubes:
+            assert row.time == pytest.approx(oc.solve("alltoall.master", row.pod).T, rel=1e-6)
+            assert row.bound == all_to_all_least(k, side, same=places != "free")[0]
+
+
+@pytest.mark.parametrize("cubes", [2, pytest.param(4, marks=pytest.mark.slow)])
+def test_enumerations_prove_records_again(cubes):
+    row = pod_records()[cubes, 4, "same"]
+    found = oc.solve("topology.pod", f"pod:cubes={cubes}", method="pod-enumeration")
+    assert (found.proof, found.record.metrics["classes"]) == ("optimal", row.enumerated)
+    assert row.time == pytest.approx(found.T, rel=1e-6)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("cubes", [16, 64])
+def test_large_records_are_solved_again(cubes):
+    for (k, side, places), row in pod_records().items():
+        if k == cubes:
+            assert row.time == pytest.approx(oc.solve("alltoall.master", row.pod, tol=1e-3).T, rel=2e-3)
+            assert row.bound == all_to_all_least(k, side, same=places != "free")[0]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("cubes", [2, 4])
+def test_what_a_lost_switch_costs(cubes):
+    row = pod_records()[cubes, 4, "free"]
+    every = [
+        oc.solve("alltoall.master", f"{row.pod}+fail=switch:{d}.{p}", tol=1e-3).T for d in range(3) for p in range(16)
+    ]
+    assert row.lost_switch == pytest.approx(max(every), rel=2e-3)
+
+
+def test_a_design_is_solved_and_compared():
+    design = oc.pod_design(2, compare=True)
+    assert (design.source, design.proof, design.torus) == ("table", "optimal", 128.0)
+    assert design.pod == pod_records()[2, 4, "free"].pod
+    assert design.gap == pytest.approx(design.T / design.bound - 1)
+    twist = {one.topology: one.T for one in design.others}["pod:cubes=2,wiring=twisted"]
+    assert Fraction(twist).limit_denominator(1000) == Fraction(220, 3)
+    assert not design.best_possible
+    assert "1.78 times as long" in design.lines()["torus"]
+
+
+def test_a_torus_of_one_cube_is_best_possible():
+    design = oc.pod_design(1)
+    assert design.best_possible
+    assert design.lines()["gap"] == "none: best possible"
+
+
+def test_a_search_of_a_small_pod():
+    """Six chips of six ports each: every pair has a link, and the best wiring is proven."""
+    design = oc.pod_design(6, side=1, seed=1)
+    assert design.source == "search"
+    assert design.bound * (1 - 1e-9) <= design.T
+    assert design.torus > design.T
+    assert wiring(design.pod).shape == (3, 1, 6)
+
+
+def test_the_command(capsys):
+    assert main(["design", "pod", "cubes=2", "side=2", "places=same", "--starts", "1", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["places"] == "same"
+    assert found["T"] == pytest.approx(13 / 3)
+    assert found["bound"] <= found["T"]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["pod"], "cannot read"),
+        (["pod", "cubes=x"], "write cubes=8, and side=4 or places=same"),
+        (["pod", "cubes=2", "cubes=3"], "cannot read"),
+        (["pod", "cubes=2", "degree=3"], "cannot read"),
+        (["pod", "cubes=2", "places=any"], "places must be same or free"),
+        (["pod", "cubes=65"], "has 4160 chips; use 2 to 4096"),
+        (["pod", "cubes=1", "side=1"], "has 1 chips; use 2 to 4096"),
+        (["pod", "cubes=2", "--delay", "1"], "--delay is not for the wiring of a pod"),
+        (["pod", "cubes=2", "--directed"], "--directed is not for the wiring of a pod"),
+    ],
+)
+def test_refused_by_the_command(words, message, capsys):
+    assert main(["design", *words]) == 2
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"cubes": 0}, "design: cubes: must be a whole number of at least 1"),
+        ({"cubes": 2, "side": 0}, "design: side: must be a whole number of at least 1"),
+        ({"cubes": 2, "starts": 0}, "design: starts: must be a whole number of at least 1"),
+        ({"cubes": 2, "time_limit": -1}, "design: time_limit: must be a positive number"),
+        ({"cubes": 2, "places": "any"}, "places must be same or free"),
+    ],
+)
+def test_refused(arguments, message):
+    with pytest.raises(BadInput, match=message):
+        oc.pod_design(**arguments)
