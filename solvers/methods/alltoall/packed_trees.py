@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
+from opticoll.formulations.flows.worst_cuts import MOST_FLOW, network_of, reversed_arcs
 from opticoll.formulations.parameters import Parameter
 from opticoll.solvers.methods.method import Answer, Beyond, Method
 from opticoll.solvers.task import Termination
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from opticoll.formulations import Formulation
+    from opticoll.formulations.alltoall.all_reduce import AllReduction
     from opticoll.instances.topology import F64, I64, Topology
     from opticoll.solvers.methods.method import Context
     from opticoll.solvers.schedules.tree_packing import TreePacking
+    from opticoll.solvers.task import Task
 
 
 def tree_flows(packing: TreePacking) -> F64:
@@ -69,7 +75,6 @@ def run_tree_packing(context: Context) -> Answer:
     reduce-scatter is the all-gather of the reversed topology, backwards. An all-reduce is both at the same time, with
     equal shares summed at all ranks; the formulation's bounds state its distance from the optimum.
     """
-    from opticoll.formulations.flows.worst_cuts import reversed_arcs
     from opticoll.solvers.schedules.tree_packing import pack
 
     context.remaining()
@@ -112,12 +117,19 @@ def run_tree_packing(context: Context) -> Answer:
     )
 
 
+def _small_unit(problem: Formulation, _task: Task, _size: Mapping[str, int]) -> bool:
+    """Whether the capacities, scaled to whole numbers, are small enough for max-flows."""
+    topology = cast("AllReduction", problem).topology
+    network = network_of(topology, (1,) * topology.num_ranks)
+    return bool(2 * topology.num_ranks * sum(network.capacity) <= MOST_FLOW)
+
+
 METHOD = Method(
     name="tree-packing",
     title="Packed spanning trees",
     summary="trees from every root that attain the worst cut, in integers; switches only forward",
     serves=("alltoall.all-gather", "alltoall.broadcast", "alltoall.reduce-scatter", "alltoall.all-reduce"),
-    takes_over=(Beyond("alltoall.all-reduce", 10_000, 60_000),),
+    takes_over=(Beyond("alltoall.all-reduce", 10_000, 60_000, suits=_small_unit),),
     parameters=(Parameter("trees", int, default=0, help="limit on trees per shard; 0 for no limit", least=0),),
     run=run_tree_packing,
 )

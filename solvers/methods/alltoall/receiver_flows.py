@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from opticoll.errors import MethodMismatch
 from opticoll.formulations.flows.worst_cuts import MOST_FLOW, least_time_of, network_of, reversed_arcs
 from opticoll.solvers.methods.alltoall.packed_trees import opposite, share_of_joint
 from opticoll.solvers.methods.method import Answer, Beyond, Method
@@ -17,6 +16,10 @@ if TYPE_CHECKING:
     from fractions import Fraction
 
     from opticoll.formulations import Formulation
+    from opticoll.formulations.alltoall.all_gather import AllGather
+    from opticoll.formulations.alltoall.all_reduce import AllReduction
+    from opticoll.formulations.alltoall.broadcast import Broadcast
+    from opticoll.formulations.alltoall.reduce_scatter import ReduceScatter
     from opticoll.formulations.flows.worst_cuts import Network
     from opticoll.instances.topology import F64, I64, Topology
     from opticoll.solvers.methods.method import Context
@@ -30,17 +33,9 @@ def run_receiver_flows(context: Context) -> Answer:
     worst cut, p/q in whole capacities c: then p c admits q units from every rank to each receiver, by max-flow and
     min-cut. A reduce-scatter is the all-gather of the reversed topology. An all-reduce on ranks alone is both at once,
     with equal shares summed at all ranks; the bounds of the formulation state its distance from the optimum.
-
-    Raises
-    ------
-    MethodMismatch
-        For an all-reduce with switches, which must not forward more than they receive; ``tree-packing`` has trees.
     """
     topology, name = context.instance, context.formulation.name
     root = context.data.root if name == "alltoall.broadcast" else None
-    if name == "alltoall.all-reduce" and topology.num_ranks < topology.n:
-        msg = "receiver-flows: switches of an all-reduce forward what they receive; use the method tree-packing"
-        raise MethodMismatch(msg)
     values: dict[str, F64] = {}
     T = 0.0
     if name != "alltoall.reduce-scatter":
@@ -66,21 +61,12 @@ def run_receiver_flows(context: Context) -> Answer:
 
 
 def _flows(context: Context, topology: Topology, root: int | None) -> tuple[Fraction, F64]:
-    """Time of the worst cut, and the flow towards every receiver within it, ``(m, receivers)``.
-
-    Raises
-    ------
-    MethodMismatch
-        If the capacities, scaled to whole numbers, are too large for SciPy's max-flows.
-    """
+    """Time of the worst cut, and the flow towards every receiver within it, ``(m, receivers)``."""
     weight = tuple(1 if root is None else int(v == root) for v in topology.terminals.tolist())
     network = network_of(topology, weight)
     receivers = topology.terminals if root is None else topology.terminals[topology.terminals != root]
     time, _ = least_time_of(network)
     p, q = time.numerator, time.denominator
-    if p * sum(network.capacity) + q * network.shards > MOST_FLOW:
-        msg = "receiver-flows: the capacities, scaled to whole numbers, are too large; use the method highs-ipx"
-        raise MethodMismatch(msg)
     flows = np.empty((network.tail.size, receivers.size))
     for j, v in enumerate(receivers.tolist()):
         context.remaining()
@@ -110,10 +96,20 @@ def _towards(network: Network, sink: int, p: int, q: int) -> I64:
     return flow
 
 
-def _without_switches(problem: Formulation, _task: Task, _size: Mapping[str, int]) -> bool:
-    """Whether every vertex is a rank."""
-    topology: Topology = problem.topology  # type: ignore[attr-defined]
-    return topology.num_ranks == topology.n
+def _refusal(problem: AllGather | Broadcast | ReduceScatter | AllReduction) -> str | None:
+    """Why max-flows do not have the solution: switches of an all-reduce, or capacities too large for SciPy's."""
+    topology = problem.topology
+    if problem.name == "alltoall.all-reduce" and topology.num_ranks < topology.n:
+        return "switches of an all-reduce forward what they receive; use the method tree-packing"
+    # p is at most N, and q at most the sum of the capacities.
+    if 2 * topology.num_ranks * sum(network_of(topology, (1,) * topology.num_ranks).capacity) > MOST_FLOW:
+        return "the capacities, scaled to whole numbers, are too large; use the method highs-ipx"
+    return None
+
+
+def _applies(problem: Formulation, _task: Task, _size: Mapping[str, int]) -> bool:
+    """Whether max-flows have the solution."""
+    return _refusal(cast("AllGather", problem)) is None
 
 
 METHOD = Method(
@@ -123,10 +119,11 @@ METHOD = Method(
     serves=("alltoall.all-gather", "alltoall.broadcast", "alltoall.reduce-scatter", "alltoall.all-reduce"),
     # All-gather of torus:8x8 16,129 variables in 8 s beside other work (0.5 s by receivers).
     takes_over=(
-        Beyond("alltoall.all-gather", 16_500, 66_000),
-        Beyond("alltoall.broadcast", 16_500, 66_000),
-        Beyond("alltoall.reduce-scatter", 16_500, 66_000),
-        Beyond("alltoall.all-reduce", 10_000, 60_000, suits=_without_switches),
+        Beyond("alltoall.all-gather", 16_500, 66_000, suits=_applies),
+        Beyond("alltoall.broadcast", 16_500, 66_000, suits=_applies),
+        Beyond("alltoall.reduce-scatter", 16_500, 66_000, suits=_applies),
+        Beyond("alltoall.all-reduce", 10_000, 60_000, suits=_applies),
     ),
     run=run_receiver_flows,
+    refuse=_refusal,
 )
