@@ -46,7 +46,6 @@ if TYPE_CHECKING:
 
     from opticoll.instances.topology import F64, I64, Topology
     from opticoll.solvers.schedules.collective_steps import CollectiveSteps
-    from opticoll.solvers.schedules.link_schedule import LinkSchedule
     from opticoll.solvers.schedules.program_arrays import ProgramArrays
     from opticoll.solvers.schedules.schedule_check import ScheduleCheck
 
@@ -132,13 +131,15 @@ class ScheduleFile(NamedTuple):
     verdict: ScheduleCheck | None = None
 
 
-def lower(schedule: LinkSchedule, name: str = "opticoll", options: XmlOptions | None = None) -> Program:
-    """Lower a link schedule to a program.
+def lower(
+    schedule: CollectiveSteps, topology: Topology, name: str = "opticoll", options: XmlOptions | None = None
+) -> Program:
+    """Lower a schedule of moves to a program.
 
     Parameters
     ----------
-    schedule, name
-        The schedule, and the name of the program.
+    schedule, topology, name
+        The schedule, where it runs, and the name of the program.
     options
         Runtime, channels and instances. Limits that are exceeded nevertheless are listed by
         :func:`opticoll.solvers.schedules.runtimes.exceeded`.
@@ -146,42 +147,22 @@ def lower(schedule: LinkSchedule, name: str = "opticoll", options: XmlOptions | 
     Raises
     ------
     NotApplicable
-        If a chunk is sent before it arrives.
+        If a chunk is sent before it arrives; for a broadcast, whose root the format does not state.
     """
-    return _whole(_lowered(schedule, name, options or XmlOptions()))
+    return _whole(_lowered(schedule, topology, name, options or XmlOptions()))
 
 
-def _lowered(schedule: LinkSchedule, name: str, options: XmlOptions) -> Lowered:
-    topology = schedule.topology
-    number = np.full(topology.n, -1, dtype=np.int64)
-    number[topology.terminals] = np.arange(topology.num_ranks)
-    step, tail, head, origin, final, chunk = schedule.moves()[0].T
-    shard = number[origin] * topology.num_ranks + number[final]
-    table = np.column_stack([step, number[tail], number[head], shard, chunk, np.zeros_like(step)])
-    return _program("alltoall", topology.num_ranks, schedule.chunks, table, name, options)
-
-
-def lower_moves(
-    schedule: CollectiveSteps, topology: Topology, name: str = "opticoll", options: XmlOptions | None = None
-) -> Program:
-    """As :func:`lower`, for a collective with copies and sums.
-
-    Raises
-    ------
-    NotApplicable
-        For a broadcast, whose root the format does not state.
-    """
-    return _whole(_lowered_moves(schedule, topology, name, options or XmlOptions()))
-
-
-def _lowered_moves(schedule: CollectiveSteps, topology: Topology, name: str, options: XmlOptions) -> Lowered:
+def _lowered(schedule: CollectiveSteps, topology: Topology, name: str, options: XmlOptions) -> Lowered:
     if schedule.collective == "broadcast":
         msg = "lowering: MSCCL XML does not state the root of a broadcast; write the schedule as .json"
         raise NotApplicable(msg)
     number = np.full(topology.n, -1, dtype=np.int64)
     number[topology.terminals] = np.arange(topology.num_ranks)
     ends = (number[schedule.vertices[end]] for end in (schedule.first[:-1], schedule.first[1:] - 1))
-    rows = np.column_stack([schedule.step, *ends, number[schedule.shard[:, 0]], schedule.chunk, schedule.adds])
+    shard = number[schedule.shard[:, 0]]
+    if schedule.collective == "alltoall":
+        shard = shard * topology.num_ranks + number[schedule.shard[:, 1]]
+    rows = np.column_stack([schedule.step, *ends, shard, schedule.chunk, schedule.adds])
     return _program(schedule.collective, topology.num_ranks, schedule.chunks, rows, name, options)
 
 
@@ -278,11 +259,11 @@ def schedule_file(
             raise BadInput(msg)
         chosen = options or XmlOptions()
         title = f"{name} {topology.spec}"
-        lowered = _lowered(schedule, title, chosen)
+        lowered = _lowered(collective_steps.moves_of(schedule), topology, title, chosen)
         excess = _excess(lowered, chosen)
         for budget in (*BUDGETS[1:], None) if excess and len(schedule.transfers) <= MOST_RETRIED else ():
             other = schedule_routes(topology, routes, chunks=chunks, alpha=alpha, beta=beta, budgets=(budget,))
-            trial = _lowered(other, title, chosen)
+            trial = _lowered(collective_steps.moves_of(other), topology, title, chosen)
             if not _excess(trial, chosen):
                 schedule, lowered, excess = other, trial, []
                 break
@@ -404,7 +385,7 @@ def _collective_program(
         ]
     best: tuple[tuple[bool, float, int], collective_steps.CollectiveSchedule, Lowered] | None = None
     for result in made:
-        lowered = _lowered_moves(result.steps, topology, f"{name} {topology.spec}", options)
+        lowered = _lowered(result.steps, topology, f"{name} {topology.spec}", options)
         if len(made) == 1:
             return result, lowered
         time = execute_program(_whole(lowered), topology, alpha=alpha, beta=beta).time

@@ -24,7 +24,7 @@ from opticoll.instances import Topology, parse
 from opticoll.solvers import solve
 from opticoll.solvers.plan import make_plan
 from opticoll.solvers.schedules.collective_steps import COLLECTIVES, best_schedule, schedule_collective
-from opticoll.solvers.schedules.lowering import XmlOptions, collective_file, lower_moves
+from opticoll.solvers.schedules.lowering import XmlOptions, collective_file, lower
 from opticoll.solvers.schedules.moves_execution import run_moves
 from opticoll.solvers.schedules.runtimes import TARGETS, exceeded
 from opticoll.solvers.schedules.schedule_json import moves_document, read_schedule
@@ -286,7 +286,7 @@ def test_losses_of_chunks():
 @pytest.mark.parametrize("spec", ["ring:4", "genkautz:n=5,d=2", "dgx1"])
 def test_programs_run_and_in_any_order(name, spec):
     topology, result = made(name, spec, most=6)
-    program = lower_moves(result.steps, topology)
+    program = lower(result.steps, topology)
     verdict = verify_program(program, topology, COLLECTIVES[name])
     assert verdict.valid, verdict.message
     assert verdict.metrics["async_time"] <= result.time * (1 + 1e-9)
@@ -382,7 +382,7 @@ def test_the_number_of_chunks_is_exact(name, chunks):
 @pytest.mark.parametrize("name", ["alltoall.all-gather", "alltoall.reduce-scatter", "alltoall.all-reduce"])
 def test_programs_spread_over_channels_and_instances(name, channels, instances):
     topology, result = made(name, "genkautz:n=5,d=2", most=6)
-    program = lower_moves(result.steps, topology, options=XmlOptions(channels=channels, instances=instances))
+    program = lower(result.steps, topology, options=XmlOptions(channels=channels, instances=instances))
     assert channels_of(program) == channels * instances
     verdict = verify_program(program, topology, COLLECTIVES[name])
     assert verdict.valid, verdict.message
@@ -394,9 +394,9 @@ def test_programs_spread_over_channels_and_instances(name, channels, instances):
 def test_long_connections_are_split_to_the_step_limit_of_the_target(monkeypatch):
     topology, result = made("alltoall.all-reduce", "ring:4", most=24)
     target = replace(TARGETS["rccl"], steps=5)
-    assert exceeded(lower_moves(result.steps, topology, options=XmlOptions("rccl")), target)
+    assert exceeded(lower(result.steps, topology, options=XmlOptions("rccl")), target)
     monkeypatch.setitem(TARGETS, "rccl", target)
-    program = lower_moves(result.steps, topology, options=XmlOptions("rccl"))
+    program = lower(result.steps, topology, options=XmlOptions("rccl"))
     assert max(len(block.instructions) for rank in program.ranks for block in rank.blocks.values()) <= 5
     assert verify_program(program, topology, "allreduce").valid
 

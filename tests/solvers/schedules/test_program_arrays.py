@@ -13,7 +13,7 @@ from opticoll.instances import parse
 from opticoll.solvers import solve
 from opticoll.solvers.schedules import lowering
 from opticoll.solvers.schedules.collective_steps import schedule_collective
-from opticoll.solvers.schedules.lowering import XmlOptions, lower_moves
+from opticoll.solvers.schedules.lowering import XmlOptions, lower
 from opticoll.solvers.schedules.msccl_xml import read_xml, write_xml
 from opticoll.solvers.schedules.program_arrays import COPY, RECEIVE, SEND, ProgramArrays
 from opticoll.solvers.schedules.shard_routes import cut, routes_in_steps
@@ -26,7 +26,7 @@ OPTIONS = [XmlOptions(), XmlOptions("rccl", channels=2), XmlOptions(instances=3)
 def lowered(name, spec, options=None):
     topology = parse(spec)
     steps = schedule_collective(name, topology, most=8).steps
-    return topology, lowering._lowered_moves(steps, topology, "trees", options or XmlOptions())
+    return topology, lowering._lowered(steps, topology, "trees", options or XmlOptions())
 
 
 @each("name", ["alltoall.all-gather", "alltoall.reduce-scatter", "alltoall.all-reduce"])
@@ -153,7 +153,7 @@ def test_routes_of_a_flow_that_translations_change_are_its_own():
 def test_a_file_of_objects_is_that_of_arrays(tmp_path):
     topology, (program, arrays) = lowered("alltoall.all-gather", "torus:3x3")
     steps = schedule_collective("alltoall.all-gather", topology, most=8).steps
-    assert write_xml(lower_moves(steps, topology, "trees")) == write_xml(replace(program, ranks=arrays.ranks()))
+    assert write_xml(lower(steps, topology, "trees")) == write_xml(replace(program, ranks=arrays.ranks()))
     path = tmp_path / "x.xml"
-    path.write_text(write_xml(lower_moves(steps, topology)))
+    path.write_text(write_xml(lower(steps, topology)))
     assert verify_file(path, topology, "allgather").valid

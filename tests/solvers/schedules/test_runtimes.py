@@ -23,7 +23,7 @@ from opticoll.instances import Topology, parse
 from opticoll.solvers.schedules import interpreter
 from opticoll.solvers.schedules.collective_steps import moves_of, schedule_collective
 from opticoll.solvers.schedules.link_schedule import pair_capacity, schedule_routes, ways_between
-from opticoll.solvers.schedules.lowering import XmlOptions, lower, lower_moves
+from opticoll.solvers.schedules.lowering import XmlOptions, lower
 from opticoll.solvers.schedules.msccl_xml import read_xml, write_xml
 from opticoll.solvers.schedules.program import KINDS, Place, Program, ThreadBlock
 from opticoll.solvers.schedules.runtimes import TARGETS, exceeded
@@ -45,7 +45,9 @@ def boxes(ranks: int = 8, per_box: int = 4) -> Topology:
 
 def program_of(spec: str, options: XmlOptions | None = None, **chosen) -> tuple[Topology, Program]:
     topology = parse(spec)
-    return topology, lower(schedule_routes(topology, shortest_routes(topology), **chosen), options=options)
+    return topology, lower(
+        moves_of(schedule_routes(topology, shortest_routes(topology), **chosen)), topology, options=options
+    )
 
 
 # limits ---------------------------------------------------------------------------------------------------------------
@@ -76,7 +78,7 @@ def test_a_chunk_that_is_sent_before_it_arrives_has_no_program():
     table = schedule.transfers.copy()
     table[:, 0] = 0
     with pytest.raises(NotApplicable, match="before receiving it"):
-        lower(replace(schedule, transfers=table))
+        lower(moves_of(replace(schedule, transfers=table)), topology)
 
 
 def test_what_does_not_fit_says_by_how_much():
@@ -225,7 +227,9 @@ def test_data_passes_switches_within_a_step(tmp_path):
 @pytest.mark.parametrize("target", TARGETS)
 def test_programs_of_ranks_behind_switches(target, tmp_path):
     topology = boxes()
-    program = lower(schedule_routes(topology, shortest_routes(topology)), options=XmlOptions(target))
+    program = lower(
+        moves_of(schedule_routes(topology, shortest_routes(topology))), topology, options=XmlOptions(target)
+    )
     path = tmp_path / "x.xml"
     path.write_text(write_xml(program))
     verdict = verify_file(path, topology)
@@ -249,7 +253,7 @@ def test_ways_go_through_switches_and_not_through_ranks():
 def collective_text(name: str, spec: str) -> str:
     topology = parse(spec)
     made = schedule_collective(name, topology, chunks=1, trees=1)
-    return write_xml(lower_moves(made.steps, topology, options=XmlOptions("rccl")))
+    return write_xml(lower(made.steps, topology, options=XmlOptions("rccl")))
 
 
 @cache

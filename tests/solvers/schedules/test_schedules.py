@@ -65,7 +65,7 @@ def solution(name, spec, parameters):
 
 def program_of(spec="hypercube:3", **options):
     topology = parse(spec)
-    return topology, lower(schedule_routes(topology, shortest_routes(topology), **options))
+    return topology, lower(moves_of(schedule_routes(topology, shortest_routes(topology), **options)), topology)
 
 
 @pytest.mark.parametrize(("name", "spec", "parameters"), RUNNING)
@@ -556,7 +556,7 @@ def test_schedules_belong_to_topologies_and_alltoall(tmp_path):
         check("alltoall.master", "servers:n=12,degree=4,traffic=alltoall", path)
     hosts = parse("hypercube:2+host=1.5")
     schedule = schedule_routes(hosts, shortest_routes(hosts))
-    assert verify_program(lower(schedule), hosts, "alltoall").valid
+    assert verify_program(lower(moves_of(schedule), hosts), hosts, "alltoall").valid
     assert verify_document(moves_document(hosts, moves_of(schedule)), tmp_path, hosts, "alltoall").valid
 
 
@@ -610,7 +610,7 @@ def test_what_gives_no_schedule_is_refused_before_the_solve(arguments, tmp_path,
 @given(topologies(6), st.sampled_from([0.0, 1.0]), st.integers(1, 4))
 def test_random_topologies_get_schedules_that_run(topology, alpha, most):
     schedule = schedule_routes(topology, shortest_routes(topology), alpha=alpha, chunks=most)
-    program = lower(schedule)
+    program = lower(moves_of(schedule), topology)
     verdict = verify_program(program, topology, "alltoall")
     assert verdict.valid, verdict
     assert not exceeded(program, TARGETS["msccl"])
@@ -659,7 +659,7 @@ def test_a_large_schedule_delivers():
     topology = parse("genkautz:n=64,d=4")
     data, values = solution("alltoall.master", topology, {})
     schedule = schedule_routes(topology, routes_of("alltoall.master", data, values))
-    assert verify_program(lower(schedule), topology, "alltoall").valid
+    assert verify_program(lower(moves_of(schedule), topology), topology, "alltoall").valid
     assert schedule.time() <= schedule.fluid_time * 1.02
 
 
