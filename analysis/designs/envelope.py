@@ -124,13 +124,11 @@ class Envelope(Printed):
         rows = [(K, one.time, self.bound(K), one.time / self.bound(K) - 1.0, one.group) for K, one in self.best.items()]
         return pd.DataFrame(rows, columns=["configurations", "T", "bound", "gap", "group"])
 
-    def plot(self, *, schemes: bool = True) -> Figure:
-        """Draw the least time by the delay of a change, with known schemes for comparison."""
+    def plot(self) -> Figure:
+        """Draw the least time by the delay of a change."""
         from opticoll.analysis.designs.reconfiguration_plots import draw_envelope
-        from opticoll.analysis.designs.schemes import schemes as known_schemes
 
-        others = list(known_schemes(self.n, self.degree, directed=self.directed)) if schemes else []
-        return draw_envelope(self, others)
+        return draw_envelope(self)
 
     def lines(self) -> dict[str, str]:
         """Which delays are decided, and how much is known, in words, by name of the line."""

@@ -12,12 +12,9 @@ from opticoll.analysis.plots.panels import one_panel
 from opticoll.analysis.plots.style import INK, PALETTE, log_axes
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from matplotlib.figure import Figure
 
     from opticoll.analysis.designs.envelope import Envelope
-    from opticoll.analysis.designs.schemes import Scheme
 
 #: Delays of the curves, per decade.
 POINTS = 40
@@ -36,16 +33,8 @@ def delays_of(envelope: Envelope) -> np.ndarray[tuple[int], np.dtype[np.float64]
     return np.geomspace(low, high, int(POINTS * math.log10(high / low)) + 2)
 
 
-def draw_envelope(envelope: Envelope, schemes: Sequence[Scheme] = ()) -> Figure:
-    """Least known time and bound by the delay of a change, with the number of configurations, and known schemes.
-
-    Parameters
-    ----------
-    envelope
-        Times and bounds of sequences of configurations.
-    schemes
-        Schemes to compare, each a line.
-    """
+def draw_envelope(envelope: Envelope) -> Figure:
+    """Least known time and bound by the delay of a change, with the number of configurations."""
     from matplotlib.ticker import LogLocator
 
     delays = delays_of(envelope)
@@ -57,11 +46,6 @@ def draw_envelope(envelope: Envelope, schemes: Sequence[Scheme] = ()) -> Figure:
         axes,
         handles,
     ):
-        for number, scheme in enumerate(schemes):
-            colour = PALETTE[(number + 1) % len(PALETTE)]
-            handles += axes.plot(
-                delays, [scheme.value(delay) for delay in delays], color=colour, lw=1, ls=(0, (5, 2)), label=scheme.name
-            )
         axes.fill_between(delays, bounds, values, color=PALETTE[0], alpha=0.25, lw=0)
         handles += axes.plot(delays, values, color=PALETTE[0], lw=2.2, label="best known sequence")
         handles += axes.plot(delays, bounds, color=INK, lw=1, label="bound on every sequence")

@@ -1,4 +1,4 @@
-"""Whether to reconfigure: the table of sequences, the envelope over the delay, known schemes and their plots."""
+"""Whether to reconfigure: the table of sequences, the envelope over the delay, and their plots."""
 
 from __future__ import annotations
 
@@ -19,9 +19,8 @@ from scipy.optimize import linprog
 
 import opticoll as oc
 from opticoll.analysis.designs import sequence_records as sequence_records_of
-from opticoll.analysis.designs.envelope import direct_configurations, direct_records, envelope
+from opticoll.analysis.designs.envelope import cyclic_records, direct_configurations, direct_records, envelope
 from opticoll.analysis.designs.reconfiguration_plots import draw_envelope
-from opticoll.analysis.designs.schemes import index_scheme, schemes, serving_time
 from opticoll.analysis.designs.sequence_records import (
     best_sequence,
     sequence_records,
@@ -327,13 +326,11 @@ def test_sizes_without_circuits_are_refused(n, degree):
 
 
 @pytest.mark.parametrize(("n", "degree", "directed"), [(9, 3, False), (12, 2, False), (12, 1, True), (20, 7, True)])
-def test_no_scheme_beats_the_envelope_of_a_size_that_is_not_in_the_table(n, degree, directed):
+def test_a_size_that_is_not_in_the_table_has_rings_and_index_algorithms(n, degree, directed):
     assert (n, degree, directed) not in sequence_records()
     curve = envelope(n, degree, directed=directed)
-    for scheme in schemes(n, degree, directed=directed):
-        least = min(T for K, T in curve.times.items() if scheme.configurations >= K)
-        assert curve.bound(scheme.configurations) <= least * (1 + 1e-9)
-        assert least <= scheme.time * (1 + 1e-9) or "Kautz" in scheme.name
+    for row in cyclic_records(n, degree, directed):
+        assert curve.bound(row.configurations) <= curve.times[row.configurations] * (1 + 1e-9) <= row.time * (1 + 2e-9)
     assert 0 <= curve.change_below <= curve.stay_from
 
 
@@ -343,7 +340,7 @@ def test_sizes_without_an_envelope_are_refused(n, degree, message):
         envelope(n, degree)
 
 
-# schemes --------------------------------------------------------------------------------------------------------------
+# index algorithms -----------------------------------------------------------------------------------------------------
 
 
 @each("balanced", [False, True])
@@ -358,37 +355,12 @@ def test_the_shifts_of_an_index_algorithm_add_up_to_every_distance(n, radix, bal
         assert all(shards == n // radix for step in steps for shards in step.amounts)
 
 
-def test_ports_that_are_left_over_double_the_slowest_circuits():
-    assert serving_time([4, 4], 4) == (1, 2.0)
-    assert serving_time([4, 4], 3) == (1, 4.0)
-    assert serving_time([9, 3, 3], 4) == (1, 4.5)
-    assert serving_time([5, 4, 3], 2) == (2, 6.5)
-
-
-def test_known_schemes_of_64_nodes():
-    assert index_scheme(64, 1, 2, directed=True).time == 192.0
-    assert index_scheme(64, 1, 2, directed=False).configurations == 6
-    assert index_scheme(27, 2, 3, directed=False).time == 27.0
-    assert index_scheme(12, 2, 2, directed=False) is None
-    named = {scheme.name: scheme for scheme in schemes(64, 4, directed=True)}
-    assert named["direct circuits in turn"].time == 16.0
-    assert named["generalized Kautz digraph, kept"].time == pytest.approx(46.0667, abs=1e-3)
-
-
-@pytest.mark.parametrize(("n", "degree", "directed"), [(16, 2, True), (16, 4, False), (64, 4, True), (32, 1, False)])
-def test_no_scheme_is_below_the_bound(n, degree, directed):
-    curve = envelope(n, degree, directed=directed)
-    for scheme in schemes(n, degree, directed=directed):
-        for delay in (0.0, 0.3, 2.0, 30.0):
-            assert scheme.value(delay) >= curve.at(delay).bound * (1 - 1e-7)
-
-
 # plots ----------------------------------------------------------------------------------------------------------------
 
 
 def test_plots_have_labels_with_units():
     curve = envelope(16, 4)
-    figure = draw_envelope(curve, list(schemes(16, 4)))
+    figure = draw_envelope(curve)
     axes = figure.axes[0]
     assert "[shards / link bandwidth]" in axes.get_xlabel()
     assert "[shards / link bandwidth]" in axes.get_ylabel().replace("\n", " ")
