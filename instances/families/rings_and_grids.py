@@ -437,21 +437,17 @@ def _twisted_automorphisms(shape: Dimensions, twist: Dimensions | None) -> Itera
 
 def _twisted_time(shape: Dimensions, twist: Dimensions | None) -> Fraction | None:
     """That of the torus without a twist; where symmetry makes all arcs alike, distances from a node over its degree."""
+    from scipy.sparse.csgraph import dijkstra
+
     shift = _wraps(shape, twist)
     if not shift.any():
         return _torus_time(shape)
     images = np.array([np.abs(turned[0]) for turned in _lattice_symmetries(shape, shift)])
     if not images.size or not images.any(axis=0).all():  # the first axis is not mapped to all others
         return None
-    points, steps = _points(shape), np.eye(len(shape), dtype=np.int64)
-    around = np.stack([_wrapped(points + step, shape, shift) for step in (*steps, *-steps)])
-    reached, frontier, depth, total = np.arange(len(points)) == 0, np.array([0]), 0, 0
-    while frontier.size:
-        total, depth = total + depth * frontier.size, depth + 1
-        near = np.unique(around[:, frontier])
-        frontier = near[~reached[near]]
-        reached[frontier] = True
-    return Fraction(total, np.setdiff1d(around[:, 0], 0).size)
+    topology = twisted_torus(shape, twist)
+    hops = dijkstra(topology.length_matrix(np.ones(topology.arcs)), indices=0, unweighted=True)
+    return Fraction(int(hops.sum()), int(topology.out_degree[0]))
 
 
 @family(
