@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 import random
+from collections import Counter
 from functools import cache
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -170,7 +171,7 @@ _PAIRING_TRIES = 100
     example="sp-expander:n=64,d=4,seed=1",
     source="Efficient all-to-all schedules for direct-connect topologies, appendix E",
 )
-def sp_expander(n: int, d: int, seed: int = 0) -> Topology:
+def sp_expander(n: int, d: int, seed: int = 0, two_way: bool = False) -> Topology:
     r"""Shortest-path expander: a d-regular digraph formed by routing every pair on a shortest path.
 
     Start from the complete digraph, every link of weight :math:`\varepsilon`. Route the pairs
@@ -187,6 +188,11 @@ def sp_expander(n: int, d: int, seed: int = 0) -> Topology:
     :math:`a \to b` is replaced by :math:`a \to v` and :math:`u \to b`. A draw that is not strongly
     connected, or in which a pair has no path left, is repeated with the next random order.
 
+    With ``two_way``, as the source suggests, a link is formed together with its reverse, which keeps the weight
+    :math:`\varepsilon` until a path takes it, and counts against the degree of both its ends. A path does not form
+    more links at a node than it has left. Nodes with too few links are linked at random or by an exchange:
+    :math:`a - b` is replaced by :math:`a - v` and :math:`u - b`.
+
     Parameters
     ----------
     n
@@ -195,6 +201,8 @@ def sp_expander(n: int, d: int, seed: int = 0) -> Topology:
         Degree, ``1 <= d < n``, with ``n d`` at most 8192.
     seed
         Seed of :func:`numpy.random.default_rng`, nonnegative.
+    two_way
+        Whether every link has its reverse; ``n d`` must then be even.
 
     Raises
     ------
@@ -203,11 +211,13 @@ def sp_expander(n: int, d: int, seed: int = 0) -> Topology:
     """
     name = "sp-expander"
     _check(n, d, seed, name)
+    if two_way and n * d % 2:
+        refuse(name, f"n={n}, d={d} with two_way needs an even n*d; change n or d")
     if n > MAX_NODES or n * d > MAX_ARCS_FORMED:
         refuse(name, f"n={n}, d={d} exceeds n={MAX_NODES} or n*d={MAX_ARCS_FORMED}; choose a smaller n or d")
     rng = np.random.default_rng(seed)
     for _ in range(_PAIRING_TRIES):
-        formation = _Formation(n, d)
+        formation = _TwoWayFormation(n, d) if two_way else _Formation(n, d)
         if not all(formation.route(s, t) for s, t in _pairs(n, rng) if not formation.settled()):
             continue
         if not formation.complete(rng):
@@ -261,7 +271,7 @@ class _Formation:
         if s in self.open_out and t in self.open_in and self.unformed(s, t):
             self.form(s, t)  # no path is shorter than one unformed link
             return True
-        path = self.shortest(s, t)
+        path = self.shortest(s, t, self.open_out, self.open_in)
         if path is None:
             return False
         self.lay(path)
@@ -275,11 +285,11 @@ class _Formation:
             else:
                 self.form(u, v)
 
-    def shortest(self, s: int, t: int) -> list[int] | None:
-        """Nodes of a shortest path over formed links and unformed ones between open nodes; None if there is none."""
+    def shortest(self, s: int, t: int, open_out: set[int], open_in: set[int]) -> list[int] | None:
+        """Nodes of a shortest path over formed links and unformed ones between these nodes; None if there is none."""
         distance, before = {s: 0}, {s: s}
         heap, settled = [(0, s)], set()
-        waiting = set(self.open_in)  # not yet reached over an unformed link; the first such path is shortest
+        waiting = set(open_in)  # not yet reached over an unformed link; the first such path is shortest
         while heap:
             far, u = heapq.heappop(heap)
             if u in settled:
@@ -288,7 +298,7 @@ class _Formation:
             if u == t:
                 break
             steps = list(self.weight[u].items())
-            if u in self.open_out and waiting:
+            if u in open_out and waiting:
                 fresh = sorted(v for v in waiting if self.unformed(u, v))
                 waiting.difference_update(fresh)
                 steps += [(v, 1) for v in fresh]
@@ -319,6 +329,50 @@ class _Formation:
             a, b = options[int(rng.integers(len(options)))]
             del self.weight[a][b]
             self.indegree[b] -= 1
+            self.form(a, v)
+            self.form(u, b)
+        return True
+
+
+class _TwoWayFormation(_Formation):
+    """Links formed with their reverses."""
+
+    def form(self, u: int, v: int) -> None:
+        """Form u -> v and v -> u, and close nodes that reach degree d."""
+        self.weight[u][v], self.weight[v][u] = 1 + self.unit, 1
+        for node in (u, v):
+            if len(self.weight[node]) == self.d:
+                self.open_out.discard(node)
+                self.open_in.discard(node)
+
+    def route(self, s: int, t: int) -> bool:
+        """Route a shortest path from s to t that forms no more links at a node than it has left."""
+        allowed = set(self.open_out)
+        while True:
+            path = self.shortest(s, t, allowed, allowed)
+            if path is None:
+                return False
+            new = Counter(node for u, v in pairwise(path) if self.unformed(u, v) for node in (u, v))
+            over = {node for node, links in new.items() if links > self.d - len(self.weight[node])}
+            if not over:
+                self.lay(path)
+                return True
+            allowed -= over
+
+    def complete(self, rng: np.random.Generator) -> bool:
+        """Complete every node to d links; False if a necessary exchange is impossible."""
+        n = len(self.weight)
+        ends = rng.permutation([u for u in range(n) for _ in range(self.d - len(self.weight[u]))]).tolist()
+        for u, v in zip(ends[::2], ends[1::2], strict=True):
+            if self.unformed(u, v):
+                self.form(u, v)
+                continue
+            formed = [(a, b) for a in range(n) for b in self.weight[a]]
+            options = [(a, b) for a, b in formed if self.unformed(a, v) and self.unformed(u, b)]
+            if not options:
+                return False
+            a, b = options[int(rng.integers(len(options)))]
+            del self.weight[a][b], self.weight[b][a]
             self.form(a, v)
             self.form(u, b)
         return True

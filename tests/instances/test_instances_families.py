@@ -383,6 +383,30 @@ def test_sp_expander_is_regular_simple_strongly_connected(n, d):
         assert topology.connected
 
 
+@pytest.mark.parametrize(("n", "d"), [(2, 1), (4, 3), (6, 2), (7, 4), (20, 3), (64, 4), (30, 12)])
+def test_two_way_sp_expander_is_a_simple_connected_graph(n, d):
+    for seed in range(6):
+        topology = parse(f"sp-expander:n={n},d={d},seed={seed},two_way")
+        arcs = set(zip(topology.tail.tolist(), topology.head.tolist(), strict=True))
+        assert len(arcs) == topology.arcs == n * d
+        assert arcs == {(v, u) for u, v in arcs}
+        assert not (topology.tail == topology.head).any()
+        assert set(topology.out_degree.tolist()) == {d}
+        assert topology.connected
+
+
+def test_two_way_sp_expander_is_seeded_and_spreads_better_than_random_graphs():
+    specs = [f"sp-expander:n=64,d=4,seed={seed},two_way" for seed in (1, 2, 1)]
+    draws = [parse(spec) for spec in specs]
+    assert draws[0].hash == draws[2].hash != draws[1].hash
+    assert draws[0].hash != parse("sp-expander:n=64,d=4,seed=1").hash
+    hops = np.mean([parse(f"sp-expander:n=64,d=4,seed={seed},two_way").hops.mean() for seed in range(5)])
+    others = np.mean([parse(f"random-regular:n=64,d=4,seed={seed}").hops.mean() for seed in range(5)])
+    assert hops < others
+    with pytest.raises(BadInput, match="even n"):
+        parse("sp-expander:n=5,d=3,two_way")
+
+
 def test_sp_expander_distances_are_near_those_of_genkautz():
     formed, kautz = parse("sp-expander:n=128,d=4,seed=1"), parse("genkautz:n=128,d=4")
     assert formed.hops.mean() < 1.1 * kautz.hops.mean()
