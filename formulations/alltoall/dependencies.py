@@ -64,12 +64,6 @@ class Dependencies:
         pair, dependency = np.divmod(both, max(self.size, 1))
         return pair, dependency, count
 
-    @property
-    def forced(self) -> I64:
-        """Dependencies that all paths of some pair have, as pairs of arcs, ``(forced, 2)``."""
-        pair, dependency, count = self.of_pairs
-        return self.pairs[np.unique(dependency[count == np.diff(self.paths.first)[pair]])]
-
     def of_paths(self, chosen: Mask) -> I64:
         """Numbers of the dependencies of some paths."""
         owner, number = self.uses

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from opticoll.formulations.alltoall.channels_routes import solution
 from opticoll.formulations.flows.path_sets import PathSet
 from opticoll.formulations.parameters import Parameter
 from opticoll.solvers.methods.alltoall.layer_orders import LayerOrders
-from opticoll.solvers.methods.flows.exact_routing import sizes, units_within
+from opticoll.solvers.methods.flows.exact_routing import next_load, sizes, units_within
 from opticoll.solvers.methods.method import Answer, Beyond, Method
 from opticoll.solvers.task import Termination
 
@@ -30,8 +31,12 @@ TOLERANCE = 1e-9
 POWERS, NOISE = (2.0, 4.0, 8.0, 16.0, 24.0), 0.5
 #: Most and fewest rounds of rerouting; visits of arcs in all of them, roughly; rounds without improvement that end it.
 ROUNDS, FEWEST, VISITS, IDLE = 100, 4, 3e9, 30
+#: Largest share of the time left in which orders are annealed for given routes.
+SHARE = 0.6
 #: Anneals of orders for given routes, and from how many pairs on only one.
 ANNEALS, MANY_PAIRS = 4, 20_000
+#: Loads above the bound that tabu search tries, one after the other.
+TARGETS = 8
 #: Most shortest paths that are listed, of all pairs and of one; steps of rerouting over them in a part, and parts.
 MOST_PATHS, MOST_OF_PAIR, STEPS, PARTS = 2_000_000, 32, 20_000, 16
 #: Orders are shortened where sources, arcs and layers multiply to at most this; so many times, with new lengths.
@@ -130,8 +135,11 @@ class OrderSearch:
     ``best`` is the least load found with the number of layers tried last, and its routes; None before.
     """
 
-    def __init__(self, problem: RoutedChannels, enough: float, moves: int, seed: int, tick: Callable[[], Any]) -> None:
-        self.problem, self.topology, self.enough, self.moves, self.tick = problem, problem.topology, enough, moves, tick
+    def __init__(
+        self, problem: RoutedChannels, enough: float, moves: int, seed: int, deadline: float | None = None
+    ) -> None:
+        self.problem, self.topology, self.enough, self.moves = problem, problem.topology, enough, moves
+        self.deadline = deadline
         self.random = np.random.default_rng(seed)
         self.seed = seed
         self.amount = problem.routing.amount
@@ -145,6 +153,22 @@ class OrderSearch:
         """Whether the load is small enough."""
         return self.best is not None and self.best[0] <= self.enough * (1 + TOLERANCE)
 
+    @property
+    def expired(self) -> bool:
+        """Whether no time is left."""
+        return self.deadline is not None and time.monotonic() > self.deadline
+
+    def tick(self, share: float = 1.0, since: float = 0.0) -> None:
+        """End what is being done when this share of the time after ``since`` is over.
+
+        Raises
+        ------
+        TimeoutError
+            When it is.
+        """
+        if self.deadline is not None and time.monotonic() > since + share * (self.deadline - since):
+            raise TimeoutError
+
     def _number(self) -> int:
         return int(self.random.integers(2**31))
 
@@ -157,7 +181,8 @@ class OrderSearch:
         for number in range(rounds):
             if worst <= self.enough * (1 + TOLERANCE) or idle >= IDLE:
                 break
-            self.tick()
+            if number > 0 and self.expired:
+                break
             lost = place(routing, POWERS[min(number, len(POWERS) - 1)], NOISE if number % 3 == 0 else 0.0)
             now = (routing.load / self.capacity).max()
             idle += 1
@@ -216,6 +241,9 @@ class OrderSearch:
             routing.load[routing.route[k][routing.route[k] >= 0]] -= self.amount[k]
             routing.route[k] = -1
         self._along(order, routing)
+        if self.best is None:
+            order[0] = up_and_down(self.topology)
+            self._along(order, Routing.empty(self.topology, self.amount.size))
         small = self.topology.num_ranks * self.topology.arcs * layers <= MOST_SHORTENED
         lengths = np.ones(self.topology.arcs)
         for number in range(LENGTHS if small else 0):
@@ -226,9 +254,6 @@ class OrderSearch:
             share = found.load / self.capacity
             lengths *= np.exp(STEEP * (share / max(share.max(), TOLERANCE) - 1.0))
             lengths /= lengths.mean()
-        if self.best is None:
-            order[0] = up_and_down(self.topology)
-            self._along(order, Routing.empty(self.topology, self.amount.size))
         return self.done
 
     def _orders(self, layers: int) -> LayerOrders:
@@ -236,7 +261,10 @@ class OrderSearch:
         best: tuple[int, LayerOrders] | None = None
         for number in range(ANNEALS if self.amount.size <= MANY_PAIRS else 1):
             orders = LayerOrders(self.shortest.paths(self.problem), layers, self.seed + number, self.group)
-            left = orders.anneal(self.moves, self.tick)
+            begun = time.monotonic()
+            with suppress(TimeoutError):
+                orders.anneal(self.moves, lambda begun=begun: self.tick(SHARE, begun))
+            left = int((orders.forward == 0).sum())
             if best is None or left < best[0]:
                 best = left, orders
             if left == 0:
@@ -257,11 +285,50 @@ class OrderSearch:
             state = routing.load, routing.route, routing.layer
             return int(reroute_ascending(*graph, pairs, power, noise, self._number(), *state))
 
-        found = self._improved(routing, place)
+        seen: list[Routing] = []
+
+        def remembered(routing: Routing, power: float, noise: float) -> int:
+            lost = place(routing, power, noise)
+            if self.amount.size <= MANY_PAIRS:
+                seen.append(routing.copy())
+            return lost
+
+        found = self._improved(routing, remembered)
+        if (found.route[:, 0] >= 0).all():
+            found = self._among(seen, found)
         load = float((found.load / self.capacity).max())
         if (found.route[:, 0] >= 0).all() and (self.best is None or load < self.best[0]):
             self.best = load, found
         return found
+
+    def _among(self, seen: list[Routing], found: Routing) -> Routing:
+        """A routing of less load that gives every pair one of the routes it had before, by tabu search."""
+        from opticoll.solvers.methods.flows.local_search import reroute
+
+        pairs, best = self.amount.size, found
+        routes = np.concatenate([found.route, *(one.route for one in seen)])
+        layer = np.concatenate([found.layer, *(one.layer for one in seen)])
+        pair = np.tile(np.arange(pairs), len(seen) + 1)
+        kept = np.unique(np.column_stack([pair, routes])[layer >= 0], axis=0, return_index=True)[1]
+        routes, layer, pair = (one[layer >= 0][kept] for one in (routes, layer, pair))
+        first, length = np.searchsorted(pair, np.arange(pairs + 1)), (routes >= 0).sum(axis=1)
+        start, arcs = np.concatenate([[0], np.cumsum(length)]), routes[routes >= 0]
+        unit, size = sizes(self.amount)
+        target = self.enough
+        for _ in range(TARGETS):
+            worst = (best.load / self.capacity).max()
+            if worst <= self.enough * (1 + TOLERANCE) or target >= worst * (1 - TOLERANCE):
+                break
+            if self.expired:
+                break
+            choice = first[:-1].copy()
+            limit = units_within(target, self.capacity, unit)
+            if reroute(first, start, arcs, size, limit, choice, self._number(), STEPS)[0] == 0:
+                taken = routes[choice]
+                load = np.bincount(taken[taken >= 0], np.repeat(self.amount, length[choice]), self.topology.arcs)
+                return Routing(taken, layer[choice], load)
+            target = next_load(target, self.capacity, unit)
+        return best
 
     def _shorten(self, order: I64, lengths: F64, hot: float) -> None:
         """Anneal the orders so that pairs have short ascending paths, of these lengths of arcs."""
@@ -298,7 +365,7 @@ def run(context: Context) -> Answer:
     by_load, limit = problem.chosen == "load", problem.limit or np.inf
     enough = max(bound.value for bound in problem.bounds()) if by_load else limit
     fewest = 1 if by_load else int(max(bound.value for bound in problem.bounds()))
-    search = OrderSearch(problem, enough, int(context.parameters["moves"]), context.task.seed, context.remaining)
+    search = OrderSearch(problem, enough, int(context.parameters["moves"]), context.task.seed, context.deadline)
     with suppress(TimeoutError):
         for layers in [problem.layers] if by_load else range(fewest, problem.layers + 1):
             if search.run(layers):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
+import time
 
 import networkx as nx
 import numpy as np
@@ -38,7 +40,7 @@ def filled(data, path, layer):
 
 def searched(data, layers, enough, moves, seed):
     """Load, routes and layers that the search finds; None if some pair has no route."""
-    search = OrderSearch(data, enough, moves, seed, lambda: None)
+    search = OrderSearch(data, enough, moves, seed)
     search.run(layers)
     return search.best and (search.best[0], search.best[1].paths(data), search.best[1].layer)
 
@@ -346,6 +348,20 @@ def test_the_least_load_of_any_routes_is_attained(spec, layers, load):
     """By dimension order on products: a ring of four is a square, so that the 4x4x4 torus is the 6-cube."""
     run = oc.solve(NAME, spec, layers=layers)
     assert (run.objective, run.bound, run.proof) == (load, load, "optimal")
+
+
+def test_the_search_has_routes_at_the_deadline():
+    """Along the orders that it has by then, or up and down."""
+    data = problem("torus:5x5", layers=1)
+    search = OrderSearch(data, 15.0, 10**9, 0)
+    assert search.shortest.load.max() == 15
+    search.deadline = time.monotonic()
+    with contextlib.suppress(TimeoutError):
+        search.run(1)
+    load, routing = search.best
+    values = solution(data, routing.paths(data), routing.layer)
+    assert max(data.residuals(values).values()) == 0
+    assert data.objective(values) == load >= 16
 
 
 def test_the_search_finds_the_fewest_layers():
