@@ -23,7 +23,6 @@ from opticoll.solvers.methods.topology.matching_schedules import (
     polished,
     schedule_of,
     values_of,
-    wanted,
 )
 from opticoll.solvers.methods.topology.permutations import fewest_matchings, fewest_permutations, permutations_of
 from opticoll.solvers.task import Termination
@@ -41,8 +40,6 @@ THRESHOLD = 0.05
 THINNED, REWEIGHTED = 30, 6
 #: Most of the generated matchings among which few are sought, per node.
 MOST_POOLED = 40
-#: Numbers of matchings among which a program chooses, and its time limit [s].
-FEW_CHOSEN, MOST_CHOSEN, CHOICE_S = 50, 100, 5.0
 #: Partial assignments that are enumerated before the bound and the search, times the square of the number of pairs.
 FIRST_WORK = 80_000_000
 #: Standard deviations of the logarithms of random factors.
@@ -181,44 +178,6 @@ class MatchingSearch:
             schedule = equalized(data, assigned(data, pool[used], lengths[used]))
             if schedule.makespan(data) < self.value * (1 + THRESHOLD):
                 self.keep(polished(data, schedule))
-        if self.best is not None:
-            more = wanted(data, np.array([self.random.permutation(data.n) for _ in range(4 * MOST_CHOSEN)]))
-            kept = np.concatenate([self.best.heads, pool[np.argsort(-lengths, kind="stable")], extended(data, more)])
-            _, first = np.unique(kept, axis=0, return_index=True)
-            for most in (FEW_CHOSEN, MOST_CHOSEN):
-                if not self.proven():
-                    self.choose(kept[np.sort(first)[:most]])
-
-    def choose(self, pool: I64) -> None:
-        """The best schedule of few matchings, by branch and bound with a time limit."""
-        import scipy.sparse as sp
-        from scipy.optimize import Bounds, LinearConstraint, milp
-
-        data, m, s = self.data, len(pool), self.data.switches
-        tails, heads = data.pairs.T
-        due = data.demand[tuple(data.pairs.T)]
-        serve = (pool[:, tails] == heads).T.astype(float)
-        size, longest = s * m, float(due.max())
-        switch = sp.kron(sp.eye_array(s), np.ones((1, m)))
-        rows = sp.vstack(
-            [
-                sp.hstack([sp.kron(np.ones((1, s)), serve), sp.csr_array((len(due), size + 1))]),
-                sp.hstack([-sp.eye_array(size), longest * sp.eye_array(size), sp.csr_array((size, 1))]),
-                sp.hstack([-switch, -data.delay * switch, np.ones((s, 1))]),
-            ]
-        )
-        left = self.context.remaining()
-        solved = milp(
-            np.append(np.zeros(2 * size), 1.0),
-            constraints=LinearConstraint(rows, np.concatenate([due, np.zeros(size + s)])),
-            integrality=np.concatenate([np.zeros(size), np.ones(size), [0.0]]),
-            bounds=Bounds(0, np.concatenate([np.full(size, np.inf), np.ones(size), [np.inf]])),
-            options={"time_limit": CHOICE_S if left is None else min(CHOICE_S, left)},
-        )
-        if solved.x is None:
-            return
-        lit = np.flatnonzero(solved.x[:size] > 1e-9 * longest)
-        self.keep(polished(data, MatchingSchedule(pool[lit % m], solved.x[lit], lit // m)))
 
     def changed(self, now: MatchingSchedule) -> MatchingSchedule:
         """A neighbour: two matchings exchange circuits, one moves to another switch, or one more is set."""
@@ -295,8 +254,7 @@ def run(context: Context) -> Answer:
     3. Bound, for at most 600 pairs with demand: column generation over matchings and lengths
        (:mod:`opticoll.solvers.methods.topology.matching_prices`); the bound is recomputed from its prices, with every
        largest matching bounded by potentials. Few of the generated matchings that serve the demand, found by reweighted
-       linear programs, are further schedules; the best choice among up to 100 matchings, by branch and bound in at most
-       five seconds, is another one.
+       linear programs, are further schedules.
     4. Schedules like Spectra's of the demand with random factors.
     5. Exchanges from the best schedule: two matchings exchange the circuits of an alternating path, a matching moves to
        another switch, or one is set once more; each judged by the linear program.
