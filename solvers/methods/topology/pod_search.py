@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, field
 from itertools import permutations, product
 from math import factorial
@@ -163,14 +164,14 @@ def run_pod_search(context: Context) -> Answer:
     """
     data: PodWiring = context.data
     refuse_large(data)
-    rng = np.random.default_rng(context.task.seed)
-    best = BestWiring(data, context.task.tol)
+    best, rng = BestWiring(data, context.task.tol), np.random.default_rng(context.task.seed)
     least = float(least_time(data)[0]) * (1 + context.task.tol)
     try:
-        for wiring in candidates(context, data, rng):
-            improve(context, best, wiring)
-            if best.time <= least:
-                return best.answer(Termination.OPTIMAL)
+        for listed in (known(data), candidates(context, data, rng)):
+            for wiring in listed:
+                improve(context, best, wiring)
+                if best.time <= least:
+                    return best.answer(Termination.OPTIMAL)
         if data.n <= MOST_SIMPLEX:
             exchange(context, best, rng, int(context.parameters["exchanges"]))
     except TimeoutError:
@@ -192,19 +193,38 @@ def refuse_large(data: PodWiring) -> None:
         raise NotApplicable(msg)
 
 
-def candidates(context: Context, data: PodWiring, rng: np.random.Generator) -> list[I64]:
-    """The torus, the published twist, and the wirings of groups with the smallest norms, without repetitions."""
+def known(data: PodWiring) -> list[I64]:
+    """The torus and, where there is one, the published twist."""
     shape = even_shape(data.cubes)
-    found = {lattice_wiring(data, (0, 0, 0)).tobytes(): (-1.0, lattice_wiring(data, (0, 0, 0)))}
-    if shape[2] == 2 * shape[0]:
-        twisted = lattice_wiring(data, published_twist(shape))
-        found.setdefault(twisted.tobytes(), (-1.0, twisted))
-    for norm, wiring in group_wirings(
-        data.cubes, data.side, same=data.same, rng=rng, tick=context.remaining,
-        starts=int(context.parameters["starts"]), moves=int(context.parameters["moves"]),
-    ):  # fmt: skip
-        found.setdefault(wiring.tobytes(), (norm, wiring))
-    return [wiring for _, wiring in sorted(found.values(), key=lambda one: one[0])[: int(context.parameters["most"])]]
+    twists = [(0, 0, 0)] + ([published_twist(shape)] if shape[2] == 2 * shape[0] else [])
+    return [lattice_wiring(data, twist) for twist in twists]
+
+
+def candidates(context: Context, data: PodWiring, rng: np.random.Generator) -> Iterator[I64]:
+    """The wirings of groups with the smallest norms, without repetitions; found in at most half of the time."""
+    half = None if context.deadline is None else (time.monotonic() + context.deadline) / 2
+    settings = context.parameters
+    found: dict[bytes, tuple[float, I64]] = {}
+
+    def tick() -> None:
+        if half is not None and time.monotonic() > half:
+            raise TimeoutError
+
+    try:
+        for norm, wiring in group_wirings(
+            data.cubes,
+            data.side,
+            same=data.same,
+            rng=rng,
+            starts=int(settings["starts"]),
+            moves=int(settings["moves"]),
+            tick=tick,
+        ):
+            found.setdefault(wiring.tobytes(), (norm, wiring))
+    except TimeoutError:  # those that were found are solved
+        pass
+    for _, wiring in sorted(found.values(), key=lambda one: one[0])[: int(settings["most"])]:
+        yield wiring
 
 
 def lattice_wiring(data: PodWiring, twist: tuple[int, int, int]) -> I64:
