@@ -91,41 +91,31 @@ class _Execution:
 
     # What a move states
 
-    def _arcs_missing(self) -> Mask:
-        """Whether a move crosses something that is no arc."""
-        move, tail, head = self.schedule.crossings()
-        n = self.topology.n
-        missing = ~np.isin(tail * n + head, self.topology.tail * n + self.topology.head)
-        return np.bincount(move[missing], minlength=self.schedule.moves) > 0
-
-    def _no_route(self) -> Mask:
-        """Whether a path does not join two ranks through switches only, or visits a vertex twice."""
-        schedule = self.schedule
+    def _static(self) -> Mask:
+        """Moves that are wrong whatever the ranks hold, ``(moves,)``."""
+        schedule, n = self.schedule, self.topology.n
+        move, tail, head = schedule.crossings()
+        absent = ~np.isin(tail * n + head, self.topology.tail * n + self.topology.head)
+        self.no_arc = np.bincount(move[absent], minlength=schedule.moves) > 0
         is_rank, length = self.number >= 0, np.diff(schedule.first)
         owner = np.repeat(np.arange(schedule.moves), length)
         inner = np.bincount(owner, is_rank[schedule.vertices], minlength=schedule.moves) > 2
-        wrong = ~is_rank[self.start] | ~is_rank[self.end] | (self.start == self.end) | inner
+        self.no_route = ~is_rank[self.start] | ~is_rank[self.end] | (self.start == self.end) | inner
         order = np.lexsort((schedule.vertices, owner))
-        visited, of = schedule.vertices[order], owner[order]
-        again = (np.diff(visited) == 0) & (np.diff(of) == 0)
-        wrong[of[1:][again]] = True
-        return np.asarray(wrong)
-
-    def _static(self) -> Mask:
-        """Moves that are wrong whatever the ranks hold, ``(moves,)``."""
-        wrong = self._arcs_missing() | self._no_route() | ~self.known
-        return wrong if self.sums else wrong | self.schedule.adds
+        again = (np.diff(schedule.vertices[order]) == 0) & (np.diff(owner[order]) == 0)
+        self.no_route[owner[order][1:][again]] = True
+        wrong = self.no_arc | self.no_route | ~self.known
+        return wrong if self.sums else wrong | schedule.adds
 
     def _described(self, i: int) -> tuple[str, str]:
         """Reason and message for a move that is wrong whatever the ranks hold, or whose sender has nothing."""
         schedule, n = self.schedule, self.topology.n
         path = schedule.vertices[schedule.first[i] : schedule.first[i + 1]].tolist()
-        arcs = set((self.topology.tail * n + self.topology.head).tolist())
-        for u, v in pairwise(path):
-            if u * n + v not in arcs:
-                return "no-arc", f"moves {u}->{v}, which is not an arc"
-        ends = self.number[path[0]] >= 0 and self.number[path[-1]] >= 0 and path[0] != path[-1]
-        if not ends or (self.number[path[1:-1]] >= 0).any() or len(set(path)) < len(path):
+        if self.no_arc[i]:
+            arcs = set((self.topology.tail * n + self.topology.head).tolist())
+            u, v = next((u, v) for u, v in pairwise(path) if u * n + v not in arcs)
+            return "no-arc", f"moves {u}->{v}, which is not an arc"
+        if self.no_route[i]:
             return "no-route", f"moves over {path[:12]}; a path joins two ranks through switches only"
         if not self.known[i]:
             has = f"a shard has {schedule.chunks} chunks"

@@ -13,14 +13,15 @@ from case_families import each
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from moves_replay import replayed
+from reference import shortest_routes
 from tree_packing_checks import violations
 
 from opticoll.formulations.flows.worst_cuts import least_time, network_of, reversed_arcs
 from opticoll.instances import Topology, parse
 from opticoll.instances.symmetry import arc_image
 from opticoll.solvers.schedules import tree_packing
-from opticoll.solvers.schedules.collective_steps import COLLECTIVES, CollectiveSteps, schedule_collective
-from opticoll.solvers.schedules.link_schedule import pair_capacity
+from opticoll.solvers.schedules.collective_steps import COLLECTIVES, CollectiveSteps, moves_of, schedule_collective
+from opticoll.solvers.schedules.link_schedule import pair_capacity, schedule_routes
 from opticoll.solvers.schedules.moves_execution import run_moves
 from opticoll.solvers.schedules.translated_trees import JointOrbits, PricedTrees, arborescence
 from opticoll.solvers.schedules.translations import translations
@@ -157,11 +158,15 @@ def test_schedules_of_copies_are_executed_by_two_programs(name, spec, monkeypatc
     assert result.steps.time(pair_capacity(topology), 1.0) == pytest.approx(result.steps.steps + result.time)
 
 
-@each("name", COLLECTIVES)
+@each("name", [*COLLECTIVES, "alltoall"])
 @each("spec", ["ring:4", "nvswitch:boxes=2,gpus=2"])
 def test_both_programs_refuse_what_is_changed_for_the_same_reason(name, spec):
     topology = parse(spec)
-    right = schedule_collective(name, topology, 0 if name == "alltoall.broadcast" else None, most=2).steps
+    if name == "alltoall":
+        right = moves_of(schedule_routes(topology, shortest_routes(topology), chunks=2))
+    else:
+        right = schedule_collective(name, topology, 0 if name == "alltoall.broadcast" else None, most=2).steps
+    shards = [0, 1, 9] if name != "alltoall" else [(0, 1), (3, 1), (1, 1)]
     steps, reasons = [*map(list, right.by_step())], set()
     for seed in range(150):
         draw = random.Random(seed)
@@ -178,7 +183,7 @@ def test_both_programs_refuse_what_is_changed_for_the_same_reason(name, spec):
             elif change == 2:
                 step[i] = move._replace(path=draw.choice([(0, 0), (0, 1, 0), move.path + move.path[:1], (0, 2)]))
             elif change == 3:
-                step[i] = move._replace(chunk=draw.choice([0, 1, 7]), shard=draw.choice([0, 1, 9]))
+                step[i] = move._replace(chunk=draw.choice([0, 1, 7]), shard=draw.choice(shards))
             elif change == 4:
                 step[i] = move._replace(adds=not move.adds)
             elif change == 5:
