@@ -50,6 +50,7 @@ from opticoll.formulations.topology import pod_bounds, pod_solution
 from opticoll.formulations.topology.node_demand import stated_demand
 from opticoll.instances.families.pods import fixed_links, places
 from opticoll.instances.spec import family_of
+from opticoll.instances.topology import Topology
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -151,8 +152,8 @@ class PodWiring(Formulation):
         NotApplicable
             For anything but a whole pod of so many cubes, for one chip, and for ``survive`` beyond 1.
         """
-        known = family_of(instance) if hasattr(instance, "spec") else None  # type: ignore[arg-type]
-        if known is None or known[0].name != "pod" or "+" in instance.spec:  # type: ignore[attr-defined]
+        known = family_of(instance) if isinstance(instance, Topology) and "+" not in instance.spec else None
+        if known is None or known[0].name != "pod":
             msg = f"{NAME}: needs a whole pod; write pod:cubes=8"
             raise NotApplicable(msg)
         arguments: dict[str, Any] = known[1]

@@ -121,5 +121,5 @@ def _pod(words: tuple[str, ...], as_json: bool, **options: Any) -> int:
     with output.diverted_stdout():
         from opticoll.analysis.designs import pods
 
-        result = pods.pod_design(**{name: int(value) for name, value in sizes.items()}, places=places, **options)
+        result = pods.pod_design(int(given["cubes"]), side=int(given.get("side", "4")), places=places, **options)
     return output.show(result, as_json=as_json)
