@@ -354,7 +354,7 @@ def _family(instances: Sequence[Instance], flat: Mapping[str, Mapping[str, Any]]
             raise BadInput(msg, remedy={"variable": None})
     base = instances[0].arguments.get("d", 2) if name in {"D", "dimension"} else None
     at = _generator(instances[0], name)
-    return _Family(name, points, base, at, *_continuation(points, name, at))
+    return _Family(name, points, base if isinstance(base, int) else None, at, *_continuation(points, name, at))
 
 
 def _continuation(

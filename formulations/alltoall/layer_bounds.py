@@ -99,7 +99,7 @@ class LayerBound:
         some = lacking < np.diff(first)[k]
         paid = np.where(some, self.excess[np.where(some, first[k] + lacking, 0)], np.inf)
         paid = np.where(left[k], np.minimum(paid, self.unlisted[k]), 0.0)
-        return np.bincount(e, paid, self.dependencies.size)
+        return np.asarray(np.bincount(e, paid, self.dependencies.size), dtype=float)
 
     def _cycle(self, left: Mask, removed: Mask) -> I64:
         """A cycle of dependencies of highest prices, as their numbers; empty if none has positive prices alone."""

@@ -147,5 +147,8 @@ class TightenedTree(BranchingTree):
 
     def box(self, node: Node) -> tuple[F64, F64] | None:
         """The column bounds at a node, and what the limit of the objective implies."""
-        lower, upper = capped(self.form, *super().box(node), self.target - self.form.offset)
+        box = super().box(node)
+        if box is None:
+            return None
+        lower, upper = capped(self.form, *box, self.target - self.form.offset)
         return None if (lower > upper).any() else (lower, upper)
