@@ -34,7 +34,7 @@ ROUNDS, FEWEST, VISITS, IDLE = 100, 4, 3e9, 30
 #: Largest share of the time left in which orders are annealed for given routes.
 SHARE = 0.6
 #: Anneals of orders for given routes, and from how many pairs on only one.
-ANNEALS, MANY_PAIRS = 4, 20_000
+ANNEALS, MANY_PAIRS = 2, 20_000
 #: Loads above the bound that tabu search tries, one after the other.
 TARGETS = 8
 #: Most shortest paths that are listed, of all pairs and of one; steps of rerouting over them in a part, and parts.
@@ -390,7 +390,7 @@ METHOD = Method(
     summary="shortest paths of balanced load, dimension by dimension on products; orders of arcs in which they ascend, "
     "by annealing; load-aware rerouting along the orders; seeded",
     serves=("alltoall.channels",),
-    parameters=(Parameter("moves", int, default=3_000_000, help="steps of annealing for a number of layers"),),
+    parameters=(Parameter("moves", int, default=1_000_000, help="steps of annealing for a number of layers"),),
     takes_over=(Beyond("alltoall.channels", 600, 4_000, proves=False),),
     run=run,
     refuse=refuse,
