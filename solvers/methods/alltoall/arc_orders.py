@@ -31,8 +31,8 @@ TOLERANCE = 1e-9
 POWERS, NOISE = (2.0, 4.0, 8.0, 16.0, 24.0), 0.5
 #: Most and fewest rounds of rerouting; visits of arcs in all of them, roughly; rounds without improvement that end it.
 ROUNDS, FEWEST, VISITS, IDLE = 100, 4, 3e9, 30
-#: Largest share of the time left in which orders are annealed for given routes.
-SHARE = 0.6
+#: Share of the time limit for the search, and of what is left of it in which orders are annealed for given routes.
+SEARCHED, SHARE = 0.75, 0.6
 #: Anneals of orders for given routes, and from how many pairs on only one.
 ANNEALS, MANY_PAIRS = 2, 20_000
 #: Loads above the bound that tabu search tries, one after the other.
@@ -365,7 +365,10 @@ def run(context: Context) -> Answer:
     by_load, limit = problem.chosen == "load", problem.limit or np.inf
     enough = max(bound.value for bound in problem.bounds()) if by_load else limit
     fewest = 1 if by_load else int(max(bound.value for bound in problem.bounds()))
-    search = OrderSearch(problem, enough, int(context.parameters["moves"]), context.task.seed, context.deadline)
+    now = time.monotonic()
+    # A round of many pairs takes long, and ends after the deadline of the search.
+    deadline = None if context.deadline is None else now + SEARCHED * (context.deadline - now)
+    search = OrderSearch(problem, enough, int(context.parameters["moves"]), context.task.seed, deadline)
     with suppress(TimeoutError):
         for layers in [problem.layers] if by_load else range(fewest, problem.layers + 1):
             if search.run(layers):
