@@ -290,8 +290,8 @@ class PodWiring(Formulation):
         short = F * self.demand - np.zeros(f.shape[:2])[..., None]
         for flow, start, end in ((f, tail, head), (u, plus, minus), (d, minus, plus)):
             amounts = flow.reshape(*f.shape[:2], -1)
-            np.add.at(short, (slice(None), slice(None), start.ravel()), amounts)
-            np.subtract.at(short, (slice(None), slice(None), end.ravel()), amounts)
+            leaving, arriving = (np.eye(self.n)[one.ravel()] for one in (start, end))
+            short += amounts @ (leaving - arriving)
         short[:, chips, chips] = 0.0
         chosen = np.rint(np.clip(x, 0.0, 1.0))
         room = chosen[self.matching]

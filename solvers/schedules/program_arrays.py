@@ -62,19 +62,21 @@ class ProgramArrays:
         blocks: list[tuple[int, int, int, int, int, int]] = []
         steps: list[tuple[int, ...]] = []
         names, buffers = {name: i for i, name in enumerate(NAMES)}, {name: i for i, name in enumerate(BUFFERS)}
-        for v, rank in enumerate(program.ranks):
+        for place, rank in enumerate(program.ranks):
             for block in rank.blocks.values():
-                blocks.append((v, block.number, block.send, block.receive, block.channel, len(block.instructions)))
+                blocks.append((place, block.number, block.send, block.receive, block.channel, len(block.instructions)))
                 for step in block.instructions:
                     a, b = step.source, step.target
                     ends = (buffers[a.buffer], a.offset, buffers[b.buffer], b.offset)
                     steps.append((names[step.kind], *ends, step.count, *(step.waits or (-1, -1)), step.signals))
         columns = np.array(blocks, dtype=np.int64).reshape(-1, 6).T
         table = np.array(steps, dtype=np.int64).reshape(-1, 9)
-        first = np.concatenate([[0], np.cumsum(columns[5])])
+        v, number, send, receive, channel, length = columns
+        first = np.concatenate([[0], np.cumsum(length)])
         sizes = np.array([[rank.sizes[name] for name in BUFFERS] for rank in program.ranks], dtype=np.int64)
-        ends = table[:, 1:3], table[:, 3:5], table[:, 5], table[:, 6:8], table[:, 8] > 0
-        return cls(*columns[:5], first, table[:, 0], *ends, sizes.reshape(-1, 3))
+        kind, source, target, count = table[:, 0], table[:, 1:3], table[:, 3:5], table[:, 5]
+        waits, signals, sizes = table[:, 6:8], table[:, 8] > 0, sizes.reshape(-1, 3)
+        return cls(v, number, send, receive, channel, first, kind, source, target, count, waits, signals, sizes)
 
     def ranks(self, *, instructions: bool = True) -> list[Rank]:
         """The ranks as objects; without ``instructions``, their blocks are empty."""
@@ -87,8 +89,8 @@ class ProgramArrays:
                 found = known[buffer, offset] = Place(BUFFERS[buffer], offset)
             return found
 
-        for b, (v, number, *peers) in enumerate(self._blocks()):
-            block = result[v].blocks[number] = ThreadBlock(number, *peers)
+        for b, (v, number, send, receive, channel) in enumerate(self._blocks()):
+            block = result[v].blocks[number] = ThreadBlock(number, send, receive, channel)
             if instructions:
                 block.instructions += [
                     Instruction(

@@ -299,5 +299,19 @@ class Layout:
         sizes[:, 2] = moves.scratch
         if moves.collective in {"allgather", "reducescatter"}:
             sizes[:, OUTPUT if moves.collective == "reducescatter" else 0] = D
-        blocks = (one[order] for one in (rank, _turn(rank[order])[into], send, receive, channel))
-        return ProgramArrays(*blocks, first, kind, source, target, count, waits, signals, sizes)
+        number = _turn(rank[order])
+        return ProgramArrays(
+            rank[order],
+            number,
+            send[order],
+            receive[order],
+            channel[order],
+            first,
+            kind,
+            source,
+            target,
+            count,
+            waits,
+            signals,
+            sizes,
+        )

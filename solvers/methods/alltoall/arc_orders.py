@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -263,7 +263,7 @@ class OrderSearch:
             orders = LayerOrders(self.shortest.paths(self.problem), layers, self.seed + number, self.group)
             begun = time.monotonic()
             with suppress(TimeoutError):
-                orders.anneal(self.moves, lambda begun=begun: self.tick(SHARE, begun))
+                orders.anneal(self.moves, partial(self.tick, SHARE, begun))
             left = int((orders.forward == 0).sum())
             if best is None or left < best[0]:
                 best = left, orders
@@ -326,7 +326,7 @@ class OrderSearch:
             if reroute(first, start, arcs, size, limit, choice, self._number(), STEPS)[0] == 0:
                 taken = routes[choice]
                 load = np.bincount(taken[taken >= 0], np.repeat(self.amount, length[choice]), self.topology.arcs)
-                return Routing(taken, layer[choice], load)
+                return Routing(taken, layer[choice], np.asarray(load, dtype=float))
             target = next_load(target, self.capacity, unit)
         return best
 

@@ -39,11 +39,11 @@ def tree_flows(packing: TreePacking) -> F64:
             while u != tree.root:
                 ends += [(*arc, v, count) for path, count in hops[u] for arc in pairwise(path)]
                 u = hops[u][0][0][0]
-    tail, head, end, count = np.array(ends, dtype=np.int64).reshape(-1, 4).T
+    tail, head, end, amount = np.array(ends, dtype=np.int64).reshape(-1, 4).T
     flows = np.zeros((key.size, topology.num_ranks))
     for image in packing.images:
         arc = np.searchsorted(key, image[tail] * n + image[head])
-        np.add.at(flows, (arc, column[image[end]]), count)
+        np.add.at(flows, (arc, column[image[end]]), amount)
     return np.asarray(flows[pair] * (share_of_joint(topology) / packing.chunks)[:, None])
 
 

@@ -131,7 +131,8 @@ def improve(context: Context, best: BestWiring, wiring: I64) -> float:
         low = max(low, load_bound(data, network, best.target))
         if low >= best.target:
             return low
-        orbits = flow_orbits.find(Master.prepare(network, {"demand": data.demand}).flow)
+        demand: Any = {"demand": data.demand}
+        orbits = flow_orbits.find(Master.prepare(network, demand).flow)
         solved = solve_reduced(context, orbits, None, "auto")
         low, high = max(low, solved.lower), max(high, solved.upper)
         if solved.flows is None or low >= best.target:
