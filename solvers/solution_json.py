@@ -571,7 +571,8 @@ def check_schedule(
     Raises
     ------
     BadFile
-        If the file is malformed, too large, or for another instance; also for a formulation that has no schedules.
+        If the file is malformed, too large, or for another instance; also for a formulation that has no schedules, and
+        for a schedule without layers of virtual channels where the formulation has them.
     BadInput
         For other settings.
     """
@@ -591,6 +592,12 @@ def check_schedule(
     verify_schedule = verify_file if document is None else partial(verify_document, document)
     traffic = traffic_of(parameters, instance)
     verdict = verify_schedule(path, instance, collective, traffic=traffic, root=root, **cost)
+    if verdict.valid and "layers" in parameters and "layers" not in verdict.metrics:
+        msg = (
+            f"{path}: has no layer for its routes, so that they may deadlock; {model.name} needs one for every route, "
+            "and alltoall.master checks routes without layers"
+        )
+        raise BadFile(msg)
     record = _executed(model, instance, None, verdict)
     record["verified"] = verdict.valid
     record["schedule"] = {"collective": collective, **record["schedule"]}

@@ -60,6 +60,10 @@ def test_routes_of_one_layer_that_wait_in_a_circle_are_refused(tmp_path):
     without = verify_file(path, parse("ring:5"))
     assert without.valid  # nothing is said of channels
     assert "layers" not in without.metrics
+    assert oc.check("alltoall.min-congestion", "ring:5", path)["verified"]
+    for name in ("alltoall.channels", "alltoall.virtual-channels"):
+        with pytest.raises(BadFile, match=f"may deadlock; {name} needs one for every route"):
+            oc.check(name, "ring:5", path)
 
 
 @pytest.mark.parametrize("layer", [0, -1, 1.0, "1", True, 1 << 21])
