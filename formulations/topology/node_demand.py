@@ -37,8 +37,8 @@ def pool_of_nodes(
     return instance
 
 
-def stated_demand(n: int, parameters: Settings, name: str) -> F64:
-    """The demand of n nodes [shards], ``(n, n)``.
+def stated_demand(nodes: int | Topology, parameters: Settings, name: str) -> F64:
+    """The demand of n nodes [shards], ``(n, n)``; ``nodes`` is n, or a topology whose labels a table may use.
 
     Raises
     ------
@@ -51,9 +51,9 @@ def stated_demand(n: int, parameters: Settings, name: str) -> F64:
     if str(stated).startswith("longest"):
         msg = f"{name}: demand=longest-matching needs the distances of a topology; use another demand"
         raise NotApplicable(msg)
-    nodes = parse(f"ring:{n}")
-    assert isinstance(nodes, Topology)
-    return read_demand(stated, nodes, name)
+    labelled = parse(f"ring:{nodes}") if isinstance(nodes, int) else nodes
+    assert isinstance(labelled, Topology)
+    return read_demand(stated, labelled, name)
 
 
 def refuse_racks(name: str, n: int, rack: int, cables: int, uplinks: int) -> None:

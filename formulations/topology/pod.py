@@ -43,6 +43,7 @@ import numpy as np
 
 from opticoll.errors import NotApplicable
 from opticoll.formulations.builders import Cvx, Pyo
+from opticoll.formulations.flows.concurrent_flow import demand_parameter
 from opticoll.formulations.index import Index
 from opticoll.formulations.model import CvxpyModel, Formulation, PyomoModel
 from opticoll.formulations.parameters import Parameter
@@ -76,7 +77,7 @@ class PodWiring(Formulation):
     parameters = (
         Parameter("places", str, default="same", choices=("same", "free"), help="permutations of the places of a face"),
         Parameter("survive", int, default=0, help="1: the worst time after the loss of any one switch", least=0),
-        Parameter("demand", str, default="uniform", help="demand between the chips, as of alltoall.master"),
+        demand_parameter(),
     )
     meaning = "concurrent flow F [link bandwidths / shard]; T = 1/F"
     variables: ClassVar = {
@@ -167,7 +168,7 @@ class PodWiring(Formulation):
         if given["survive"] > 1:
             msg = f"{NAME}: survive must be 0 or 1 lost switches, not {given['survive']}"
             raise NotApplicable(msg)
-        demand = stated_demand(cubes * side**3, given, NAME)
+        demand = stated_demand(instance, given, NAME)
         return cls(cubes, side, given["places"] == "same", bool(given["survive"]), demand)
 
     def sets(self) -> dict[str, Sequence[Any]]:

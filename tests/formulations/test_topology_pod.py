@@ -227,6 +227,18 @@ def test_cubes_of_a_group_are_alike(cubes, side):
             assert not same or (wiring == wiring[:, :1]).all()
 
 
+def test_a_demand_may_be_data_or_a_file_that_names_chips(tmp_path):
+    spec, matrix = "pod:cubes=3,side=1", np.array([[0.0, 2.0, 0.0], [0.0, 0.0, 3.0], [1.0, 0.0, 0.0]])
+    chips = parse(spec).labels
+    pairs = {(chips[s], chips[t]): matrix[s, t] for s, t in np.argwhere(matrix).tolist()}
+    path = tmp_path / "traffic.csv"
+    path.write_text("src,dst,amount\n" + "".join(f"{s},{t},{amount}\n" for (s, t), amount in pairs.items()))
+    for demand in (matrix, pairs, f"file:{path}"):
+        assert (oc.problem("topology.pod", spec, demand=demand).formulation.demand == matrix).all()
+        assert (oc.bounds(spec, formulation="topology.pod", demand=demand)["value"] >= 1.8).all()
+    assert oc.solve("topology.pod", spec, demand=pairs).value == pytest.approx(1.8)
+
+
 def test_a_solution_tells_its_wiring():
     data = problem("pod:cubes=3,side=2", places="free")
     rng = np.random.default_rng(1)
