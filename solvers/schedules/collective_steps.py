@@ -299,6 +299,8 @@ def schedule_collective(
     """
     collective = COLLECTIVES[name]
     spread, summed = _packings(collective, topology, root, most, chunks, trees)
+    if spread is not None and summed is not None and not np.array_equal(spread.images, summed.images):
+        spread, summed = spread.expanded(), summed.expanded()
     images = next(packing.images for packing in (spread, summed) if packing is not None)
     per_chunk = topology.num_ranks * (topology.num_ranks - 1) if root is None else topology.num_ranks - 1
     per_chunk *= 1 + (collective == "allreduce")

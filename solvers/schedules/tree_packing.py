@@ -27,7 +27,7 @@ count. Schedules made of them are simulated by independent code.
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from itertools import pairwise
@@ -103,6 +103,17 @@ class TreePacking:
             first, last = (image[head], image[tail]) if backwards else (image[tail], image[head])
             np.add.at(load, first * n + last, count)
         return load
+
+    def expanded(self) -> TreePacking:
+        """The same trees of all ranks, which only the identity moves."""
+        trees = tuple(
+            PackedTree(
+                int(image[one.root]), one.count, tuple((tuple(image[[*way]].tolist()), c) for way, c in one.hops)
+            )
+            for image in self.images
+            for one in self.trees
+        )
+        return replace(self, trees=trees, images=self.images[:1])
 
     @property
     def loss(self) -> float:

@@ -158,6 +158,17 @@ def test_schedules_of_copies_are_executed_by_two_programs(name, spec, monkeypatc
     assert result.steps.time(pair_capacity(topology), 1.0) == pytest.approx(result.steps.steps + result.time)
 
 
+def test_sums_and_copies_of_different_translations_are_scheduled_together():
+    topology = parse("genkautz:n=40,d=3")
+    spread, summed = pack(topology), pack(reversed_arcs(topology))
+    assert not np.array_equal(spread.images, summed.images)
+    whole = spread.expanded()
+    assert max(violations(whole).values()) < 1e-12
+    assert np.array_equal(whole.load(), spread.load())
+    verdict = run_moves(schedule_collective("alltoall.all-reduce", topology, most=1).steps, topology)
+    assert verdict.valid, verdict.message
+
+
 @each("name", [*COLLECTIVES, "alltoall"])
 @each("spec", ["ring:4", "nvswitch:boxes=2,gpus=2"])
 def test_both_programs_refuse_what_is_changed_for_the_same_reason(name, spec):
