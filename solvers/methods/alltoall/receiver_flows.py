@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from opticoll.formulations.flows.worst_cuts import MOST_FLOW, least_time_of, network_of, reversed_arcs
-from opticoll.solvers.methods.alltoall.packed_trees import opposite, share_of_joint
+from opticoll.solvers.methods.alltoall.packed_trees import equal_shares, opposite, share_of_joint
 from opticoll.solvers.methods.method import Answer, Beyond, Method
 from opticoll.solvers.task import Termination
 
@@ -107,9 +107,11 @@ def _refusal(problem: AllGather | Broadcast | ReduceScatter | AllReduction) -> s
     return None
 
 
-def _applies(problem: Formulation, _task: Task, _size: Mapping[str, int]) -> bool:
-    """Whether max-flows have the solution."""
-    return _refusal(cast("AllGather", problem)) is None
+def _applies(problem: Formulation, _task: Task, size: Mapping[str, int]) -> bool:
+    """Whether max-flows have the solution, of an all-reduce a good one."""
+    if _refusal(cast("AllGather", problem)) is not None:
+        return False
+    return problem.name != "alltoall.all-reduce" or equal_shares(cast("AllReduction", problem), size)
 
 
 METHOD = Method(

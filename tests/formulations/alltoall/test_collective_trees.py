@@ -481,3 +481,11 @@ def test_flows_by_receiver_use_parallel_arcs_and_refuse_capacities_without_a_sma
 def test_large_collectives_are_not_built(name, spec, method):
     plan = make_plan(Task(name, spec))
     assert (plan.method_name, plan.builds) == (method, False)
+
+
+@pytest.mark.parametrize(
+    ("spec", "method"),
+    [("torus:6x6", "receiver-flows"), ("torus:4x8+host=1.0", "tree-packing"), ("genkautz:n=36,d=4", "highs-ipx")],
+)
+def test_equal_shares_of_an_all_reduce_take_over_where_they_attain_a_bound(spec, method):
+    assert make_plan(Task("alltoall.all-reduce", spec)).method_name == method
