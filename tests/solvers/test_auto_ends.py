@@ -139,7 +139,7 @@ def test_a_proof_without_end_shows_progress_and_keeps_its_incumbent_when_stopped
             stop.set()
 
     monkeypatch.setattr(solve, "_continued", beginning)
-    run = solve.solve(Task("topology.design", "servers:n=13,degree=3,traffic=alltoall"), on_progress=watch, stop=stop)
+    run = solve.solve(Task("topology.design", "servers:n=17,degree=3,traffic=alltoall"), on_progress=watch, stop=stop)
     assert begun == ["certified-branching"]
     assert seen
     assert run.termination is Termination.INTERRUPTED

@@ -37,6 +37,8 @@ SEARCHED, SHARE = 0.75, 0.6
 ANNEALS, MANY_PAIRS = 2, 20_000
 #: Loads above the bound that tabu search tries, one after the other.
 TARGETS = 8
+#: Times that the orders are annealed again while some pair has no ascending path; of many pairs, with fewer moves.
+AGAIN, SHORTER = 8, 4
 #: Most shortest paths that are listed, of all pairs and of one; steps of rerouting over them in a part, and parts.
 MOST_PATHS, MOST_OF_PAIR, STEPS, PARTS = 2_000_000, 32, 20_000, 16
 #: Orders are shortened where sources, arcs and layers multiply to at most this; so many times, with new lengths.
@@ -136,10 +138,16 @@ class OrderSearch:
     """
 
     def __init__(
-        self, problem: RoutedChannels, enough: float, moves: int, seed: int, deadline: float | None = None
+        self,
+        problem: RoutedChannels,
+        enough: float,
+        moves: int,
+        seed: int,
+        deadline: float | None = None,
+        improved: Callable[[float, Routing], object] = lambda *_: None,
     ) -> None:
         self.problem, self.topology, self.enough, self.moves = problem, problem.topology, enough, moves
-        self.deadline = deadline
+        self.deadline, self.improved = deadline, improved
         self.random = np.random.default_rng(seed)
         self.seed = seed
         self.amount = problem.routing.amount
@@ -233,14 +241,21 @@ class OrderSearch:
     def run(self, layers: int) -> bool:
         """Search with so many layers; whether the load is small enough."""
         self.best = None
-        orders = self._orders(layers)
-        order = np.argsort(orders.place, axis=1)
-        routing = self.shortest.copy()
-        routing.layer = orders.layer
-        for k in np.flatnonzero(routing.layer < 0).tolist():
-            routing.load[routing.route[k][routing.route[k] >= 0]] -= self.amount[k]
-            routing.route[k] = -1
-        self._along(order, routing)
+        moves = self.moves if self.amount.size <= MANY_PAIRS else self.moves // SHORTER
+        orders = self._orders(layers, moves)
+        for number in range(AGAIN + 1):
+            order = np.argsort(orders.place, axis=1)
+            routing = self.shortest.copy()
+            routing.layer = orders.layer
+            for k in np.flatnonzero(routing.layer < 0).tolist():
+                routing.load[routing.route[k][routing.route[k] >= 0]] -= self.amount[k]
+                routing.route[k] = -1
+            self._along(order, routing)
+            if self.best is not None or number == AGAIN:
+                break
+            begun = time.monotonic()
+            with suppress(TimeoutError):  # some pair has no ascending path
+                orders.anneal(moves, partial(self.tick, SHARE, begun))
         if self.best is None:
             order[0] = up_and_down(self.topology)
             self._along(order, Routing.empty(self.topology, self.amount.size))
@@ -256,14 +271,14 @@ class OrderSearch:
             lengths /= lengths.mean()
         return self.done
 
-    def _orders(self, layers: int) -> LayerOrders:
+    def _orders(self, layers: int, moves: int) -> LayerOrders:
         """The orders in which most shortest paths ascend, of several anneals (of one for many pairs)."""
         best: tuple[int, LayerOrders] | None = None
         for number in range(ANNEALS if self.amount.size <= MANY_PAIRS else 1):
             orders = LayerOrders(self.shortest.paths(self.problem), layers, self.seed + number, self.group)
             begun = time.monotonic()
             with suppress(TimeoutError):
-                orders.anneal(self.moves, partial(self.tick, SHARE, begun))
+                orders.anneal(moves, partial(self.tick, SHARE, begun))
             left = int((orders.forward == 0).sum())
             if best is None or left < best[0]:
                 best = left, orders
@@ -279,8 +294,12 @@ class OrderSearch:
         topology = self.topology
 
         def place(routing: Routing, power: float, noise: float) -> int:
-            missing = np.flatnonzero(routing.layer < 0)
-            pairs = missing if missing.size else self.random.permutation(self.amount.size)
+            pairs = np.flatnonzero(routing.layer < 0)
+            if not pairs.size:
+                pairs = self.random.permutation(self.amount.size)
+                if pairs.size > MANY_PAIRS:  # those over links that carry too much
+                    high = np.append(routing.load > self.enough * self.capacity * (1 + TOLERANCE), False)
+                    pairs = pairs[high[routing.route[pairs]].any(axis=1)]
             graph = order, topology.tail, topology.head, self.capacity, self.ends, self.amount
             state = routing.load, routing.route, routing.layer
             return int(reroute_ascending(*graph, pairs, power, noise, self._number(), *state))
@@ -289,6 +308,8 @@ class OrderSearch:
 
         def remembered(routing: Routing, power: float, noise: float) -> int:
             lost = place(routing, power, noise)
+            if lost == 0:
+                self._keep(routing)
             if self.amount.size <= MANY_PAIRS:
                 seen.append(routing.copy())
             return lost
@@ -296,10 +317,15 @@ class OrderSearch:
         found = self._improved(routing, remembered)
         if (found.route[:, 0] >= 0).all():
             found = self._among(seen, found)
-        load = float((found.load / self.capacity).max())
-        if (found.route[:, 0] >= 0).all() and (self.best is None or load < self.best[0]):
-            self.best = load, found
+            self._keep(found)
         return found
+
+    def _keep(self, routing: Routing) -> None:
+        """Remember a routing of all pairs if it is the best one."""
+        load = float((routing.load / self.capacity).max())
+        if (routing.route[:, 0] >= 0).all() and (self.best is None or load < self.best[0]):
+            self.best = load, routing.copy()
+            self.improved(*self.best)
 
     def _among(self, seen: list[Routing], found: Routing) -> Routing:
         """A routing of less load that gives every pair one of the routes it had before, by tabu search."""
@@ -368,7 +394,16 @@ def run(context: Context) -> Answer:
     now = time.monotonic()
     # A round of many pairs takes long, and ends after the deadline of the search.
     deadline = None if context.deadline is None else now + SEARCHED * (context.deadline - now)
-    search = OrderSearch(problem, enough, int(context.parameters["moves"]), context.task.seed, deadline)
+
+    def answer(routing: Routing) -> Answer:
+        values = solution(problem, routing.paths(problem), routing.layer)
+        return Answer.heuristic(values, "routes along orders of arcs", {"dimensions": int(search.group.max()) + 1})
+
+    def improved(load: float, routing: Routing) -> None:
+        if by_load:
+            context.save(answer(routing), load)
+
+    search = OrderSearch(problem, enough, int(context.parameters["moves"]), context.task.seed, deadline, improved)
     with suppress(TimeoutError):
         for layers in [problem.layers] if by_load else range(fewest, problem.layers + 1):
             if search.run(layers):
@@ -376,9 +411,7 @@ def run(context: Context) -> Answer:
     if search.best is None or not (by_load or search.done):
         context.remaining()
         return Answer(Termination.TOLERANCE, message="no routes were found within the layers and load")
-    routing = search.best[1]
-    values = solution(problem, routing.paths(problem), routing.layer)
-    return Answer.heuristic(values, "routes along orders of arcs", {"dimensions": int(search.group.max()) + 1})
+    return answer(search.best[1])
 
 
 def refuse(problem: RoutedChannels) -> str | None:
