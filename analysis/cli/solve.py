@@ -26,7 +26,7 @@ from opticoll.analysis.cli.options import (
     schedule_options,
     writable_store,
 )
-from opticoll.errors import NoSolution, SolverUnavailable
+from opticoll.errors import NoSolution, OpticollError, SolverUnavailable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -133,10 +133,12 @@ def solve(
     if not as_json:
         with suppress(KeyboardInterrupt):  # Ctrl-C omits the bounds beside the value, and keeps the run
             result = result.compared()
-    written, failures = result.write(outputs)
-    if home is not None:
-        with errors_kept(failures):
+    unsaved: list[OpticollError] = []
+    if home is not None:  # before files are written: a schedule may take long, and may be interrupted
+        with errors_kept(unsaved):
             home.save(result, started=started, finished=finished)
+    written, failures = result.write(outputs)
+    failures += unsaved
     diagnosis = result.why() if why else None
     if as_json:
         output.emit_json({**result.record, **written, **({} if diagnosis is None else {"why": diagnosis.document()})})
