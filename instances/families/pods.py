@@ -244,7 +244,7 @@ def torus_time(shape: Dimensions | None, cubes: int, side: int, wiring: str) -> 
 
 @family(
     "pod",
-    example="pod:shape=1x1x2",
+    example="pod:cubes=2,side=2",
     source="Jouppi et al., ISCA 2023",
     automorphisms=_automorphisms,
     closed_form=torus_time,
