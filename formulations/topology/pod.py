@@ -37,7 +37,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
 
@@ -56,7 +56,7 @@ from opticoll.instances.topology import Topology
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from opticoll.instances.topology import F64, I64
+    from opticoll.instances.topology import F64, I64, Topology
 
 NAME = "topology.pod"
 
@@ -168,7 +168,7 @@ class PodWiring(Formulation):
         if given["survive"] > 1:
             msg = f"{NAME}: survive must be 0 or 1 lost switches, not {given['survive']}"
             raise NotApplicable(msg)
-        demand = stated_demand(instance, given, NAME)
+        demand = stated_demand(cast("Topology", instance), given, NAME)
         return cls(cubes, side, given["places"] == "same", bool(given["survive"]), demand)
 
     def sets(self) -> dict[str, Sequence[Any]]:
