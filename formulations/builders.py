@@ -458,8 +458,7 @@ class Pyo(_Builder):
         )
         if isinstance(over, Index):
             positions = self._positions("variables", name, over)
-            columns = [[labels[i] for i in at.tolist()] for labels, at in zip(along, positions, strict=True)]
-            keys = _joined(zip(*columns, strict=True), along)
+            keys = _keys(along, positions)
             there = self._places("variables", name, over, shape)
         elif over is not None:
             keys, there = self._ordered(name, over, along)
@@ -583,18 +582,15 @@ class Pyo(_Builder):
         return PyomoModel(self.model, self.variables, self.constraints)
 
 
-def _keys(along: Sequence[Sequence[Hashable]]) -> list[Key]:
-    """Indices along axes in C order; a label that is a tuple is spread."""
-    if not any(_lengths(along)):
-        return list(product(*along))
-    return [tuple(chain.from_iterable(line)) for line in product(*(map(_spread, labels) for labels in along))]
-
-
-def _joined(lines: Iterable[Key], along: Sequence[Sequence[Hashable]]) -> list[Key]:
-    """The index of every line of labels, one along every axis; a label that is a tuple is spread."""
-    if not any(_lengths(along)):
-        return list(lines)
-    return [sum(map(_spread, line), ()) for line in lines] if len(along) > 1 else [_spread(one) for (one,) in lines]
+def _keys(along: Sequence[Sequence[Hashable]], positions: Sequence[NDArray[np.int64]] | None = None) -> list[Key]:
+    """Indices along axes, all in C order or those at positions along each; a label that is a tuple is spread."""
+    spread = any(_lengths(along))
+    axes: Sequence[Sequence[Any]] = [list(map(_spread, labels)) for labels in along] if spread else along
+    lines: Iterable[Key] = product(*axes)
+    if positions is not None:
+        columns = [[labels[i] for i in at.tolist()] for labels, at in zip(axes, positions, strict=True)]
+        lines = zip(*columns, strict=True)
+    return [tuple(chain.from_iterable(line)) for line in lines] if spread else list(lines)
 
 
 def _lengths(along: Sequence[Sequence[Hashable]]) -> list[int]:
