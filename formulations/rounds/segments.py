@@ -29,6 +29,15 @@ def positions(start: I64, rows: I64) -> tuple[I64, I64]:
     return owner, np.arange(owner.size) + (start[:-1][rows] - offsets(length)[:-1])[owner]
 
 
+def turns(group: I64) -> I64:
+    """How many earlier elements have the same group, for every element."""
+    order = np.argsort(group, kind="stable")
+    begins = np.flatnonzero(np.diff(group[order], prepend=-1))
+    result = np.empty(group.size, dtype=np.int64)
+    result[order] = np.arange(group.size) - np.repeat(begins, np.diff(np.append(begins, group.size)))
+    return result
+
+
 def select(start: I64, entries: I64, rows: I64) -> tuple[I64, I64]:
     """Start and entries of the selected rows, in that order."""
     return offsets(np.diff(start)[rows]), entries[positions(start, rows)[1]]

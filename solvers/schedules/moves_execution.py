@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from opticoll.formulations.rounds.segments import turns
 from opticoll.solvers.schedules.link_schedule import pair_capacity
 from opticoll.solvers.schedules.schedule_check import ScheduleCheck, refused
 
@@ -211,10 +212,7 @@ class _Execution:
             at, to, token = self.number[self.start[now]], self.number[self.end[now]], self.token[now] - begin
             sent = held[at, token]
             place = to * held.shape[1] + token
-            order = np.argsort(place, kind="stable")
-            begins = np.flatnonzero(np.diff(place[order], prepend=-1))
-            turn = np.empty(now.size, dtype=np.int64)
-            turn[order] = np.arange(now.size) - np.repeat(begins, np.diff(np.append(begins, now.size)))
+            turn = turns(place)
             wrong: list[int] = []
             twice: dict[int, NDArray[np.uint64]] = {}
             for k in range(int(turn.max(initial=-1)) + 1):  # what one rank receives of a chunk, one after the other

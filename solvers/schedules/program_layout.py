@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.errors import NotApplicable
+from opticoll.formulations.rounds.segments import turns
 from opticoll.solvers.schedules.program_arrays import ADD, COPY, NOP, RECEIVE, SEND, ProgramArrays
 from opticoll.solvers.schedules.static_checks import deal_channels
 
@@ -20,16 +21,6 @@ if TYPE_CHECKING:
 OUTPUT, SCRATCH = 1, 2
 #: Times that a program is laid out again with more channels.
 LAYOUTS = 6
-
-
-def _turn(group: I64) -> I64:
-    """How many earlier elements have the same group, for every element."""
-    order = np.argsort(group, kind="stable")
-    ordered = group[order]
-    starts = np.flatnonzero(np.diff(ordered, prepend=-1))
-    result = np.empty(group.size, dtype=np.int64)
-    result[order] = np.arange(group.size) - np.repeat(starts, np.diff(np.append(starts, group.size)))
-    return result
 
 
 class ChunkMoves:
@@ -122,7 +113,7 @@ class ChunkMoves:
             now = now[np.lexsort([key[now] for key in keys])]
             order[first:last] = now
             new = now[passes[now] & (before[now] < 0)]
-            target[new, 1] = self.scratch[head[new]] + _turn(head[new])
+            target[new, 1] = self.scratch[head[new]] + turns(head[new])
             self.scratch += np.bincount(head[new], minlength=self.N)
             again = now[passes[now] & (before[now] >= 0)]
             target[again] = target[first_sum[again]]
@@ -138,7 +129,7 @@ class ChunkMoves:
             follows = (place[1:] - place[:-1] == (0, 1)).all(axis=1)
             joined[1:] &= follows | (lines[1:, 4] == 0) if place is prior else follows
         run = np.cumsum(~joined) - 1
-        starts = _turn(run) % self.most == 0
+        starts = turns(run) % self.most == 0
         move = np.cumsum(starts) - 1
         self.step, self.part, self.tail, self.head, self.adds = lines[starts].T
         self.source, self.target, self.prior = source[starts], target[starts], prior[starts]
@@ -163,7 +154,7 @@ class Layout:
         self.moves, self.target, self.instances = moves, target, instances
         name = (moves.tail * moves.N + moves.head) * instances + moves.part
         names, self.line = np.unique(name, return_inverse=True)
-        self.turn = _turn(self.line)
+        self.turn = turns(self.line)
         ends, part = np.divmod(names, instances)
         self.lines = list(zip((ends // moves.N).tolist(), (ends % moves.N).tolist(), part.tolist(), strict=True))
         self.split = {
@@ -199,7 +190,7 @@ class Layout:
         if self.fused:
             # In every step, sends and receives in turn: then neither side fills its buffers before it receives.
             step = np.tile(moves.step, 2)
-            turn = _turn(np.unique((key * (step.max(initial=0) + 1) + step) * 2 + sends, return_inverse=True)[1])
+            turn = turns(np.unique((key * (step.max(initial=0) + 1) + step) * 2 + sends, return_inverse=True)[1])
             order = np.lexsort((~sends, turn, step, key))
         self.move, self.sends = order % max(size, 1), sends[order]
         starts = np.flatnonzero(np.diff(key[order], prepend=-1))
@@ -208,7 +199,7 @@ class Layout:
         rest, self.channel = np.divmod(key[order[starts]], every)
         owner, self.peer = np.divmod(rest, moves.N)
         self.rank = owner // 2
-        self.number = _turn(self.rank)
+        self.number = turns(self.rank)
 
     def _wait(self) -> None:
         """The receives that an entry waits for: the last one in every other thread block, unless already passed."""
@@ -278,7 +269,7 @@ class Layout:
         signalling = np.zeros(self.line.size, dtype=bool)
         signalling[self.awaited] = True
         signals[at] = signalling[move] & ~self.sends
-        turn = _turn(self.entry)  # all waits of an entry but the last stand in front of it
+        turn = turns(self.entry)  # all waits of an entry but the last stand in front of it
         behind = self.received[self.awaited]
         waits[at[self.entry] - self.nops[self.entry] + turn] = np.column_stack(
             [self.number[self.block[behind]], self.position[behind]]
@@ -299,7 +290,7 @@ class Layout:
         sizes[:, 2] = moves.scratch
         if moves.collective in {"allgather", "reducescatter"}:
             sizes[:, OUTPUT if moves.collective == "reducescatter" else 0] = D
-        number = _turn(rank[order])
+        number = turns(rank[order])
         return ProgramArrays(
             rank[order],
             number,

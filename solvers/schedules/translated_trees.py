@@ -71,7 +71,7 @@ class RootTrees:
 
 
 class JointOrbits:
-    """JointOrbits of joint arcs under translations ``(g, n)``: ``label`` of every arc, ``room`` C_P of every orbit."""
+    """Orbits of joint arcs under translations ``(g, n)``: ``label`` of every arc, ``room`` C_P of every orbit."""
 
     def __init__(self, network: Network, images: I64) -> None:
         n = network.n
