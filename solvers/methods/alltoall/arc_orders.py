@@ -13,6 +13,7 @@ import numpy as np
 from opticoll.formulations.alltoall.channels_routes import solution
 from opticoll.formulations.flows.path_sets import PathSet
 from opticoll.formulations.parameters import Parameter
+from opticoll.formulations.rounds.segments import positions
 from opticoll.solvers.methods.alltoall.layer_orders import LayerOrders
 from opticoll.solvers.methods.flows.exact_routing import next_load, sizes, units_within
 from opticoll.solvers.methods.method import Answer, Beyond, Method
@@ -230,12 +231,9 @@ class OrderSearch:
             if reroute(first, start, arcs, size, limit, choice, self.seed + part, STEPS)[0] == 0:
                 break
         found = Routing.empty(topology, pairs)
-        taken = np.repeat(np.arange(pairs), np.diff(start)[choice])
-        place = np.arange(taken.size) - np.repeat(np.cumsum(np.diff(start)[choice]), np.diff(start)[choice])
-        place += np.diff(start)[choice][taken]
-        found.route[taken, place] = arcs[start[choice][taken] + place]
-        used = found.route[found.route >= 0]
-        found.load[:] = np.bincount(used, np.repeat(self.amount, np.diff(start)[choice]), topology.arcs)
+        pair, entry = positions(start, choice)
+        found.route[pair, entry - start[choice][pair]] = arcs[entry]
+        found.load[:] = np.bincount(arcs[entry], self.amount[pair], topology.arcs)
         return found
 
     def run(self, layers: int) -> bool:
