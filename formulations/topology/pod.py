@@ -37,7 +37,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -56,7 +56,7 @@ from opticoll.instances.topology import Topology
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from opticoll.instances.topology import F64, I64, Topology
+    from opticoll.instances.topology import F64, I64
 
 NAME = "topology.pod"
 
@@ -145,7 +145,7 @@ class PodWiring(Formulation):
         return ends[0], ends[1]
 
     @classmethod
-    def _prepare(cls, instance: object, given: dict[str, Any]) -> PodWiring:
+    def _prepare(cls, instance: Any, given: dict[str, Any]) -> PodWiring:
         """The data of a pod whose wiring is open.
 
         Raises
@@ -168,7 +168,7 @@ class PodWiring(Formulation):
         if given["survive"] > 1:
             msg = f"{NAME}: survive must be 0 or 1 lost switches, not {given['survive']}"
             raise NotApplicable(msg)
-        demand = stated_demand(cast("Topology", instance), given, NAME)
+        demand = stated_demand(instance, given, NAME)
         return cls(cubes, side, given["places"] == "same", bool(given["survive"]), demand)
 
     def sets(self) -> dict[str, Sequence[Any]]:
@@ -289,10 +289,11 @@ class PodWiring(Formulation):
             for flow, end in ((u, minus), (d, plus))
         )
         short = F * self.demand - np.zeros(f.shape[:2])[..., None]
+        at_chip = np.moveaxis(short, -1, 0)
         for flow, start, end in ((f, tail, head), (u, plus, minus), (d, minus, plus)):
-            amounts = flow.reshape(*f.shape[:2], -1)
-            leaving, arriving = (np.eye(self.n)[one.ravel()] for one in (start, end))
-            short += amounts @ (leaving - arriving)
+            amounts = np.moveaxis(flow.reshape(*f.shape[:2], -1), -1, 0)
+            np.add.at(at_chip, start.ravel(), amounts)
+            np.subtract.at(at_chip, end.ravel(), amounts)
         short[:, chips, chips] = 0.0
         chosen = np.rint(np.clip(x, 0.0, 1.0))
         room = chosen[self.matching]
