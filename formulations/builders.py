@@ -586,7 +586,7 @@ def _keys(along: Sequence[Sequence[Hashable]], positions: Sequence[NDArray[np.in
     """Indices along axes, all in C order or those at positions along each; a label that is a tuple is spread."""
     spread = any(_lengths(along))
     axes: Sequence[Sequence[Any]] = [list(map(_spread, labels)) for labels in along] if spread else along
-    lines: Iterable[Key] = product(*axes)
+    lines: Iterable[Any] = product(*axes)
     if positions is not None:
         columns = [[labels[i] for i in at.tolist()] for labels, at in zip(axes, positions, strict=True)]
         lines = zip(*columns, strict=True)
