@@ -225,15 +225,21 @@ def test_an_unknown_array_is_named(solved):
 def test_schedules_where_there_are_some(solved, name, tmp_path):
     result = solved(name)
     stepped = {"master", "link-mcf", "path-mcf", "min-congestion", "timestep-mcf", "sccl"}
-    stepped |= {"channels", "virtual-channels"}
-    if name.removeprefix("alltoall.") in stepped:
+    layered = {"channels", "virtual-channels"}
+    if name.removeprefix("alltoall.") in stepped | layered:
         schedule = result.schedule()
         assert schedule.check() is None
         assert str(schedule.steps.steps) in repr(schedule)
         assert "simulated T" in repr(schedule)
         for ending in ("xml", "json", "routes.json"):
-            assert schedule.save(tmp_path / f"s.{ending}")["delivers"]
-            assert oc.check(name, result.instance, tmp_path / f"s.{ending}")["verified"]
+            path = tmp_path / f"s.{ending}"
+            assert schedule.save(path)["delivers"]
+            if name.removeprefix("alltoall.") in layered and ending != "routes.json":
+                with pytest.raises(BadFile, match="no layer for its routes"):
+                    oc.check(name, result.instance, path)
+                assert oc.check("alltoall.master", result.instance, path)["verified"]
+            else:
+                assert oc.check(name, result.instance, path)["verified"]
         assert {shard.split("->")[0] for shard in schedule.frame["shard"]} == set(result.instance.labels)
         with pytest.raises(BadInput, match="unknown schedule format"):
             schedule.save(tmp_path / "s.txt")
