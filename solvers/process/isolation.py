@@ -22,6 +22,7 @@ from opticoll.errors import OpticollError, SolverUnavailable
 from opticoll.solvers.adapters import adapter
 from opticoll.solvers.adapters.interface import LicenceState, accepted, returned, trivial_outcome
 from opticoll.solvers.process import processes, solver_log
+from opticoll.solvers.process.memory import exhausted
 from opticoll.solvers.process.processes import processor_s_of_children
 from opticoll.solvers.process.worker import start_job, worker_job
 from opticoll.solvers.task import Outcome, SolveRequest, Termination
@@ -147,6 +148,9 @@ class _Limits:
         if self.memory_limit_gib is not None and memory_mb is not None and memory_mb > limit_mb:
             message = f"killed at {memory_mb:.0f} MB of memory, above its limit of {limit_mb:.0f} MB"
             return Termination.MEMORY_LIMIT, f"{message}; raise the memory limit or use a smaller instance"
+        if self.memory_limit_gib is None and memory_mb is not None and exhausted(memory_mb * 1e6):
+            message = f"killed at {memory_mb:.0f} MB of memory, because this machine has no more"
+            return Termination.MEMORY_LIMIT, f"{message}; use a smaller instance or another method"
         if self.wall_limit_s is not None and self.wall_s > self.wall_limit_s:
             return Termination.TIME_LIMIT, f"killed after {self.wall_s:.1f} s, the wall-clock limit"
         if self.stop is not None and self.stop.is_set():

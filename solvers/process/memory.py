@@ -100,6 +100,12 @@ def available_bytes(processes: Path = Path("/proc/self"), groups: Path = Path("/
     return least
 
 
+def exhausted(held: float) -> bool:
+    """Whether a job that holds most of the memory there was [bytes] has left a fiftieth or less: it would only page."""
+    left = available_bytes()
+    return left * 49 < held
+
+
 def _control_groups(processes: Path, groups: Path) -> Iterator[Path]:
     """The folders of the memory groups that this process is in, from its own up to the root (version 2)."""
     try:

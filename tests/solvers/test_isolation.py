@@ -23,7 +23,7 @@ from opticoll import plugins, shared_files
 from opticoll.errors import BadOption, MethodMismatch
 from opticoll.formulations.standard_form import StandardForm
 from opticoll.solvers.adapters import adapter
-from opticoll.solvers.process import isolation, processes
+from opticoll.solvers.process import isolation, memory, processes
 from opticoll.solvers.process import worker as worker_module
 from opticoll.solvers.process.isolation import WorkerAnswer, call_isolated, solve_isolated
 from opticoll.solvers.process.messages import Inbox, Report, send
@@ -165,6 +165,15 @@ def test_a_large_job_of_a_worker_that_never_imports_its_modules_ends_at_its_limi
 def test_memory_hog_is_stopped(how: str) -> None:
     answer = misbehaving(how, memory_limit_gib=0.3, wall_limit_s=240)
     assert answer.ending == Termination.MEMORY_LIMIT, answer.message
+    assert kept(answer)
+
+
+def test_without_a_limit_a_job_is_stopped_when_it_leaves_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    end = memory.available_bytes() - 2**29  # the machine seems to have half a gigabyte
+    monkeypatch.setattr(memory, "available_bytes", lambda: max(psutil.virtual_memory().available - end, 0.0))
+    answer = misbehaving("grow", wall_limit_s=240)
+    assert answer.ending == Termination.MEMORY_LIMIT, answer.message
+    assert "because this machine has no more" in answer.message
     assert kept(answer)
 
 

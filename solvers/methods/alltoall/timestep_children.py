@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from functools import partial
 from typing import TYPE_CHECKING
@@ -17,6 +18,7 @@ from opticoll.formulations.flows.single_source import strip_paths
 from opticoll.formulations.parameters import Parameter
 from opticoll.solvers.methods.alltoall.decomposition import solve_children, unsolved
 from opticoll.solvers.methods.method import Answer, Beyond, Method
+from opticoll.solvers.process.memory import GIB, TooLarge, available_bytes
 from opticoll.solvers.schedules.chunk_ways import straight
 
 if TYPE_CHECKING:
@@ -25,6 +27,9 @@ if TYPE_CHECKING:
     from opticoll.instances.topology import F64
     from opticoll.solvers.methods.method import Context
     from opticoll.solvers.run import Run
+
+#: Flows by source are split column by column, which are then joined: two arrays of numbers [bytes per entry].
+SPLIT = 16
 
 
 def run_timestep_children(context: Context) -> Answer:
@@ -38,11 +43,20 @@ def run_timestep_children(context: Context) -> Answer:
     ------
     MethodMismatch
         If the model has one flow per source (``aggregate=source``), which nothing needs to split.
+    TooLarge
+        If the flows by commodity, ``(m, |K|, L)``, exceed the available memory.
     """
     data: StepFlow = context.data
     if data.aggregate != "commodity":
         msg = f"timestep-children: aggregate={data.aggregate} has nothing to split; set aggregate=commodity"
         raise MethodMismatch(msg)
+    needed, there = SPLIT * math.prod(data.shape) / GIB, available_bytes() / GIB
+    if needed > there:
+        msg = (
+            f"timestep-children: the flows of {data.groups.groups:,} commodities need {needed:.3g} GiB of memory and "
+            f"this machine has {there:.3g} GiB left; set aggregate=source, which has the same optimum and schedules"
+        )
+        raise TooLarge(msg)
     begun = time.monotonic()
     master = _by_source(context)
     failed = unsolved(master)

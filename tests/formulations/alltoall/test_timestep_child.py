@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -15,6 +17,8 @@ from opticoll.formulations.alltoall.timestep_mcf import StepFlow
 from opticoll.instances import parse
 from opticoll.solvers import solve, verify
 from opticoll.solvers.compile.compilation import compile_model
+from opticoll.solvers.methods.alltoall import timestep_children
+from opticoll.solvers.process.memory import TooLarge
 from opticoll.solvers.task import Task
 
 relaxed = settings(max_examples=5, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -105,6 +109,14 @@ def test_the_method_has_the_value_of_the_whole_model(spec, demand, time, split):
     assert run.objective == pytest.approx(whole.objective, rel=1e-7)
     if time is not None:
         assert run.objective == pytest.approx(time, rel=1e-7)
+
+
+def test_flows_of_pairs_that_no_memory_holds_are_refused_with_the_way_out(monkeypatch):
+    monkeypatch.setattr(timestep_children, "available_bytes", lambda: 100.0)
+    with pytest.raises(TooLarge, match=r"12 commodities need .* set aggregate=source"):
+        timestep_children.run_timestep_children(SimpleNamespace(data=StepFlow.prepare(parse("ring:4"), {})))
+    run = solve.solve(Task("alltoall.timestep-mcf", "ring:4", settings={"aggregate": "source"}))
+    assert run.objective == pytest.approx(2.0)
 
 
 def test_refusals():
