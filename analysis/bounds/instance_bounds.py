@@ -211,7 +211,7 @@ def rows_of(run: Run, seconds: float | None = None) -> list[BoundRow]:
 
 
 def _row(model: Formulation, bound: Bound, seconds: float | None) -> BoundRow:
-    served = model.concurrent is not None
+    served = model.concurrent is not None or {"F", "T"} <= model.metrics(1.0).keys()
     timed = served and counts_shards(model)
     fraction = bound.rational
     time = 1 / bound.value if timed and bound.value else None

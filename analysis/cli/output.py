@@ -122,16 +122,23 @@ def show_table(rows: Sequence[Mapping[str, object] | Fields], columns: Sequence[
 
 
 def show_fields(lines: Mapping[str, str], title: str | None) -> None:
-    """Print names and values in two columns on stdout."""
-    from rich.table import Table
+    """Print names and values in two columns on stdout; a word longer than a line stays whole, to be copied."""
+    import textwrap
+
     from rich.text import Text
 
-    table = Table(show_header=False, box=None, pad_edge=False)
-    table.add_column(style="bold")
-    table.add_column(overflow="fold")
+    screen, width = console(), max(map(len, lines), default=0) + 2
+    room = max(screen.width - width, 1)
+    if title:
+        screen.print(Text(title, style="table.title"))
     for name, text in lines.items():
-        table.add_row(Text(name), Text(text))
-    _print_titled(title, table)
+        parts = [
+            part
+            for line in text.splitlines() or [""]
+            for part in textwrap.wrap(line, room, break_long_words=False, break_on_hyphens=False) or [""]
+        ]
+        for number, part in enumerate(parts):
+            screen.print(Text.assemble((f"{'' if number else name:<{width}}", "bold"), part), soft_wrap=True)
 
 
 def _print_titled(title: str | None, table: Table) -> None:

@@ -110,7 +110,7 @@ class PodDesign(Printed):
         return {
             "pod": f"{self.pod}   (from the {self.source})",
             "T": f"{number(self.T)}   ({self.proof} for this wiring)",
-            "T bound": f"{number(self.bound)}   for any wiring: {self.reason}",
+            "T bound": f"{number(self.bound)}   for any wiring ({self.reason})",
             "gap": proof or ("none: best possible" if self.best_possible else f"{100 * self.gap:.2f} %"),
             "torus": f"{number(self.torus)}   of {shape} chips, {self.torus / self.T:.2f} times as long",
             **lost,

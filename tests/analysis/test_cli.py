@@ -18,6 +18,7 @@ from reference import RUN_KEYS
 
 import opticoll as oc
 from opticoll.analysis.cli.main import cli, main
+from opticoll.analysis.cli.output import show_fields
 from opticoll.analysis.result.schedule_lines import executed_lines, written_lines
 from opticoll.analysis.store import Store
 from opticoll.formulations.model import FORMS as MODEL_FORMS
@@ -243,6 +244,18 @@ def test_bounds(capfd: pytest.CaptureFixture[str]) -> None:
     assert "optree.tree" in {row["formulation"] for row in as_json(capfd, "bounds", "wdm-ring:n=8,wavelengths=4")}
     assert main(["bounds", "petersen"]) == 0
     assert "moore" in capfd.readouterr().out
+    chosen = as_json(capfd, "bounds", "pod:cubes=2", "--formulation", "topology.pod")
+    assert {row["name"]: row["T_exact"] for row in chosen} == {"cube-cut": "128/3", "reach": "218/3"}
+
+
+def test_a_long_word_is_printed_whole(capfd: pytest.CaptureFixture[str]) -> None:
+    """Such as the spec of a pod, which is copied to another command; what follows stands below it."""
+    spec, words = "1/" * 200, "some words " * 20
+    show_fields({"pod": f"{spec}   (from the table)", "T": words}, "title")
+    title, whole, note, *rest = capfd.readouterr().out.splitlines()
+    assert (title, whole, note) == ("title", f"pod  {spec}", "     (from the table)")
+    assert all(len(line) <= 200 for line in rest)
+    assert " ".join(rest).split() == ["T", *words.split()]
 
 
 def test_lists(capfd: pytest.CaptureFixture[str]) -> None:
