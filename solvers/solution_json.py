@@ -15,6 +15,7 @@ from msgspec import Meta
 
 from opticoll.errors import BadFile, BadInput
 from opticoll.formulations import formulation
+from opticoll.formulations.alltoall.channels_bounds import TOLERANCE
 from opticoll.formulations.matrix.program import FileProgram
 from opticoll.formulations.model import Bound, build_model, is_own, states
 from opticoll.formulations.parameters import read_parameters
@@ -36,6 +37,7 @@ from opticoll.solvers.methods import prepared
 from opticoll.solvers.plan import shared_parameters
 from opticoll.solvers.same_problem import refuse_other_problem, refuse_other_settings
 from opticoll.solvers.schedules.collective_steps import COLLECTIVES
+from opticoll.solvers.schedules.schedule_check import refused
 from opticoll.solvers.schedules.schedule_json import read_configurations, read_rounds
 from opticoll.solvers.schedules.schedule_kinds import ScheduleKind, holds
 from opticoll.solvers.schedules.verification import is_schedule, verify_document, verify_file
@@ -62,6 +64,8 @@ FORMAT = "opticoll-solution/1"
 MAX_BYTES = 1 << 30
 #: Parameters of formulations that determine the time of a schedule.
 SCHEDULE_SETTINGS = ("alpha", "beta")
+#: Parameters of virtual channels that limit or value a table of routes.
+CHANNEL_SETTINGS = ("layers", "objective", "load")
 
 
 def solution_document(run: Run) -> dict[str, Json]:
@@ -561,7 +565,8 @@ def check_schedule(
     """Execute an external schedule (MSCCL XML, or the JSON ``document`` in ``path``) on an instance.
 
     Only these parameters of the formulation apply to a schedule: ``alpha`` and ``beta``, the cost of a step and a
-    shard, and ``demand`` and ``root``, which must be those of the schedule.
+    shard, ``demand`` and ``root``, which must be those of the schedule, and of virtual channels ``layers``,
+    ``objective`` and ``load``.
 
     Returns
     -------
@@ -583,7 +588,7 @@ def check_schedule(
         msg = f"{path}: schedules are checked on topologies, but {instance.spec} is not one"
         raise BadFile(msg)
     for name in settings or {}:
-        if name not in (*SCHEDULE_SETTINGS, "demand", "root"):
+        if name not in (*SCHEDULE_SETTINGS, "demand", "root", *CHANNEL_SETTINGS):
             msg = f"{path}: is a schedule, which is executed as stated: {name}= has no effect; omit it"
             raise BadInput(msg)
     parameters = read_parameters(model.parameters, settings or {}, model.name)
@@ -598,10 +603,31 @@ def check_schedule(
             "and alltoall.master checks routes without layers"
         )
         raise BadFile(msg)
+    if verdict.valid and "layers" in parameters:
+        most = int(parameters["layers"]) if settings and "layers" in settings else None
+        verdict = _within_channels(verdict, instance, traffic, most, float(parameters.get("load", 0.0)))
     record = _executed(model, instance, None, verdict)
+    layers = verdict.metrics.get("layers")
+    if isinstance(layers, int) and parameters.get("objective") == "channels":
+        record["objective"] = layers
     record["verified"] = verdict.valid
     record["schedule"] = {"collective": collective, **record["schedule"]}
     return record
+
+
+def _within_channels(
+    verdict: ScheduleCheck, topology: Topology, traffic: NDArray[np.float64] | None, most: int | None, load: float
+) -> ScheduleCheck:
+    """The verdict on valid routes with layers: one for every pair, on ``most`` layers (None: any), 0 being any load."""
+    ranks, (routes, layers) = topology.num_ranks, (verdict.metrics[name] for name in ("paths", "layers"))
+    pairs = ranks * (ranks - 1) if traffic is None else int(np.count_nonzero(traffic))
+    if routes != pairs:
+        return refused("split", f"{routes} routes for {pairs} pairs; give every pair one route, and it one layer")
+    if most is not None and isinstance(layers, int) and layers > most:
+        return refused("layers", f"the routes use {layers} layers, but layers={most}; set layers={layers}")
+    if load and verdict.time is not None and verdict.time > load * (1 + TOLERANCE):
+        return refused("load", f"the largest load is {verdict.time:g}, but load={load:g}; set load={verdict.time:g}")
+    return verdict
 
 
 def _residuals(problem: Formulation, values: Mapping[str, NDArray[np.float64]]) -> dict[str, float]:

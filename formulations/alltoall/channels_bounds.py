@@ -86,20 +86,24 @@ def load_on(problem: RoutedChannels, layers: int) -> float:
     return max(bound.value for bound in [*path_bounds.share_bounds(problem), *cycle_bounds(problem, layers)])
 
 
-def least_layers(problem: RoutedChannels) -> int:
-    """The fewest layers, up to one more than are available, whose bound of the load the limit admits."""
+def least_layers(problem: RoutedChannels, start: int = 1, most: int | None = None) -> int:
+    """The fewest layers from ``start``, up to one more than ``most``, whose bound of the load the limit admits."""
     limit = rounding.up(problem.limit * (1 + TOLERANCE)) if problem.limit else np.finfo(float).max
-    return next((one for one in range(1, problem.layers + 1) if load_on(problem, one) <= limit), problem.layers + 1)
+    most = problem.layers if most is None else most
+    return next((one for one in range(start, most + 1) if load_on(problem, one) <= limit), most + 1)
 
 
 def refute(problem: RoutedChannels) -> Bound | None:
-    """Bound that excludes every solution: no routes on these layers, or none of so small a load."""
-    best = max([*path_bounds.share_bounds(problem), *cycle_bounds(problem, problem.layers)], key=lambda one: one.value)
-    if best.value == np.inf:
-        return best
-    if problem.limit and best.value > rounding.up(problem.limit * (1 + TOLERANCE)):
-        return Bound(best.name, np.inf, f"the load is at least {best.value:g}: {best.reason}", "alltoall")
-    return None
+    """Bound that excludes every solution: no routes on these layers, or none of so small a load; with what helps."""
+    shares = path_bounds.share_bounds(problem)
+    best = max([*shares, *cycle_bounds(problem, problem.layers)], key=lambda one: one.value)
+    if best.value < np.inf and not (problem.limit and best.value > rounding.up(problem.limit * (1 + TOLERANCE))):
+        return None
+    ways = [f"load={best.value:.12g}"] if best.value < np.inf else []
+    if max(bound.value for bound in shares) <= problem.limit * (1 + TOLERANCE) or not problem.limit:
+        ways.append(f"layers={least_layers(problem, problem.layers + 1, problem.layers + problem.topology.arcs)}")
+    known = "" if best.value == np.inf else f"the load is at least {best.value:g}: "
+    return Bound(best.name, np.inf, f"{known}{best.reason}; the bound admits {' or '.join(ways)}", "alltoall")
 
 
 def certify(problem: RoutedChannels, duals: Values) -> Bound | None:

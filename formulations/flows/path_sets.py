@@ -318,8 +318,8 @@ def _list_all(topology: Topology, rule: PathRule, where: str, pairs: Pairs) -> P
     if not complete or paths > MOST_PATHS:
         many = f"{paths:,}" if complete else f"more than {paths - 1:,}"
         msg = (
-            f"{where}: {topology.spec} has {many} paths ({rule}), but at most {MOST_PATHS:,} are listed; give a "
-            "smaller lmax, another set (paths=disjoint, k or shortest), or method column-generation for the LP"
+            f"{where}: {topology.spec} has {many} paths ({rule}), but at most {MOST_PATHS:,} are listed; give another "
+            "set (paths=disjoint, k or shortest) or a smaller lmax"
         )
         raise NotApplicable(msg)
     arcs = np.empty(total, dtype=np.int64)

@@ -47,6 +47,9 @@ REASONS = {
     "rate": "circuits carry more than their rate",
     "relayed": "data take more than one circuit in a configuration",
     "cycle": "routes of a layer of virtual channels wait for each other in a circle",
+    "split": "a pair has several routes, but virtual channels are given to one",
+    "layers": "routes use more layers of virtual channels than are available",
+    "load": "the largest load is more than is allowed",
     "weights": "the routes of a pair do not carry exactly its shard",
 }
 

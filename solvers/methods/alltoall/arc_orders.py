@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.formulations.alltoall.channels_routes import solution
-from opticoll.formulations.flows.path_sets import PathSet
+from opticoll.formulations.flows.path_sets import PathSet, subset
 from opticoll.formulations.parameters import Parameter
 from opticoll.formulations.rounds.segments import positions
 from opticoll.solvers.methods.alltoall.layer_orders import LayerOrders
@@ -40,6 +40,8 @@ ANNEALS, MANY_PAIRS = 2, 20_000
 TARGETS = 8
 #: Times that the orders are annealed again while some pair has no ascending path; of many pairs, with fewer moves.
 AGAIN, SHORTER = 8, 4
+#: Part of a descent by which costs of other paths vary: less than 1, so that pairs keep a path that ascends.
+VARIED = 0.9
 #: Most shortest paths that are listed, of all pairs and of one; steps of rerouting over them in a part, and parts.
 MOST_PATHS, MOST_OF_PAIR, STEPS, PARTS = 2_000_000, 32, 20_000, 16
 #: Orders are shortened where sources, arcs and layers multiply to at most this; so many times, with new lengths.
@@ -116,9 +118,9 @@ class Routing:
     load: F64
 
     @classmethod
-    def empty(cls, topology: Topology, pairs: int) -> Routing:
-        """No pair has a route."""
-        longest = int(min(topology.n - 1, 3 * topology.diameter + 3))
+    def empty(cls, topology: Topology, pairs: int, longest: int = 0) -> Routing:
+        """No pair has a route; there is room for ``longest`` arcs, by default for some more than on shortest paths."""
+        longest = longest or int(min(topology.n - 1, 3 * topology.diameter + 3))
         return cls(np.full((pairs, longest), -1), np.full(pairs, -1), np.zeros(topology.arcs))
 
     def copy(self) -> Routing:
@@ -200,13 +202,38 @@ class OrderSearch:
         return best if np.isfinite(worst) else routing
 
     @cached_property
+    def listed(self) -> bool:
+        """Whether pairs may take the listed paths alone."""
+        return not self.problem.routing.rule.unrestricted
+
+    @cached_property
     def shortest(self) -> Routing:
-        """Shortest paths of balanced loads, in the order of the groups where every pair has such a path."""
+        """Paths of balanced loads, shortest or listed ones, in the order of the groups where every pair has one."""
+        candidates = self._candidates()
+        unit, size = sizes(self.amount)
+        enough = self.enough if np.isfinite(self.enough) else float(self.amount.sum() / self.capacity.min())
+        limit = units_within(enough, self.capacity, unit)
+        choice = candidates.first[:-1].copy()
+        for part in range(PARTS):
+            self.tick()
+            if self._reroute(candidates, size, limit, choice, self.seed + part):
+                break
+        return self._routing(candidates, choice)
+
+    def _candidates(self) -> PathSet:
         from scipy.sparse.csgraph import dijkstra
 
         from opticoll.solvers.methods.alltoall.order_kernels import grouped_shortest
-        from opticoll.solvers.methods.flows.local_search import reroute
 
+        if self.listed:
+            paths = self.problem.paths
+            descends = self.group[paths.arcs[:-1]] > self.group[paths.arcs[1:]]
+            descends[paths.start[1:-1] - 1] = False
+            grouped = subset(paths, np.add.reduceat(np.append(descends, False), paths.start[:-1]) == 0)
+            if (np.diff(grouped.first) > 0).all():
+                return grouped
+            self.group[:] = 0
+            return paths
         topology, pairs = self.topology, self.amount.size
         first_out = np.searchsorted(topology.tail, np.arange(topology.n + 1))
         reach = dijkstra(topology.length_matrix(np.ones(topology.arcs)), unweighted=True)
@@ -219,21 +246,24 @@ class OrderSearch:
             grouped_shortest(*listing, none, start)
         arcs = np.empty(start[-1], dtype=np.int64)
         grouped_shortest(*listing, arcs, start)
-        length = np.diff(start)
-        first = np.concatenate([[0], np.cumsum((length.reshape(pairs, most) > 0).sum(axis=1))])
-        start = np.concatenate([[0], np.cumsum(length[length > 0])])
-        choice = first[:-1].copy()
-        unit, size = sizes(self.amount)
-        enough = self.enough if np.isfinite(self.enough) else float(self.amount.sum() / self.capacity.min())
-        limit = units_within(enough, self.capacity, unit)
-        for part in range(PARTS):
-            self.tick()
-            if reroute(first, start, arcs, size, limit, choice, self.seed + part, STEPS)[0] == 0:
-                break
-        found = Routing.empty(topology, pairs)
-        pair, entry = positions(start, choice)
-        found.route[pair, entry - start[choice][pair]] = arcs[entry]
-        found.load[:] = np.bincount(arcs[entry], self.amount[pair], topology.arcs)
+        some = np.diff(start) > 0
+        pair = np.repeat(np.arange(pairs), most)[some]
+        return PathSet(topology, *self.problem.routing.commodities, arcs, np.append(0, start[1:][some]), pair)
+
+    def _reroute(self, paths: PathSet, size: I64, limit: I64, choice: I64, seed: int) -> bool:
+        """Change the choice of paths by tabu search; whether no arc carries more than the limit."""
+        from opticoll.solvers.methods.flows.local_search import reroute
+
+        return bool(reroute(paths.first, paths.start, paths.arcs, size, limit, choice, seed, STEPS)[0] == 0)
+
+    def _routing(self, paths: PathSet, choice: I64, layer: I64 | None = None) -> Routing:
+        """The chosen paths, ``(K,)``, on a layer each."""
+        longest = int(paths.length[choice].max())
+        found = Routing.empty(self.topology, self.amount.size, longest if self.listed else 0)
+        pair, entry = positions(paths.start, choice)
+        found.route[pair, entry - paths.start[choice][pair]] = paths.arcs[entry]
+        found.load[:] = np.bincount(paths.arcs[entry], self.amount[pair], self.topology.arcs)
+        found.layer[:] = -1 if layer is None else layer
         return found
 
     def run(self, layers: int) -> bool:
@@ -249,15 +279,17 @@ class OrderSearch:
                 routing.load[routing.route[k][routing.route[k] >= 0]] -= self.amount[k]
                 routing.route[k] = -1
             self._along(order, routing)
-            if self.best is not None or number == AGAIN:
+            if self.best is not None or number == AGAIN or (self.listed and self.expired):
                 break
+            if self.listed:
+                orders = self._other_routes(orders, layers, number)
             begun = time.monotonic()
             with suppress(TimeoutError):  # some pair has no ascending path
                 orders.anneal(moves, partial(self.tick, SHARE, begun))
         if self.best is None:
             order[0] = up_and_down(self.topology)
             self._along(order, Routing.empty(self.topology, self.amount.size))
-        small = self.topology.num_ranks * self.topology.arcs * layers <= MOST_SHORTENED
+        small = not self.listed and self.topology.num_ranks * self.topology.arcs * layers <= MOST_SHORTENED
         lengths = np.ones(self.topology.arcs)
         for number in range(LENGTHS if small else 0):
             if self.done:
@@ -287,6 +319,8 @@ class OrderSearch:
 
     def _along(self, order: I64, routing: Routing) -> Routing:
         """Ascending routes of least load, from a routing in which some pairs may have none; kept if they are best."""
+        if self.listed:
+            return self._along_listed(np.argsort(order, axis=1))
         from opticoll.solvers.methods.alltoall.order_kernels import reroute_ascending
 
         topology = self.topology
@@ -318,6 +352,37 @@ class OrderSearch:
             self._keep(found)
         return found
 
+    def _along_listed(self, place: I64) -> Routing:
+        """Routes of least load among the listed paths that ascend; of pairs that have none, some have no route."""
+        paths, descents = self.problem.paths, self._descents(place)
+        ascends = (descents == 0).any(axis=0)
+        kept = subset(paths, ascends)
+        if (np.diff(kept.first) == 0).any():
+            return Routing.empty(self.topology, self.amount.size)
+        found = self._least(kept, descents.argmin(axis=0)[ascends], None)
+        self._keep(found)
+        return found
+
+    def _descents(self, place: F64 | I64) -> I64:
+        """How often every listed path descends in every order, given places of the arcs ``(L, m)``."""
+        paths = self.problem.paths
+        inside = np.append(np.diff(np.repeat(np.arange(paths.paths), paths.length)) == 0, False)
+        descends = inside & (place[:, paths.arcs] >= place[:, np.roll(paths.arcs, -1)])
+        return np.add.reduceat(descends.astype(np.int64), paths.start[:-1], axis=1)
+
+    def _other_routes(self, orders: LayerOrders, layers: int, number: int) -> LayerOrders:
+        """The orders for other listed paths of the pairs that have no ascending one: those that descend least often.
+
+        Halfway, anew for the first path of every pair: these are often in the order of dimensions.
+        """
+        paths = self.problem.paths
+        if number == AGAIN // 2:
+            routes = self._routing(paths, paths.first[:-1]).paths(self.problem)
+            return LayerOrders(routes, layers, self._number())
+        cost = self._descents(orders.place).min(axis=0) + VARIED * self.random.random(paths.paths)
+        routes = self._routing(paths, np.lexsort((cost, paths.pair))[paths.first[:-1]]).paths(self.problem)
+        return LayerOrders(routes, layers, self._number(), place=orders.place)
+
     def _keep(self, routing: Routing) -> None:
         """Remember a routing of all pairs if it is the best one."""
         load = float((routing.load / self.capacity).max())
@@ -327,31 +392,35 @@ class OrderSearch:
 
     def _among(self, seen: list[Routing], found: Routing) -> Routing:
         """A routing of less load that gives every pair one of the routes it had before, by tabu search."""
-        from opticoll.solvers.methods.flows.local_search import reroute
-
-        pairs, best = self.amount.size, found
+        pairs = self.amount.size
         routes = np.concatenate([found.route, *(one.route for one in seen)])
         layer = np.concatenate([found.layer, *(one.layer for one in seen)])
         pair = np.tile(np.arange(pairs), len(seen) + 1)
         kept = np.unique(np.column_stack([pair, routes])[layer >= 0], axis=0, return_index=True)[1]
         routes, layer, pair = (one[layer >= 0][kept] for one in (routes, layer, pair))
-        first, length = np.searchsorted(pair, np.arange(pairs + 1)), (routes >= 0).sum(axis=1)
-        start, arcs = np.concatenate([[0], np.cumsum(length)]), routes[routes >= 0]
+        start = np.append(0, np.cumsum((routes >= 0).sum(axis=1)))
+        paths = PathSet(self.topology, *self.problem.routing.commodities, routes[routes >= 0], start, pair)
+        return self._least(paths, layer, found)
+
+    def _least(self, paths: PathSet, layer: I64, best: Routing | None) -> Routing:
+        """A routing of least load over the paths, each with its layer, by tabu search for loads below the best one."""
         unit, size = sizes(self.amount)
-        target = self.enough
+        low = target = min(self.enough, float(self.amount.sum() / self.capacity.min()))
         for _ in range(TARGETS):
-            worst = (best.load / self.capacity).max()
+            worst = np.inf if best is None else float((best.load / self.capacity).max())
             if worst <= self.enough * (1 + TOLERANCE) or target >= worst * (1 - TOLERANCE):
                 break
-            if self.expired:
+            if best is not None and self.expired:
                 break
-            choice = first[:-1].copy()
-            limit = units_within(target, self.capacity, unit)
-            if reroute(first, start, arcs, size, limit, choice, self._number(), STEPS)[0] == 0:
-                taken = routes[choice]
-                load = np.bincount(taken[taken >= 0], np.repeat(self.amount, length[choice]), self.topology.arcs)
-                return Routing(taken, layer[choice], np.asarray(load, dtype=float))
-            target = next_load(target, self.capacity, unit)
+            choice = paths.first[:-1].copy()
+            if not self._reroute(paths, size, units_within(target, self.capacity, unit), choice, self._number()):
+                low = target
+            found = self._routing(paths, choice, layer[choice])
+            load = float((found.load / self.capacity).max())
+            if load < worst * (1 - TOLERANCE):
+                best, worst = found, load
+            target = max(next_load(low, self.capacity, unit), (low + worst) / 2)
+        assert best is not None
         return best
 
     def _shorten(self, order: I64, lengths: F64, hot: float) -> None:
@@ -383,7 +452,9 @@ def run(context: Context) -> Answer:
     (:mod:`opticoll.solvers.methods.alltoall.layer_orders`). Pairs whose routes do not, and all pairs while the load is
     above its bound, take the ascending path, of any length, that raises a potential of the loads least. On small
     networks the orders are annealed further, to shorten the ascending paths of all pairs under lengths that follow the
-    loads. With ``objective=channels`` this is done for one layer more until the load is small enough.
+    loads. Where the paths are listed (any ``paths`` but ``all``), pairs take those of them that ascend, by tabu search,
+    and the orders are annealed again, for other paths, while some pair has none. With ``objective=channels`` this is
+    done for one layer more until the load is small enough.
     """
     problem: RoutedChannels = context.data
     by_load, limit = problem.chosen == "load", problem.limit or np.inf
@@ -408,24 +479,18 @@ def run(context: Context) -> Answer:
                 break
     if search.best is None or not (by_load or search.done):
         context.remaining()
-        return Answer(Termination.TOLERANCE, message="no routes were found within the layers and load")
+        more = "raise layers=" + ("" if by_load else " or load=") + (" or set paths=all" if search.listed else "")
+        return Answer(Termination.TOLERANCE, message=f"no routes were found within the layers and load; {more}")
     return answer(search.best[1])
-
-
-def refuse(problem: RoutedChannels) -> str | None:
-    """Why the routes of the method need not be in the path set; None if they are."""
-    rule = problem.routing.rule
-    return None if rule.unrestricted else f"arc-orders routes over all paths; use paths=all instead of {rule}"
 
 
 METHOD = Method(
     name="arc-orders",
     title="Routes along orders of arcs",
     summary="shortest paths of balanced load, dimension by dimension on products; orders of arcs in which they ascend, "
-    "by annealing; load-aware rerouting along the orders; seeded",
+    "by annealing; load-aware rerouting along the orders, or over the listed paths; seeded",
     serves=("alltoall.channels",),
     parameters=(Parameter("moves", int, default=1_000_000, help="steps of annealing for a number of layers"),),
     takes_over=(Beyond("alltoall.channels", 600, 4_000, proves=False),),
     run=run,
-    refuse=refuse,
 )

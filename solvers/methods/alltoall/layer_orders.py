@@ -101,13 +101,17 @@ def anneal_orders(
 class LayerOrders:
     """Orders of arcs for given routes, ``place`` ``(L, m)``, and the routes that go forward in each.
 
-    ``group`` ``(m,)`` puts the arcs into groups at first, one after the other.
+    ``group`` ``(m,)`` puts the arcs into groups at first, one after the other; ``place`` are orders to start from.
     """
 
-    def __init__(self, routes: PathSet, layers: int, seed: int, group: I64 | None = None) -> None:
+    def __init__(
+        self, routes: PathSet, layers: int, seed: int, group: I64 | None = None, place: F64 | None = None
+    ) -> None:
         m, arcs = routes.topology.arcs, routes.arcs
         self.random = np.random.default_rng(seed)
-        self.place = self.random.random((layers, m)) + (0 if group is None else group)
+        if place is None:
+            place = self.random.random((layers, m)) + (0 if group is None else group)
+        self.place = place
         owner = np.repeat(np.arange(routes.paths), routes.length)
         inside = owner[1:] == owner[:-1]
         order = np.argsort(arcs, kind="stable")

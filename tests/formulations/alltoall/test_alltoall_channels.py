@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import opticoll as oc
-from opticoll.errors import BadInput, MethodMismatch
+from opticoll.errors import BadInput, NotApplicable
 from opticoll.formulations.alltoall.channels import RoutedChannels
 from opticoll.formulations.alltoall.channels_bounds import least_layers, load_on
 from opticoll.formulations.alltoall.channels_routes import solution
@@ -370,9 +370,37 @@ def test_the_search_finds_the_fewest_layers():
     assert run.metrics["routes_by_layer"][2] == 0
     nothing = oc.solve(NAME, "ring:6", method="arc-orders", objective="channels", load=5, layers=1)
     assert nothing.objective is None
-    assert "no routes were found" in nothing.record.message
-    with pytest.raises(MethodMismatch, match="use paths=all instead of 4 shortest paths"):
-        oc.solve(NAME, "ring:5", method="arc-orders", paths="k")
+    assert "no routes were found within the layers and load; raise layers= or load=" in nothing.record.message
+
+
+@pytest.mark.parametrize(
+    ("spec", "parameters", "load"),
+    [
+        ("torus:4x4", {"paths": "shortest", "layers": 1}, 8),
+        ("torus:4x4", {"paths": "disjoint", "layers": 3}, 8),
+        ("petersen", {"paths": "k", "layers": 2}, 5),
+        ("ring:5", {"paths": "all", "lmax": 3, "layers": 1}, 4),
+        ("ring:4", {"paths": "k", "k": 1, "layers": 2}, 3),
+    ],
+)
+def test_routes_of_the_search_are_of_the_stated_set(spec, parameters, load):
+    """The checker refuses other routes; ``ring:4`` has one path of every pair, of which some link carries three."""
+    run = oc.solve(NAME, spec, method="arc-orders", **parameters)
+    assert (run.objective, run.verified) == (load, True)
+
+
+def test_what_is_infeasible_by_a_bound_names_what_the_bound_admits():
+    for spec, parameters, ways in (
+        ("ring:8,directed", {"layers": 3}, "layers=4"),
+        ("ring:5", {"layers": 1, "objective": "channels", "load": 3.0}, "load=4 or layers=2"),
+        ("ring:5", {"layers": 1, "objective": "channels", "load": 2.0}, "load=4"),
+    ):
+        run = oc.solve(NAME, spec, **parameters)
+        assert run.termination == "infeasible"
+        assert run.record.message.endswith(f"; the bound admits {ways}")
+    assert oc.solve(NAME, "ring:8,directed", layers=4).verified
+    with pytest.raises(NotApplicable, match=r"give another set \(paths=disjoint, k or shortest\) or a smaller lmax$"):
+        oc.model(NAME, "torus:4x4")
 
 
 @pytest.mark.parametrize(

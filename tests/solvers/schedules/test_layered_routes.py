@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import opticoll as oc
-from opticoll.errors import BadFile
+from opticoll.errors import BadFile, BadInput
 from opticoll.instances import parse
 from opticoll.solvers.schedules.link_schedule import dependency_cycle
 from opticoll.solvers.schedules.verification import verify_file
@@ -64,6 +64,33 @@ def test_routes_of_one_layer_that_wait_in_a_circle_are_refused(tmp_path):
     for name in ("alltoall.channels", "alltoall.virtual-channels"):
         with pytest.raises(BadFile, match=f"may deadlock; {name} needs one for every route"):
             oc.check(name, "ring:5", path)
+
+
+@pytest.mark.parametrize(
+    ("settings", "violation", "objective"),
+    [
+        ({"layers": 2}, None, 3),
+        ({"layers": 1}, "layers", None),
+        ({"objective": "channels"}, None, 2),
+        ({"objective": "channels", "load": 3.0}, None, 2),
+        ({"objective": "channels", "load": 2.5}, "load", None),
+        ({"objective": "channels", "layers": 1}, "layers", None),
+    ],
+)
+def test_routes_are_within_the_stated_layers_and_load(tmp_path, settings, violation, objective):
+    _, path, document = written(tmp_path, "alltoall.channels", "ring:5", layers=2)
+    checked = oc.check("alltoall.channels", "ring:5", path, settings=settings)
+    assert checked["verified"] == (violation is None)
+    assert (checked["schedule"]["violation"], checked["objective"]) == (violation, objective)
+    with pytest.raises(BadInput, match="paths= has no effect"):
+        oc.check("alltoall.channels", "ring:5", path, settings={"paths": "shortest"})
+    document["routes"].append(document["routes"][0])
+    for route in (document["routes"][0], document["routes"][-1]):
+        route["weight"] = 0.5
+    document.pop("chunks")
+    path.write_text(json.dumps(document), encoding="utf-8")
+    assert oc.check("alltoall.channels", "ring:5", path)["schedule"]["violation"] == "split"
+    assert oc.check("alltoall.master", "ring:5", path)["verified"]
 
 
 @pytest.mark.parametrize("layer", [0, -1, 1.0, "1", True, 1 << 21])
