@@ -466,12 +466,20 @@ class Topology(Instance):
     @cached_property
     def hops(self) -> NDArray[np.float64]:
         """Hop distances from every terminal to every vertex, shape ``(ranks, n)``; ``inf`` if unreachable."""
-        from scipy.sparse.csgraph import dijkstra
-
-        graph = self.length_matrix(np.ones(self.arcs))
-        distances = np.asarray(dijkstra(graph, indices=self.terminals, unweighted=True))
+        distances = self.distances(np.ones(self.arcs), self.terminals)
         distances.setflags(write=False)
         return distances
+
+    def distances(self, lengths: NDArray[np.float64], sources: NDArray[np.int64] | None = None) -> NDArray[np.float64]:
+        """Least total length of a path from every source (vertex, if None) to every vertex; ``inf`` without any.
+
+        The shape is ``(sources, n)``. Lengths are at least 0; every distance is rounded less than n times.
+        """
+        from scipy.sparse.csgraph import dijkstra
+
+        equal = bool(lengths.size and 0.0 < lengths.min() == lengths.max())
+        reach = np.asarray(dijkstra(self.length_matrix(lengths), indices=sources, unweighted=equal))
+        return lengths[0] * reach if equal else reach
 
     @property
     def diameter(self) -> float:

@@ -92,12 +92,9 @@ class ArcOrbits:
         return np.array(whole, dtype=float)[self.orbit] * self.topology.n + 1.0
 
     def _distances(self, lengths: F64) -> F64 | None:
-        from scipy.sparse.csgraph import dijkstra
-
         if lengths.max() * self.topology.n * self.topology.n > LARGEST:
             return None
-        reach = dijkstra(self.topology.length_matrix(lengths), indices=self.sources)
-        return np.asarray(reach)[:, self.topology.terminals]
+        return self.topology.distances(lengths, self.sources)[:, self.topology.terminals]
 
     def _loads(self, whole: Sequence[int], avoided: int) -> list[Fraction] | None:
         """Mean load over capacity of every orbit, if ties are broken against one of them."""

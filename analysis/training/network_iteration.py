@@ -109,10 +109,7 @@ class ServerNetwork:
     @cached_property
     def _hops(self) -> I64:
         """Hops between all vertices, ``(n, n)``; -1 if there is no path."""
-        from scipy.sparse.csgraph import dijkstra
-
-        topology = self.topology
-        values = np.asarray(dijkstra(topology.length_matrix(np.ones(topology.arcs)), unweighted=True))
+        values = self.topology.distances(np.ones(self.topology.arcs))
         reached = np.isfinite(values) if self.forwarding else values <= 1
         return np.where(reached, values, -1).astype(np.int64)
 

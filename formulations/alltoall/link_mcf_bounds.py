@@ -62,13 +62,11 @@ def printed_length_bound(data: LinkFlow, lengths: F64) -> float:
 
     Lengths are read as by :func:`opticoll.formulations.flows.concurrent_flow.ConcurrentFlow.length_bound`.
     """
-    from scipy.sparse.csgraph import dijkstra
-
     lengths = rounding.usable_lengths(data.flow.capacity, lengths)
     if not lengths.size:
         return np.inf
     topology = data.flow.topology
-    reach = dijkstra(topology.length_matrix(lengths))
+    reach = topology.distances(lengths)
     cycle = np.full(topology.n, np.inf)
     np.minimum.at(cycle, topology.tail, lengths + reach[topology.head, topology.tail])
     targets, amounts = data.flow.commodities

@@ -56,10 +56,8 @@ def holding(topology: Topology, relays: str) -> Mask:
 
 def step_hops(topology: Topology, holds: Mask) -> tuple[F64, I64]:
     """Minimum number of steps between vertices, ``(n, n)``; and 1 for arcs that begin a step, else 0, ``(m,)``."""
-    from scipy.sparse.csgraph import dijkstra
-
     begins = holds[topology.tail].astype(np.int64)
-    return np.asarray(dijkstra(topology.length_matrix(begins.astype(float)))), begins
+    return topology.distances(begins.astype(float)), begins
 
 
 def enough_steps(name: str, steps: int, topology: Topology, traffic: F64 | None = None, relays: str = "pass") -> int:

@@ -307,14 +307,11 @@ class ConcurrentFlow:
         """Shortest distance from the source of each of some groups to every vertex, ``(n, k)``."""
         topology = self.topology
         unique, inverse = np.unique(self.sources[groups], return_inverse=True)
-        equal = bool(np.ptp(lengths) == 0.0)
-        if equal and topology.n < MANY_VERTICES:
-            reach = topology.hops[np.searchsorted(topology.terminals, unique)]
+        if topology.n < MANY_VERTICES and np.ptp(lengths) == 0.0:
+            reach = lengths[0] * topology.hops[np.searchsorted(topology.terminals, unique)]
         else:
-            from scipy.sparse.csgraph import dijkstra
-
-            reach = np.asarray(dijkstra(topology.length_matrix(lengths), indices=unique, unweighted=equal))
-        return (lengths[0] * reach if equal else reach)[inverse].T
+            reach = topology.distances(lengths, unique)
+        return reach[inverse].T
 
     def demand_power(self) -> int:
         """The power of two by which D is divided, rounded down, in bounds; 0 if D is of normal magnitude."""

@@ -431,12 +431,7 @@ def priced_bound(topology: Topology, collective: Collective, limits: Limits, pri
     common, parts = shared_room(topology, limits)
     weighted = price * parts if unit or limits.fibres is None else rounding.up(price * parts)
     room = float(rounding.up(rounding.sum_up(weighted) * limits.wavelengths * common * per_circuit(limits), 3))
-    if unit and topology.num_ranks == topology.n:
-        distance = topology.hops
-    else:
-        from scipy.sparse.csgraph import dijkstra
-
-        distance = np.asarray(dijkstra(topology.length_matrix(price)), dtype=np.float64)
+    distance = topology.hops if unit and topology.num_ranks == topology.n else topology.distances(price)
     total = float(rounding.down(rounding.sum_down(_least_distances(collective, distance)), topology.n))
     value = max(rounding.quotient_down(total, room), 0.0) if np.isfinite(room) else 0.0
     what = "arcs" if unit else "units of price"

@@ -242,10 +242,8 @@ def length_bound(data: Overlap, lengths: F64) -> float:
     elif (whole == whole[0]).all() and np.isin(s, topology.terminals).all():
         reach = topology.hops[np.searchsorted(topology.terminals, s), d] * whole[0]
     else:
-        from scipy.sparse.csgraph import dijkstra
-
         starts, which = np.unique(s, return_inverse=True)
-        reach = dijkstra(topology.length_matrix(whole), indices=starts)[which, d]
+        reach = topology.distances(whole, starts)[which, d]
     total, cost = sum(int(r) for r in reach), int((whole * topology.capacity).sum())
     capacities = map(Fraction, np.unique(topology.capacity).tolist())
     return rounding.fraction_down(whole_paths(Fraction(total, cost), capacities, Fraction(1)))

@@ -221,8 +221,6 @@ class OrderSearch:
         return self._routing(candidates, choice)
 
     def _candidates(self) -> PathSet:
-        from scipy.sparse.csgraph import dijkstra
-
         from opticoll.solvers.methods.alltoall.order_kernels import grouped_shortest
 
         if self.listed:
@@ -236,7 +234,7 @@ class OrderSearch:
             return paths
         topology, pairs = self.topology, self.amount.size
         first_out = np.searchsorted(topology.tail, np.arange(topology.n + 1))
-        reach = dijkstra(topology.length_matrix(np.ones(topology.arcs)), unweighted=True)
+        reach = topology.distances(np.ones(topology.arcs))
         hops = np.where(np.isfinite(reach), reach, topology.n).astype(np.int64)
         most = int(np.clip(MOST_PATHS // pairs, 1, MOST_OF_PAIR))
         start, none = np.zeros(most * pairs + 1, dtype=np.int64), np.empty(0, dtype=np.int64)

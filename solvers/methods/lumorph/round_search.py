@@ -250,9 +250,7 @@ class PhaseSearch:
         if self.allowed is None:
             if self.topology.num_ranks == self.topology.n:
                 return self.topology.hops
-            from scipy.sparse.csgraph import dijkstra
-
-            return np.asarray(dijkstra(self.topology.length_matrix(np.ones(self.topology.arcs)), unweighted=True))
+            return self.topology.distances(np.ones(self.topology.arcs))
         routes = self.allowed.routes
         hops = np.full((self.topology.n, self.topology.n), np.inf)
         hops[routes.sources, routes.targets] = routes.length[routes.first[:-1]]
