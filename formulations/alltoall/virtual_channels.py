@@ -4,8 +4,8 @@ Source  all-to-all paper, Appendix D.1; Dally & Seitz, IEEE Trans. Computers 36(
         Hoefler & Nagel, IPDPS 2011 (NP-hard)
 Sets    r in R routes, one per pair of ranks; a in A arcs (channels); l in 1..L layers (virtual channels of every arc);
         e = (a,b) in E dependencies: some route uses b right after a; E_r those of route r
-Data    the routes, from a solution of ``alltoall.min-congestion`` over its default path set (solved by the
-        method ``routes``); L = ``layers``
+Data    the routes, from a solution of ``alltoall.min-congestion`` over the path set ``paths`` (all paths by default),
+        solved by the method ``routes``; L = ``layers``
 Vars    y_rl in {0,1} route r uses layer l, (|R|, L); w_el in {0,1} dependency e occurs in layer l, (|E|, L);
         z_l in {0,1} layer l is used, (L,); u_al in {0..m-1} position of a in an order of layer l, for arcs of
         some dependency, (m, L)
@@ -40,6 +40,7 @@ from opticoll.formulations.alltoall.min_congestion import ChosenPaths
 from opticoll.formulations.alltoall.virtual_channels_solution import layers_of
 from opticoll.formulations.builders import Cvx, Pyo
 from opticoll.formulations.flows.path_flow import chosen_paths
+from opticoll.formulations.flows.path_sets import rule_parameters
 from opticoll.formulations.index import Index
 from opticoll.formulations.model import CvxpyModel, Formulation, NeededSolution, PyomoModel
 from opticoll.formulations.parameters import Parameter
@@ -66,8 +67,9 @@ class LayeredRoutes(Formulation):
             help="method of alltoall.min-congestion that finds the routes",
             choices=("exact-routing", "sssp", "lp-rounding"),
         ),
+        *rule_parameters("all"),
     )
-    needs = NeededSolution(ChosenPaths.name, method="routes")
+    needs = NeededSolution(ChosenPaths.name, method="routes", passed_on=("paths", "k", "lmax"))
     meaning = "layers of virtual channels, for routes of a shard each"
     variables: ClassVar = {
         "y": ("route", "layer"),
@@ -92,7 +94,8 @@ class LayeredRoutes(Formulation):
     @classmethod
     def _prepare(cls, instance: object, given: dict[str, Any], needed: Values | None = None) -> Self:
         """The problem for ``needed``, the values of a solution of ``alltoall.min-congestion``."""
-        routing = ChosenPaths.prepare(instance, {}).routing
+        rule = {name: given[name] for name in cls.needs.passed_on}
+        routing = ChosenPaths.prepare(instance, rule).routing
         return cls(routing.topology, None if needed is None else chosen_paths(routing, needed), given["layers"])
 
     @cached_property

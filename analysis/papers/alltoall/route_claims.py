@@ -249,7 +249,7 @@ def _layers(laboratory: Laboratory) -> Measurement:
     measured: dict[str, Json] = {}
     wrong = []
     for spec in laboratory.scope["networks"]:
-        record = laboratory.solve(LAYERS, spec, method="layer-assignment")
+        record = laboratory.solve(LAYERS, spec, method="layer-assignment", paths="disjoint")
         if not record["verified"]:
             wrong.append(f"{spec}: {record['message']}")
         measured[spec] = int(record["objective"])

@@ -15,6 +15,7 @@ from opticoll.formulations.flows.path_sets import PathSet, subset
 from opticoll.formulations.parameters import Parameter
 from opticoll.formulations.rounds.segments import positions
 from opticoll.solvers.methods.alltoall.layer_orders import LayerOrders
+from opticoll.solvers.methods.flows.dimension_order import arc_groups, dimension_ordered
 from opticoll.solvers.methods.flows.exact_routing import next_load, sizes, units_within
 from opticoll.solvers.methods.method import Answer, Beyond, Method
 from opticoll.solvers.task import Termination
@@ -42,57 +43,12 @@ TARGETS = 8
 AGAIN, SHORTER = 8, 4
 #: Part of a descent by which costs of other paths vary: less than 1, so that pairs keep a path that ascends.
 VARIED = 0.9
-#: Most shortest paths that are listed, of all pairs and of one; steps of rerouting over them in a part, and parts.
-MOST_PATHS, MOST_OF_PAIR, STEPS, PARTS = 2_000_000, 32, 20_000, 16
+#: Steps of rerouting over shortest paths in a part, and parts.
+STEPS, PARTS = 20_000, 16
 #: Orders are shortened where sources, arcs and layers multiply to at most this; so many times, with new lengths.
 MOST_SHORTENED, LENGTHS = 200_000, 3
 #: First and last temperature of that, in mean lengths; rise of the length of the busiest arc.
 HOT, COOL, STEEP = 3.0, 0.2, 0.5
-#: Most triples of a vertex and two of its neighbours among which squares are looked for.
-MOST_TRIPLES = 2_000_000
-
-
-def arc_groups(topology: Topology) -> I64:
-    """Group of every arc, from 0, ``(m,)``: links of one dimension of a product of networks.
-
-    Two links are alike if they are opposite in a square without chords that two incident links span alone, or incident
-    and span none or several (Feder, J. Graph Theory 16(5), 1992; Imrich & Peterin, Discrete Mathematics 307, 2007).
-    Groups are the classes of the transitive closure: the dimensions of a mesh, torus or hypercube (of a ring of four,
-    which is a square, two), and those of a torus with twists. One group where some link has one direction only.
-    """
-    import scipy.sparse as sp
-    from scipy.sparse.csgraph import connected_components
-
-    tail, head = topology.tail.tolist(), topology.head.tolist()
-    neighbours: list[set[int]] = [set() for _ in range(topology.n)]
-    for u, v in zip(tail, head, strict=True):
-        neighbours[u].add(v)
-    links = {
-        pair: number for number, pair in enumerate(sorted({(min(e), max(e)) for e in zip(tail, head, strict=True)}))
-    }
-    two_way = all(u in neighbours[v] for u, v in links) and all(v in neighbours[u] for u, v in links)
-    if not two_way or sum(len(near) ** 2 for near in neighbours) > MOST_TRIPLES:
-        return np.zeros(topology.arcs, dtype=np.int64)
-
-    def link(u: int, v: int) -> int:
-        return links[min(u, v), max(u, v)]
-
-    alike: list[tuple[int, int]] = []
-    for x, near in enumerate(neighbours):
-        for y in near:
-            for z in near:
-                if y >= z:
-                    continue
-                corners = neighbours[y] & neighbours[z] - near - {x} if z not in neighbours[y] else set[int]()
-                if len(corners) == 1:
-                    (w,) = corners
-                    alike += [(link(x, y), link(z, w)), (link(x, z), link(y, w))]
-                else:
-                    alike.append((link(x, y), link(x, z)))
-    ends = np.array(alike, dtype=np.int64).reshape(-1, 2)
-    graph = sp.coo_array((np.ones(ends.shape[0]), tuple(ends.T)), shape=(len(links), len(links)))
-    label = connected_components(graph, directed=False)[1].astype(np.int64)
-    return label[[link(u, v) for u, v in zip(tail, head, strict=True)]]
 
 
 def up_and_down(topology: Topology) -> I64:
@@ -221,8 +177,6 @@ class OrderSearch:
         return self._routing(candidates, choice)
 
     def _candidates(self) -> PathSet:
-        from opticoll.solvers.methods.alltoall.order_kernels import grouped_shortest
-
         if self.listed:
             paths = self.problem.paths
             descends = self.group[paths.arcs[:-1]] > self.group[paths.arcs[1:]]
@@ -232,21 +186,7 @@ class OrderSearch:
                 return grouped
             self.group[:] = 0
             return paths
-        topology, pairs = self.topology, self.amount.size
-        first_out = np.searchsorted(topology.tail, np.arange(topology.n + 1))
-        reach = topology.distances(np.ones(topology.arcs))
-        hops = np.where(np.isfinite(reach), reach, topology.n).astype(np.int64)
-        most = int(np.clip(MOST_PATHS // pairs, 1, MOST_OF_PAIR))
-        start, none = np.zeros(most * pairs + 1, dtype=np.int64), np.empty(0, dtype=np.int64)
-        listing = first_out, topology.head, self.group, hops, self.ends, most, self.seed
-        if grouped_shortest(*listing, none, start):
-            self.group[:] = 0
-            grouped_shortest(*listing, none, start)
-        arcs = np.empty(start[-1], dtype=np.int64)
-        grouped_shortest(*listing, arcs, start)
-        some = np.diff(start) > 0
-        pair = np.repeat(np.arange(pairs), most)[some]
-        return PathSet(topology, *self.problem.routing.commodities, arcs, np.append(0, start[1:][some]), pair)
+        return dimension_ordered(self.topology, self.problem.routing.commodities, self.group, self.seed)
 
     def _reroute(self, paths: PathSet, size: I64, limit: I64, choice: I64, seed: int) -> bool:
         """Change the choice of paths by tabu search; whether no arc carries more than the limit."""

@@ -25,6 +25,7 @@ from opticoll.formulations.flows.path_sets import (
 )
 from opticoll.formulations.parameters import Parameter
 from opticoll.solvers.methods.flows.column_generation import generate, pricing_for
+from opticoll.solvers.methods.flows.dimension_order import arc_groups, dimension_ordered
 from opticoll.solvers.methods.method import Answer, Beyond, Method
 from opticoll.solvers.task import SolveRequest, Termination
 
@@ -205,29 +206,34 @@ def at_analytic_bound(context: Context) -> Answer | None:
     from opticoll.solvers.methods.flows.local_search import reroute
 
     data: PathFlow = context.data.routing
-    if data.kappa > 1:
-        return None
-    if data.rule.kind != "all":
-        paths = data.paths
-    elif count_all(data.topology, PathRule("shortest"), MOST_PATHS, data.commodities)[2]:
-        paths = build_path_set(data.topology, PathRule("shortest"), data.name, data.commodities)
-    else:
-        return None
-    paths = shortest_of(paths)
     unit, size = sizes(data.amount)
     target = max(bound.value for bound in context.formulation.bounds())
     limit = units_within(target, data.topology.capacity, unit)
-    choice = paths.first[:-1].copy()
-    over, steps = reroute(paths.first, paths.start, paths.arcs, size, limit, choice, context.task.seed, QUICK)
-    routes = pick(paths, choice)
-    if over or worst_load(routes, data.amount) > target * (1 + context.task.tol):
-        return None
-    return Answer(
-        Termination.OPTIMAL,
-        values=values_of(data, routes),
-        solver={"algorithm": "rerouting to an analytic bound"},
-        metrics={**route_metrics(data, routes), "candidates": paths.paths, "search_steps": steps},
-    )
+    for paths in _shortest_candidates(data, context.task.seed) if data.kappa == 1 else ():
+        choice = paths.first[:-1].copy()
+        over, steps = reroute(paths.first, paths.start, paths.arcs, size, limit, choice, context.task.seed, QUICK)
+        routes = pick(paths, choice)
+        if not over and worst_load(routes, data.amount) <= target * (1 + context.task.tol):
+            return Answer(
+                Termination.OPTIMAL,
+                values=values_of(data, routes),
+                solver={"algorithm": "rerouting to an analytic bound"},
+                metrics={**route_metrics(data, routes), "candidates": paths.paths, "search_steps": steps},
+            )
+    return None
+
+
+def _shortest_candidates(data: PathFlow, seed: int) -> Iterator[PathSet]:
+    """Shortest paths: those in the order of dimensions, whose dependencies have few cycles, then all if listed."""
+    if data.rule.kind != "all":
+        yield shortest_of(data.paths)
+        return
+    group = arc_groups(data.topology)
+    listed = count_all(data.topology, PathRule("shortest"), MOST_PATHS, data.commodities)[2]
+    if group.any() or not listed:
+        yield dimension_ordered(data.topology, data.commodities, group, seed)
+    if listed:
+        yield build_path_set(data.topology, PathRule("shortest"), data.name, data.commodities)
 
 
 def bound_and_search(context: Context, known: PathSet | None) -> Answer:

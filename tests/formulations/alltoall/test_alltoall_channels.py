@@ -22,8 +22,9 @@ from opticoll.formulations.flows.path_sets import subset
 from opticoll.instances import parse
 from opticoll.instances.topology import Topology
 from opticoll.solvers.compile.compilation import compile_model
-from opticoll.solvers.methods.alltoall.arc_orders import OrderSearch, arc_groups, up_and_down
+from opticoll.solvers.methods.alltoall.arc_orders import OrderSearch, up_and_down
 from opticoll.solvers.methods.alltoall.layer_assignment import ChannelLayer
+from opticoll.solvers.methods.flows.dimension_order import arc_groups
 from opticoll.solvers.verify import pack
 
 NAME = RoutedChannels.name

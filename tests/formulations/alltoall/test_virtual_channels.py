@@ -138,13 +138,22 @@ def test_every_route_on_its_own_dependency_cycle_needs_two():
 
 
 def test_orders_of_arcs_need_fewer_layers():
-    run = solve.solve(Task(NAME, "torus:4x4", "layer-assignment"))
+    settings = {"paths": "disjoint"}
+    run = solve.solve(Task(NAME, "torus:4x4", "layer-assignment", settings=settings))
     numbers = run.record["metrics"]["layers_by_heuristic"]
     assert (run.objective, run.proof, numbers.pop("orders")) == (2, Proof.OPTIMAL, 2)
     assert min(numbers.values()) == 3
     assert not has_cycle(run.plan.problem, model.layers_of(run.plan.problem, run.values))
-    without = solve.solve(Task(NAME, "torus:4x4", "layer-assignment", settings={"moves": "0"}))
+    without = solve.solve(Task(NAME, "torus:4x4", "layer-assignment", settings={**settings, "moves": "0"}))
     assert without.objective == 3
+
+
+@pytest.mark.parametrize(("spec", "load", "layers"), [("torus:4x4", 8, 1), ("torus:5x5", 15, 2), ("torus:4x4x4", 32, 1)])
+def test_routes_by_default_hold_the_least_load_in_few_layers(spec, load, layers):
+    """Shortest paths in the order of dimensions, which attain the bound of the load."""
+    run = solve.solve(Task(NAME, spec, "layer-assignment"))
+    assert (run.objective, run.proof, run.record["metrics"]["max_load"]) == (layers, Proof.OPTIMAL, load)
+    assert not has_cycle(run.plan.problem, model.layers_of(run.plan.problem, run.values))
 
 
 @pytest.mark.parametrize("seed", range(3))

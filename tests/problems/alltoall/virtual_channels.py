@@ -15,7 +15,7 @@ from opticoll.instances import Topology
 
 def first_paths(instance: Topology, _: Mapping[str, Any]) -> dict[str, np.ndarray]:
     """The first path of every pair."""
-    paths = formulation("alltoall.min-congestion").prepare(instance, {}).routing.paths
+    paths = formulation("alltoall.min-congestion").prepare(instance, {"paths": "all"}).routing.paths
     x = np.zeros(paths.paths)
     x[paths.first[:-1]] = 1.0
     return {"x": x, "Lambda": np.ones(())}
