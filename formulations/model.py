@@ -16,7 +16,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NoReturn, Self, TypeAlias, cast
 
 from opticoll.errors import BadInput
-from opticoll.formulations.modelling_layers import import_layer
+from opticoll.formulations.modelling_layers import import_layer, many_objects
 from opticoll.formulations.parameters import Parameter, check_listed, parameters_of, read_parameters, unknown_parameter
 
 if TYPE_CHECKING:
@@ -514,7 +514,8 @@ def build_model(formulation: Formulation, form: str | None = None) -> CvxpyModel
     """The model in one of its forms, the default one if None."""
     layer = form or forms_of(formulation)[0]
     import_layer(layer)
-    return getattr(formulation, layer)()
+    with many_objects():
+        return getattr(formulation, layer)()
 
 
 def check_stated(cls: type[Formulation]) -> None:

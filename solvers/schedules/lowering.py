@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NotRequired, TypedDict
 import numpy as np
 
 from opticoll.errors import BadInput, NotApplicable
+from opticoll.formulations.modelling_layers import many_objects
 from opticoll.solvers.schedules import collective_steps
 from opticoll.solvers.schedules.link_schedule import BUDGETS, schedule_routes
 from opticoll.solvers.schedules.moves_execution import run_moves
@@ -33,7 +34,6 @@ from opticoll.solvers.schedules.msccl_xml import xml_of
 from opticoll.solvers.schedules.program import Program
 from opticoll.solvers.schedules.program_layout import ChunkMoves, Layout
 from opticoll.solvers.schedules.runtimes import PROTOCOLS, TARGETS, exceeded
-from opticoll.solvers.schedules.schedule_check import many_objects
 from opticoll.solvers.schedules.schedule_json import moves_text, routes_document
 from opticoll.solvers.schedules.schedule_kinds import root_of
 from opticoll.solvers.schedules.shard_routes import cut, routes_in_steps, routes_of, uncut, without_steps

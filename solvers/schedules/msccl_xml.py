@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING, Any
 
 from opticoll.errors import BadFile
 from opticoll.file_contents import check_file
+from opticoll.formulations.modelling_layers import many_objects
 from opticoll.solvers.schedules.program import COLLECTIVES, KINDS, Instruction, Place, Program, Rank, ThreadBlock
 from opticoll.solvers.schedules.program_arrays import ProgramArrays
 from opticoll.solvers.schedules.runtimes import TARGETS
-from opticoll.solvers.schedules.schedule_check import many_objects
 from opticoll.solvers.schedules.static_checks import channels_of
 
 if TYPE_CHECKING:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Callable
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from opticoll.extensions import parts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from opticoll.types import Json
@@ -93,18 +90,6 @@ class ScheduleFormat:
 def format_of(document: Json, path: Path) -> ScheduleFormat | None:
     """The format of another tool that a file has, see :class:`ScheduleFormat`; None if it has none."""
     return next((one for one in parts("schedules") if one.recognises(document, path)), None)
-
-
-@contextmanager
-def many_objects() -> Iterator[None]:
-    """Suspend garbage collection while millions of acyclic objects are made: it would scan them again and again."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
 
 
 def refused(
