@@ -16,6 +16,7 @@ from opticoll.errors import ModelError
 from opticoll.formulations import declared_axes
 from opticoll.formulations.matrix.stated_model import StatedModel
 from opticoll.formulations.model import CvxpyModel, Named, PyomoModel, build_model, forms_of, is_own, states
+from opticoll.formulations.modelling_layers import many_objects
 from opticoll.formulations.standard_form import Block, StandardForm, canonical
 from opticoll.formulations.variables import Array, numbered
 from opticoll.plugin_faults import place_of
@@ -88,7 +89,8 @@ def compile_built(formulation: Formulation, model: CvxpyModel | PyomoModel | Sta
         As :func:`compile_model`; also if its sense or problem class differs from what the formulation states.
     """
     try:
-        form = compile_model(model)
+        with many_objects():
+            form = compile_model(model)
     except ModelError as error:
         raise _misbuilt(formulation, model, str(error)) from error
     if form.sense != formulation.sense and not form.cost.any():  # the minimum of a constant is its maximum

@@ -148,7 +148,10 @@ def test_orders_of_arcs_need_fewer_layers():
     assert without.objective == 3
 
 
-@pytest.mark.parametrize(("spec", "load", "layers"), [("torus:4x4", 8, 1), ("torus:5x5", 15, 2), ("torus:4x4x4", 32, 1)])
+ON_TORI = [("torus:4x4", 8, 1), ("torus:5x5", 15, 2), ("torus:4x4x4", 32, 1)]
+
+
+@pytest.mark.parametrize(("spec", "load", "layers"), ON_TORI)
 def test_routes_by_default_hold_the_least_load_in_few_layers(spec, load, layers):
     """Shortest paths in the order of dimensions, which attain the bound of the load."""
     run = solve.solve(Task(NAME, spec, "layer-assignment"))
