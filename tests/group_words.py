@@ -1,6 +1,6 @@
 """Products in groups of order 2^k, word by word, apart from the tables of the package."""
 
-from opticoll.solvers.methods.topology.two_groups import relations
+from opticoll.analysis.designs.two_groups import relations
 
 
 def reduced_word(name, letters):

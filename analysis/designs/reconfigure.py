@@ -20,6 +20,7 @@ from opticoll.analysis.designs.design import MOST_NODES
 from opticoll.analysis.designs.design import records as topology_records
 from opticoll.analysis.designs.envelope import Envelope, direct_configurations, envelope, solved_in_worker
 from opticoll.analysis.designs.sequence_records import SequenceRecord, best_sequence
+from opticoll.analysis.designs.two_groups import record_group
 from opticoll.analysis.plots.style import counted, label
 from opticoll.analysis.rendering import Listing, Printed, number
 from opticoll.analysis.result.progress_line import progress_here
@@ -33,7 +34,7 @@ from opticoll.formulations.variables import TIME
 from opticoll.instances.duration import Duration, relative, shard_seconds
 from opticoll.instances.families.regular_graphs import circuits_spec
 from opticoll.solvers.methods.topology.sequence_flows import all_lines, orbit_lines, route
-from opticoll.solvers.methods.topology.sequence_orbits import OrbitSequence, named_group
+from opticoll.solvers.methods.topology.sequence_orbits import OrbitSequence
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -401,7 +402,7 @@ def sequence_in_worker(record: SequenceRecord, report: Report) -> tuple[tuple[st
     n, degree, directed = record.n, record.degree, record.directed
     if record.circuits:
         return record.circuits, _lengths_of(record)
-    one = OrbitSequence(0, named_group(n, record.group), np.array(record.generators, dtype=np.int64))
+    one = OrbitSequence(0, record_group(n, record.group), np.array(record.generators, dtype=np.int64))
     data = TopologySequence.of_nodes(n, degree, record.configurations, directed=directed)
     routed = route(data, orbit_lines(data, one.group.table, one.generators), record.configurations)
     lengths: F64 = np.zeros(0) if routed is None else routed.lengths

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from opticoll.analysis.designs.two_groups import PREFIX
 from opticoll.arguments import number, refused, whole_number
 from opticoll.formulations.topology import sequence_bounds
 from opticoll.formulations.topology.sequence import TopologySequence
@@ -31,7 +32,6 @@ from opticoll.solvers.methods.topology.sequence_orbits import (
     some_groups,
 )
 from opticoll.solvers.methods.topology.sequence_search import MOST_EXCHANGED
-from opticoll.solvers.methods.topology.two_groups import PREFIX
 from opticoll.solvers.task import Task
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class SequenceRecord:
 
     ``time`` is in shards / link bandwidth, for one shard from every node to every other; ``bound`` holds for every
     sequence of as many configurations. ``group`` is a name of
-    :func:`~opticoll.solvers.methods.topology.sequence_orbits.named_group`, or ``direct`` for direct circuits in turn,
+    :func:`~opticoll.analysis.designs.two_groups.record_group`, or ``direct`` for direct circuits in turn,
     ``static`` for a topology of the table of designs, and ``circuits`` for circuits without symmetry; these have no
     generators. ``circuits`` has specs of the configurations then.
     """

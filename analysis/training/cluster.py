@@ -9,6 +9,7 @@ import numpy as np
 
 from opticoll.analysis.plots.style import counted
 from opticoll.analysis.rendering import Listing, Printed
+from opticoll.analysis.training.cluster_jobs import MIX, ClusterJob, draw_jobs
 from opticoll.analysis.training.cluster_queue import LOOK_AHEADS, PLACEMENTS, simulate_cluster
 from opticoll.analysis.training.cluster_schedule import ClusterSchedule, residuals
 from opticoll.analysis.training.iteration import iteration
@@ -16,7 +17,6 @@ from opticoll.analysis.training.rack_uplinks import fair_rates
 from opticoll.arguments import check_mapping, number, whole_number
 from opticoll.errors import BadInput
 from opticoll.instances.topology import parse_rate
-from opticoll.instances.training.cluster_jobs import MIX, ClusterJob, draw_jobs
 from opticoll.solvers.task import Fields
 
 if TYPE_CHECKING:
@@ -153,7 +153,7 @@ def cluster(
         Keep this many jobs active, all of which are there from the beginning, instead of letting them arrive.
     work, mix
         Mean duration of a job on a network of its own [s], and as for
-        :func:`opticoll.instances.training.cluster_jobs.draw_jobs`.
+        :func:`opticoll.analysis.training.cluster_jobs.draw_jobs`.
     placement, setup, look_ahead
         As for :func:`opticoll.analysis.training.cluster_queue.simulate_cluster`.
     seed

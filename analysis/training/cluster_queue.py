@@ -12,8 +12,8 @@ from opticoll.analysis.training.cluster_schedule import ClusterSchedule
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from opticoll.analysis.training.cluster_jobs import ClusterJob
     from opticoll.instances.topology import F64, I64
-    from opticoll.instances.training.cluster_jobs import ClusterJob
 
     #: Numbers of the running jobs and their servers -> how many times as slow as alone each of them is.
     Slowdowns = Callable[[Sequence[int], Sequence[I64]], Sequence[float]]

@@ -25,8 +25,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
+    from opticoll.analysis.training.cluster_jobs import ClusterJob
     from opticoll.instances.topology import F64, I64
-    from opticoll.instances.training.cluster_jobs import ClusterJob
 
 
 @dataclass(frozen=True, eq=False)

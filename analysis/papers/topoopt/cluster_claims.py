@@ -13,7 +13,7 @@ from opticoll.analysis.ledger.claim import Measurement, Measures
 from opticoll.analysis.ledger.printed_number import similar
 from opticoll.analysis.ledger.readings import Readings
 from opticoll.analysis.training.cluster import cluster
-from opticoll.instances.training.cluster_jobs import MIX
+from opticoll.analysis.training.cluster_jobs import MIX
 from opticoll.instances.training.training_jobs import shared_cluster
 
 if TYPE_CHECKING:

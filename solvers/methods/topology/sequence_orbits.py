@@ -15,7 +15,6 @@ import numpy as np
 from opticoll.compiled import compiled
 from opticoll.formulations.topology import sequence_bounds
 from opticoll.instances.families.low_diameter import inverse, product
-from opticoll.solvers.methods.topology import two_groups
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -61,9 +60,8 @@ class OrbitSequence:
 class Group:
     """Table of products ``(n, n)`` and inverses ``(n,)`` of a group; 0 is the identity.
 
-    ``name`` is ``m,k,r`` for the metacyclic group of :func:`~opticoll.instances.families.low_diameter.cayley`, ``xor``
-    for that of all x -> x xor g, and a presentation of :mod:`~opticoll.solvers.methods.topology.two_groups` for another
-    of order 2^k.
+    ``name`` is ``m,k,r`` for the metacyclic group of :func:`~opticoll.instances.families.low_diameter.cayley`, and
+    ``xor`` for that of all x -> x xor g.
     """
 
     name: str
@@ -97,9 +95,6 @@ def named_group(n: int, name: str) -> Group:
     nodes = np.arange(n)
     if name == "xor":
         return Group(name, nodes[:, None] ^ nodes[None, :], nodes)
-    if name.startswith(two_groups.PREFIX):
-        table = two_groups.group_table(name)
-        return Group(name, table, np.argmin(table, axis=1))
     m, k, r = (int(part) for part in name.split(","))
     return Group(name, product(m, k, r, nodes[:, None], nodes[None, :]), inverse(m, k, r, nodes))
 

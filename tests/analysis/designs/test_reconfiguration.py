@@ -25,6 +25,7 @@ from opticoll.analysis.designs.sequence_records import (
     best_sequence,
     sequence_records,
 )
+from opticoll.analysis.designs.two_groups import record_group
 from opticoll.errors import BadInput
 from opticoll.formulations.topology import sequence_bounds
 from opticoll.formulations.topology.sequence import TopologySequence
@@ -188,7 +189,7 @@ def test_annealing_does_not_worsen_and_stops_at_its_goal():
 @pytest.mark.parametrize("name", sorted({row.group for row in ROWS if row.group.startswith("pc:")}))
 def test_tables_are_groups_and_follow_their_presentation(name):
     n = next(row.n for row in ROWS if row.group == name)
-    group = named_group(n, name)
+    group = record_group(n, name)
     table, nodes = group.table, np.arange(n)
     assert (table[table] == table[:, table]).all()
     assert (table[nodes, group.inverses] == 0).all()

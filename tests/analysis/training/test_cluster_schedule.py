@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
+from opticoll.analysis.training.cluster_jobs import MIX, ClusterJob, draw_jobs
 from opticoll.analysis.training.cluster_queue import simulate_cluster
 from opticoll.analysis.training.cluster_schedule import residuals
 from opticoll.analysis.training.rack_uplinks import crossings, fair_rates
 from opticoll.errors import BadInput
-from opticoll.instances.training.cluster_jobs import MIX, ClusterJob, draw_jobs
 
 
 def same(count: int, *, work: float = 10.0, apart: float = 0.0, servers: int = 2) -> list[ClusterJob]:

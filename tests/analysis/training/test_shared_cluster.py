@@ -10,9 +10,9 @@ import pytest
 import opticoll as oc
 from opticoll.analysis.cli.main import main
 from opticoll.analysis.training import cluster as clusters
+from opticoll.analysis.training.cluster_jobs import ClusterJob
 from opticoll.analysis.training.cluster_schedule import ClusterSchedule
 from opticoll.errors import BadInput
-from opticoll.instances.training.cluster_jobs import ClusterJob
 
 SMALL = {"servers": 24, "job_servers": 4, "degree": 2, "jobs": 40, "mix": {"vgg": 1.0, "bert": 1.0}}
 

@@ -7,7 +7,7 @@ import pytest
 
 from opticoll.analysis.papers.topoopt import cluster_claims, cluster_figures
 from opticoll.analysis.papers.topoopt.simulated_iterations import tabulated
-from opticoll.instances.training.cluster_jobs import MIX
+from opticoll.analysis.training.cluster_jobs import MIX
 
 
 @pytest.mark.parametrize("network", ["TopoOpt", "Ideal Switch"])

@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from opticoll.solvers.methods.topology.sequence_orbits import Group, named_group
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -24,6 +26,14 @@ if TYPE_CHECKING:
 
 #: First letters of the names of presentations.
 PREFIX = "pc:"
+
+
+def record_group(n: int, name: str) -> Group:
+    """The group of order n that a record names: by a presentation, or as in :func:`.named_group`."""
+    if not name.startswith(PREFIX):
+        return named_group(n, name)
+    table = group_table(name)
+    return Group(name, table, np.argmin(table, axis=1))
 
 
 def relations(generators: int) -> list[tuple[int, int]]:
