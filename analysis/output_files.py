@@ -253,13 +253,10 @@ def _write_circuits(request: ScheduleRequest, run: Run) -> dict[str, Any]:
         assert isinstance(schedule, SequenceSchedule)
         document = configurations_document(plan.instance, schedule)
         facts = {
-            "chunks": schedule.per_shard,
             "configurations": len(schedule.configurations),
             "transfers": schedule.transfers,
             "fluid_time": schedule.fluid_time,
             "time": schedule.time,
-            "loss": schedule.loss,
-            "time_by_chunks": {str(number): time for number, time in schedule.prices.items()},
         }
     write_text(path, json.dumps(document) + "\n")
     result = solution_json.check(plan.problem.name, plan.instance, path, plan.parameters)
@@ -295,7 +292,7 @@ def write_schedule(request: ScheduleRequest, run: Run) -> dict[str, Json]:
     runtimes whose limits it keeps, and ``exceeds`` names what is too large for the others. For a formulation of one's
     own, ``keeps`` says which of its rows the schedule keeps; for a collective, that switches do not copy where that
     costs time. For rounds of circuits only ``file``, ``rounds``, ``circuits``, ``transfers``, ``delivers`` and
-    ``violation``. For circuits that change, ``chunks`` is null where a shard is divided as the flow is.
+    ``violation``; for circuits that change their number and times instead of rounds.
 
     Raises
     ------

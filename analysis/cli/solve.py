@@ -181,7 +181,7 @@ def _show(result: Result, written: Mapping[str, Mapping[str, object]]) -> None:
     if rows := result.bound_rows():
         output.show_bounds(rows)
     for kind, facts in written.items():
-        output.show_fields(written_lines(kind, facts), kind)
+        output.show_fields(written_lines(facts), kind)
     if result.plan is not None and _listed_one_way(result.plan.instance):
         output.notify(
             f"note: no link of {result.task.instance} runs both ways; append ,directed=false if each line is a "

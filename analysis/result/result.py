@@ -575,8 +575,8 @@ class Result(rendering.Printed, Run):
             Number of chunks per shard, for schedules in steps; of several numbers, the best one. By default a power
             of two up to 16, and other numbers up to 24 if those lose more than 1 %; multiples up to 64 while more than
             1 % is lost because links wait for what others send. For moves along trees, the maximum number of chunks
-            (default 24; broadcast 240). For circuits that change, the default are the pieces into which the flow
-            divides a shard, which take the time of the flow.
+            (default 24; broadcast 240). Chunks of circuits that change are the pieces into which the flow divides a
+            shard.
 
         Raises
         ------

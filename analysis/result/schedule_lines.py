@@ -20,26 +20,23 @@ def _percent(loss: float) -> str:
     return f"{100 * loss if loss > ROUND_OFF else 0.0:.3g} %"
 
 
-def written_lines(kind: str, written: Mapping[str, object]) -> dict[str, str]:
-    """What a written file of a kind holds and what it loses, by name of the line.
+def written_lines(written: Mapping[str, object]) -> dict[str, str]:
+    """What a written schedule or certificate holds and what it loses, by name of the line.
 
     Parameters
     ----------
-    kind
-        ``"schedule"`` or ``"certificate"``.
     written
         What :mod:`opticoll.analysis.output_files` found when it wrote the file.
     """
     facts: dict[str, Any] = dict(written)
-    if kind != "schedule" or "rounds" in facts:
+    if "loss" not in facts:  # no schedule, or one of rounds or configurations, which are not cut into chunks
         return {name: number(value, 12) for name, value in facts.items()}
     several = facts["time_by_chunks"] if len(facts["time_by_chunks"]) > 1 else {}
     loss, program = facts["loss"], "target" in facts
     lines = {
         "file": facts["file"],
-        "chunks": "the pieces of the flow" if facts["chunks"] is None else f"{facts['chunks']} per shard",
+        "chunks": f"{facts['chunks']} per shard",
         "steps": number(facts.get("steps")),
-        "configurations": number(facts.get("configurations")),
         "T": f"{number(facts['time'], 8)}   (of the flow: {number(facts['fluid_time'], 8)})",
         "loss": _percent(loss),
         "simulated": f"{number(facts['simulated_time'], 8)}   (every shard arrives)",

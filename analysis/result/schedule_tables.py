@@ -170,7 +170,7 @@ class Configurations(_Steps):
     result
         The solution whose circuits and flows it uses.
     chunks
-        Requested number of chunks per shard; None for the pieces of the flow.
+        None: the chunks are the pieces of the flow.
     made
         The schedule, as :mod:`opticoll.solvers.schedules.sequence_schedule` defines it.
     """
@@ -205,7 +205,7 @@ class Configurations(_Steps):
     def __repr__(self) -> str:
         own = self.made
         sizes = ((len(own.configurations), "configuration"), (own.transfers, "transfer"))
-        return self._summary(self.result.instance.spec, sizes, own.per_shard, own.fluid_time)
+        return self._summary(self.result.instance.spec, sizes, None, own.fluid_time)
 
 
 @dataclass(frozen=True, repr=False, eq=False)

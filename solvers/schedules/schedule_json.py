@@ -22,8 +22,7 @@ kind "configurations"
     Circuits that change (``topology.sequence``): ``chunks``, a list of ``[source, target, amount]`` in shards, and
     ``configurations``, a list of ``{"start", "end", "circuits": [[from, to, number], ...], "transfers": [[path, chunk,
     start, end], ...]}``: a chunk, by its place in the list, flows along a path of nodes at a constant rate. Times in
-    shards / link bandwidth, from the start of the collective. ``per_shard`` (for information) is the number of equal
-    chunks of every shard, null for the pieces of a fluid (:mod:`opticoll.solvers.schedules.sequence_simulator`).
+    shards / link bandwidth, from the start of the collective (:mod:`opticoll.solvers.schedules.sequence_simulator`).
 kind "routes"
     ``collective`` alltoall; ``routes``: a list of ``{"source", "target", "path": [vertices], "weight", "chunks"}``; the
     weights of a pair sum to 1, its chunks (optional, with ``chunks`` of the document) to D. With ``layer`` (all routes
@@ -149,7 +148,6 @@ def configurations_document(instance: Instance, schedule: SequenceSchedule) -> d
     chunks: list[Json] = [list(chunk) for chunk in schedule.chunks]
     return {
         **_head(instance, "configurations", None),
-        "per_shard": schedule.per_shard,
         "chunks": chunks,
         "configurations": configurations,
     }
@@ -251,7 +249,6 @@ class ConfigurationsDocument(Document, kw_only=True, tag="configurations"):
     """Circuits that change."""
 
     collective: str | None = None
-    per_shard: int | None = None
     chunks: Demand
     configurations: Annotated[list[CircuitConfiguration], Meta(min_length=1)]
 

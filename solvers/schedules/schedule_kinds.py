@@ -83,7 +83,8 @@ def schedule_of(
     NotApplicable
         If solutions of the formulation hold no schedule.
     BadInput
-        If chunks are given for rounds, whose collective determines them, or the instance is not a topology.
+        If chunks are given for rounds, whose collective determines them, or for circuits that change; or the instance
+        is not a topology.
     """
     problem: Any = plan.problem
     topology, kind = plan.instance, kind_of(problem)
@@ -91,7 +92,7 @@ def schedule_of(
     if isinstance(problem, RoundFormulation):
         return problem.rounds(values)
     if kind is ScheduleKind.CONFIGURATIONS:
-        return sequence_schedule(problem, values, chunks)
+        return sequence_schedule(problem, values)
     if not isinstance(topology, Topology):
         msg = f"{problem.name}: its solutions hold no routes for a schedule; solve an all-to-all"
         raise BadInput(msg)
@@ -119,10 +120,12 @@ def refuse_chunks(formulation: Formulation | type[Formulation], chunks: int | Se
     Raises
     ------
     BadInput
-        If chunks are given for rounds.
+        If chunks are given for rounds or for circuits that change.
     """
-    if chunks is not None and kind_of(formulation) is ScheduleKind.ROUNDS:
-        msg = f"{formulation.name}: the collective determines the chunks; omit chunks"
+    kind = kind_of(formulation)
+    if chunks is not None and kind in {ScheduleKind.ROUNDS, ScheduleKind.CONFIGURATIONS}:
+        what = "collective" if kind is ScheduleKind.ROUNDS else "flow"
+        msg = f"{formulation.name}: the {what} determines the chunks; omit chunks"
         raise BadInput(msg)
 
 

@@ -1,15 +1,10 @@
 """Schedules of circuits that change: chunks over the circuits of configurations, with their times.
 
 A solution of ``topology.sequence`` holds the flow of every source in every phase. In time it is a flow of one source on
-the graph of (phase, node), which splits into paths: pieces of a shard. Two schedules follow.
-
-``fluid_schedule``      the pieces are the chunks. In every phase a piece flows over its circuits there at a constant
-                        rate, all the time that the phase lasts; a piece that passes through nodes is not stored in
-                        them. Circuits take no time to fill, as with chunks of size 0. The schedule takes the time of
-                        the solution.
-``chunked_schedule``    every shard is cut into D equal chunks, which circuits carry one after another at rate 1, and
-                        nodes store before they send them on. A configuration lasts until all its chunks have arrived:
-                        what a chunk waits for, and loads that are no whole number of chunks, is the cost of chunking.
+the graph of (phase, node), which splits into paths: pieces of a shard, the chunks of the schedule. In every phase a
+piece flows over its circuits there at a constant rate, all the time that the phase lasts; a piece that passes through
+nodes is not stored in them. Circuits take no time to fill, as with chunks of size 0. The schedule takes the time of the
+solution.
 
 A change takes the delay if the problem charges it. With ``overlap``, circuits of both configurations transmit
 meanwhile; the next configuration waits for the last of their chunks.
@@ -17,17 +12,15 @@ meanwhile; the next configuration waits for the last of their chunks.
 
 from __future__ import annotations
 
-import heapq
-from collections import defaultdict
-from dataclasses import dataclass, field, replace
-from itertools import groupby, pairwise
-from operator import attrgetter, itemgetter
+from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from opticoll.instances.topology import Topology
-from opticoll.solvers.schedules.shard_routes import Route, cut, merged, stripped
+from opticoll.solvers.schedules.shard_routes import Route, merged, stripped
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -70,29 +63,18 @@ class SequenceSchedule:
         Circuits, times and transfers.
     chunks
         Source, target and amount [shards] of every chunk.
-    per_shard
-        Number of equal chunks of every shard; None for the pieces of a fluid.
     fluid_time
         Time of the flow from which the schedule was made [shards / link bandwidth].
-    prices
-        Time of the schedule for every number of chunks that was tried.
     """
 
     configurations: list[LitCircuits]
     chunks: list[tuple[int, int, float]]
-    per_shard: int | None
     fluid_time: float
-    prices: dict[int, float] = field(default_factory=dict)
 
     @property
     def time(self) -> float:
         """End of the last configuration."""
         return self.configurations[-1].end
-
-    @property
-    def loss(self) -> float:
-        """Relative increase in time over the flow."""
-        return max(self.time / self.fluid_time - 1.0, 0.0)
 
     @property
     def transfers(self) -> int:
@@ -227,7 +209,7 @@ def _stretches(route: Route, heads: Sequence[int]) -> Iterator[tuple[int, tuple[
         at = path[-1]
 
 
-def fluid_schedule(data: TopologySequence, values: Mapping[str, F64]) -> SequenceSchedule:
+def sequence_schedule(data: TopologySequence, values: Mapping[str, F64]) -> SequenceSchedule:
     """The schedule whose chunks are the pieces of the flow of a solution; it takes the time of the solution."""
     phases = _phases(data, values)
     lines, routes = _routes(phases)
@@ -243,91 +225,4 @@ def fluid_schedule(data: TopologySequence, values: Mapping[str, F64]) -> Sequenc
         for p, path in _stretches(route, heads):
             moves[p].append(TimedTransfer(path, number, *times[p]))
     chunks = [(route.source, route.target, route.weight * route.amount) for route in routes]
-    return SequenceSchedule(_configurations(phases, times, moves), chunks, None, data.objective(values))
-
-
-def chunked_schedule(
-    data: TopologySequence, values: Mapping[str, F64], chunks: int | Sequence[int]
-) -> SequenceSchedule:
-    """The schedule of chunks of equal size, stored and forwarded; of several numbers of chunks, the fastest."""
-    phases = _phases(data, values)
-    lines, routes = _routes(phases)
-    tried: dict[int, SequenceSchedule] = {}
-    for number in (chunks,) if isinstance(chunks, int) else chunks:
-        tried[number] = _stored_and_forwarded(phases, lines, routes, number, data.objective(values))
-    best = min(tried.values(), key=attrgetter("time"))
-    return replace(best, prices={number: one.time for number, one in sorted(tried.items())})
-
-
-def _stored_and_forwarded(
-    phases: _Phases, lines: Topology, routes: list[Route], number: int, fluid_time: float
-) -> SequenceSchedule:
-    whole = cut(lines, routes, number)
-    heads = lines.head.tolist()
-    chunks: list[tuple[int, int, float]] = []
-    hops: list[list[tuple[int, int, int]]] = []  # (phase, from, to) of every chunk
-    for route, carried in zip(whole.routes, whole.carried.tolist(), strict=True):
-        way = [(p, u, v) for p, path in _stretches(route, heads) for u, v in pairwise(path)]
-        chunks += [(route.source, route.target, route.amount / number)] * carried
-        hops += [way] * carried
-    waiting: list[dict[int, list[tuple[int, int]]]] = [defaultdict(list) for _ in phases.room]
-    for chunk, way in enumerate(hops):
-        for p, u, v in way:
-            waiting[p][chunk].append((u, v))
-    sizes = [size for _, _, size in chunks]
-    moves: list[list[TimedTransfer]] = []
-    times: list[tuple[float, float]] = []
-    at = 0.0
-    for p, circuits in enumerate(phases.room):
-        at += _before(phases, p, used=bool(waiting[p]))
-        done = _forwarded(waiting[p], circuits, sizes, at)
-        least = float(phases.lengths[p]) if p % phases.stride else 0.0
-        times.append((at, max(max((one.end for one in done), default=at), at + least)))
-        moves.append(done)
-        at = times[-1][1]
-    return SequenceSchedule(_configurations(phases, times, moves), chunks, number, fluid_time)
-
-
-def _forwarded(
-    hops: Mapping[int, list[tuple[int, int]]], circuits: I64, sizes: Sequence[float], start: float
-) -> list[TimedTransfer]:
-    """Transfers of chunks over the given circuits in turn, stored after each, as early as circuits are free.
-
-    A free circuit takes the waiting chunk with most circuits left in the phase, then the first one.
-    """
-    free = {(int(u), int(v)): int(circuits[u, v]) for u, v in np.argwhere(circuits)}
-    queues: dict[tuple[int, int], list[tuple[int, int]]] = defaultdict(list)
-    left = {chunk: list(reversed(way)) for chunk, way in hops.items()}
-    arrivals: list[tuple[float, int, tuple[int, int]]] = []
-    done: list[TimedTransfer] = []
-
-    def wait(chunk: int) -> None:
-        heapq.heappush(queues[left[chunk][-1]], (-len(left[chunk]), chunk))
-
-    def begin(pair: tuple[int, int], now: float) -> None:
-        while free[pair] and queues[pair]:
-            _, chunk = heapq.heappop(queues[pair])
-            left[chunk].pop()
-            free[pair] -= 1
-            done.append(TimedTransfer(pair, chunk, now, now + sizes[chunk]))
-            heapq.heappush(arrivals, (now + sizes[chunk], chunk, pair))
-
-    for chunk in left:
-        wait(chunk)
-    for pair in sorted(queues):
-        begin(pair, start)
-    while arrivals:
-        now, chunk, pair = heapq.heappop(arrivals)
-        free[pair] += 1
-        if left[chunk]:
-            wait(chunk)
-            begin(left[chunk][-1], now)
-        begin(pair, now)
-    return done
-
-
-def sequence_schedule(
-    data: TopologySequence, values: Mapping[str, F64], chunks: int | Sequence[int] | None = None
-) -> SequenceSchedule:
-    """The schedule of a solution: of fluid pieces, or of a number of equal chunks per shard."""
-    return fluid_schedule(data, values) if chunks is None else chunked_schedule(data, values, chunks)
+    return SequenceSchedule(_configurations(phases, times, moves), chunks, data.objective(values))

@@ -489,4 +489,4 @@ def test_round_off_is_not_printed_as_a_distance_from_the_bound(over: float, mess
 def test_round_off_is_not_printed_as_a_loss(loss: float, message: str, program: dict[str, object]) -> None:
     times = {"time": 3 * (1 + loss), "fluid_time": 3.0, "simulated_time": 3 * (1 + loss)}
     facts = {"file": "s.xml", "chunks": 1, "loss": loss, "time_by_chunks": {}, "delivers": True, **times, **program}
-    assert written_lines("schedule", facts)["loss"].split("   ")[0] == message
+    assert written_lines(facts)["loss"].split("   ")[0] == message

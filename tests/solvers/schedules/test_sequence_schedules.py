@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -46,8 +47,8 @@ def solved(name):
     return oc.solve(NAME, spec, **search, **settings)
 
 
-def document_of(result, chunks=None):
-    made = sequence_schedule(result.plan.problem, result.values, chunks)
+def document_of(result):
+    made = sequence_schedule(result.plan.problem, result.values)
     return json.loads(json.dumps(configurations_document(result.instance, made)))
 
 
@@ -67,19 +68,6 @@ def test_the_pieces_of_the_flow_take_the_time_of_the_solution(name):
     assert "per shard" not in repr(schedule)
 
 
-@each("name", CASES)
-@each("chunks", [1, 3, 8])
-def test_whole_chunks_are_stored_and_forwarded(name, chunks):
-    result = solved(name)
-    schedule = result.schedule(chunks=chunks)
-    made, problem = schedule.made, result.plan.problem
-    assert schedule.check() is None
-    assert all(len(move.path) == 2 for one in made.configurations for move in one.transfers)
-    amounts = {made.chunks[move.chunk][2] for one in made.configurations for move in one.transfers}
-    assert all(any(np.isclose(size * chunks, value) for value in set(problem.demand.flat)) for size in amounts)
-    assert schedule.time >= max(bound.value for bound in problem.bounds()) * (1 - 1e-9)
-
-
 @pytest.mark.parametrize("seed", [1, 2, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(3, 7))])
 def test_the_stated_model_gives_schedules_as_well(seed):
     settings = {"delay": 0.5, "overlap": bool(seed % 2), "relays": ("pass", "step")[seed // 2 % 2]}
@@ -91,21 +79,9 @@ def test_the_stated_model_gives_schedules_as_well(seed):
     assert schedule.time == pytest.approx(result.objective, rel=1e-6)
 
 
-def test_a_chunk_loses_what_it_waits_for():
-    """A two-hop path in one configuration: the second circuit waits for the first chunk, not for the fluid."""
-    result = oc.solve(NAME, "servers:n=3,degree=1", configurations=1, directed=True)
-    assert result.objective == pytest.approx(3)
-    assert [result.schedule(chunks=D).time for D in (1, 2, 4)] == pytest.approx([3, 3, 3])
-    demand = {(0, 2): 1.0}
-    line = oc.solve(
-        NAME, "servers:n=3,degree=1", configurations=1, directed=True, demand=demand, start="ring:3,directed"
-    )
-    assert line.objective == pytest.approx(1)
-    assert line.schedule().time == pytest.approx(1)
-    assert [line.schedule(chunks=D).time for D in (1, 2, 4)] == pytest.approx([2, 1.5, 1.25])
-    best = line.schedule(chunks=[1, 2, 4]).made
-    assert best.per_shard == 4
-    assert list(best.prices) == [1, 2, 4]
+def test_the_flow_determines_the_chunks():
+    with pytest.raises(BadInput, match=r"topology\.sequence: the flow determines the chunks; omit chunks"):
+        solved("pass").schedule(chunks=4)
 
 
 def dropped(document, draw):
@@ -177,25 +153,36 @@ def sooner(document, draw):
 )
 def test_changed_schedules_are_refused(name, change):
     result = solved(name)
-    whole = {chunks: document_of(result, chunks) for chunks in (None, 2)}
-    for chunks, document in whole.items():
-        draw, refusals = np.random.default_rng(0), 0
-        for _ in range(4):
-            changed = copy.deepcopy(document)
-            reasons = change(changed, draw)
-            if reasons is None:
-                continue
-            verdict = executed(result, changed)
-            assert (verdict.reason or None) in reasons, (chunks, verdict.message)
-            refusals += not verdict.valid
-        assert refusals or reasons is None or change is faster
+    document, draw, refusals = document_of(result), np.random.default_rng(0), 0
+    for _ in range(4):
+        changed = copy.deepcopy(document)
+        reasons = change(changed, draw)
+        if reasons is None:
+            continue
+        verdict = executed(result, changed)
+        assert (verdict.reason or None) in reasons, verdict.message
+        refusals += not verdict.valid
+    assert refusals or reasons is None or change is faster
 
 
 def test_a_chunk_takes_one_circuit_in_a_step():
     stepping = TopologySequence.of_nodes(5, 2, 1, directed=True, relays="step")
-    for chunks, reason in ((None, "relayed"), (4, "not-held")):
-        one = solved("one")
-        stated = read_configurations(document_of(one, chunks), Path("schedule"), one.instance, 5)
+    one = solved("one")
+    document = document_of(one)
+    stored = copy.deepcopy(document)
+    for configuration in stored["configurations"]:  # one circuit after the other, stored between them
+        configuration["transfers"] = [
+            [
+                [u, v],
+                chunk,
+                start + k * (end - start) / (len(path) - 1),
+                start + (k + 1) * (end - start) / (len(path) - 1),
+            ]
+            for path, chunk, start, end in configuration["transfers"]
+            for k, (u, v) in enumerate(pairwise(path))
+        ]
+    for changed, reason in ((document, "relayed"), (stored, "not-held")):
+        stated = read_configurations(changed, Path("schedule"), one.instance, 5)
         assert run_configurations(stated, stepping).reason == reason
 
 
