@@ -58,8 +58,6 @@ MANY_TRANSFERS = 1_000_000
 #: Transfers of chunks above which a division is not tried, routes above which none are added, most added for a pair.
 MOST_TRANSFERS, MOST_ROUTES, ADDED = 4_000_000, 100_000, 8
 _pair = attrgetter("source", "target")
-#: Entries of a flow from which on the compiled decomposition is loaded.
-COMPILED_ENTRIES = 10_000
 
 
 @dataclass(frozen=True)
@@ -187,7 +185,7 @@ def routes_of(name: str, data: Any, values: Values) -> Sequence[Route]:
             traffic = declared_axes.stated_traffic(data)
             grouped = ConcurrentFlow.by_source(data.instance, traffic)
             sent = flow if traffic is None else flow[:, traffic.any(axis=1)]
-            return _by_source(grouped, sent, float(np.asarray(values[str(data.concurrent)])))
+            return _by_source(grouped, sent)
     refuse_without_routes(name)
     return _READERS[name](data, values)
 
@@ -271,7 +269,7 @@ def _timed(arc: I64, step: I64, source: int, target: int, way: WeightedPath) -> 
 
 def source_routes(data: Any, values: Values) -> Sequence[Route]:
     """Routes of a flow grouped by source (the master LP), without steps."""
-    return _by_source(data.flow, np.asarray(values["g"], dtype=float), float(np.asarray(values["F"])))
+    return _by_source(data.flow, np.asarray(values["g"], dtype=float))
 
 
 def commodity_routes(data: Any, values: Values) -> Sequence[Route]:
@@ -289,24 +287,10 @@ def commodity_routes(data: Any, values: Values) -> Sequence[Route]:
     sources, group = np.unique(flow.sources, return_inverse=True)
     g, f = np.zeros((flow.topology.arcs, sources.size)), np.asarray(values["f"], dtype=float)
     np.add.at(g.T, group, f.T)
-    return _by_source(ConcurrentFlow.by_source(flow.topology, flow.traffic), g, float(np.asarray(values["F"])))
+    return _by_source(ConcurrentFlow.by_source(flow.topology, flow.traffic), g)
 
 
-def _by_source(data: ConcurrentFlow, g: F64, F: float) -> Sequence[Route]:
-    topology = data.topology
-    if g.size >= COMPILED_ENTRIES:
-        return _compiled(data, g)
-    routes: list[Route] = []
-    for i, source in enumerate(data.sources.tolist()):
-        targets = np.flatnonzero(data.demand[:, i])
-        amounts = data.demand[targets, i]
-        ways = stripped(topology, source, g[:, i], targets, amounts * F)
-        for target, amount, paths in zip(targets.tolist(), amounts.tolist(), ways, strict=True):
-            routes += merged([Route(source, target, tuple(p.arcs), p.amount) for p in paths], amount)
-    return routes
-
-
-def _compiled(data: ConcurrentFlow, g: F64) -> Routes:
+def _by_source(data: ConcurrentFlow, g: F64) -> Routes:
     """The routes of :mod:`opticoll.solvers.schedules.weighted_paths`, without noise."""
     from opticoll.solvers.schedules.weighted_paths import from_flow
 

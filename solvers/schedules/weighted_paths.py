@@ -9,21 +9,18 @@ from __future__ import annotations
 
 import heapq
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from opticoll.errors import BadInput
-from opticoll.formulations.flows.single_source import WeightedPath
+from opticoll.formulations.flows.single_source import WeightedPath, strip_paths, unit_flow
 from opticoll.formulations.rounds.segments import offsets
 
 if TYPE_CHECKING:
     from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow
     from opticoll.instances.topology import F64, I32, I64, Topology
-
-
-#: Maximum missing share of a commodity that counts as served; the paths then carry it too.
-ROUND_OFF = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,26 +76,20 @@ def from_flow(data: ConcurrentFlow, flow: F64) -> WeightedPaths:
     BadInput
         If some rank is not reached at all.
     """
-    from opticoll.formulations.flows.single_source import NOISE
-    from opticoll.solvers.schedules.flow_kernels import Adjacency
-
-    topology, graph = data.topology, Adjacency.of(data.topology)
-    load, parts, room = np.zeros(topology.arcs), [], 8
+    topology, shards = data.topology, data.demand
+    unit = unit_flow(topology, data.sources, shards, flow)
+    if unit is None:
+        msg = f"weighted paths: the flow on {topology.spec} cannot serve every rank"
+        raise BadInput(msg)
+    parts = []
     for i, source in enumerate(data.sources.tolist()):
-        shards = np.ascontiguousarray(data.demand[:, i : i + 1].T, dtype=float)
-        unit = np.ascontiguousarray(flow[:, i : i + 1].T, dtype=float)
-        if not graph.make_exact(unit, shards, np.array([source]), NOISE):
-            msg = f"weighted paths: the flow of {topology.labels[source]} cannot serve every rank"
-            raise BadInput(msg)
-        load += unit[0]
-        targets = np.flatnonzero(shards[0])
-        try:
-            parts.append(graph.paths_of(unit[0], source, targets, shards[0, targets], ROUND_OFF, room))
-            room = max(room, int(parts[-1][1].max()))
-        except LookupError as short:
-            target = topology.labels[targets[short.args[0]]]
-            msg = f"weighted paths: too little of the flow of {topology.labels[source]} reaches {target}"
-            raise BadInput(msg) from None
+        targets = np.flatnonzero(shards[:, i])
+        split = strip_paths(topology, source, unit[:, i], targets, shards[targets, i])
+        paths = list(chain.from_iterable(split))
+        arcs = np.fromiter(chain.from_iterable(path.arcs for path in paths), np.int32)
+        lengths, rates = ([len(path.arcs) for path in paths], [path.amount for path in paths])
+        parts.append(([len(ways) for ways in split], lengths, rates, arcs))
+    load = unit.sum(axis=1)
     F = float((topology.capacity[load > 0] / load[load > 0]).min())
     sources, targets, _ = data.demanded()
     counts, lengths, rates, arcs = (np.concatenate(part) for part in zip(*parts, strict=True))

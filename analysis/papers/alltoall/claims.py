@@ -396,8 +396,8 @@ def approximation(topology: Topology, epsilon: float) -> tuple[float, int]:
 
     Unlike the method ``fptas``, it stops as in the proof of its guarantee, once the arcs' capacities cost 1.
     """
+    from opticoll.solvers.methods.flows.flow_kernels import Adjacency
     from opticoll.solvers.methods.flows.fptas import phase
-    from opticoll.solvers.schedules.flow_kernels import Adjacency
 
     data, graph = ConcurrentFlow.by_source(topology), Adjacency.of(topology)
     capacity, demand = data.capacity, np.ascontiguousarray(data.demand.T, dtype=float)

@@ -10,8 +10,8 @@ from opticoll.compiled import compiled
 from opticoll.errors import MethodMismatch
 from opticoll.formulations.flows.flow_bounds import distance_bound
 from opticoll.formulations.parameters import Parameter
+from opticoll.solvers.methods.flows.flow_kernels import Adjacency
 from opticoll.solvers.methods.method import Answer, Method
-from opticoll.solvers.schedules.flow_kernels import Adjacency
 from opticoll.solvers.task import Termination
 
 if TYPE_CHECKING:

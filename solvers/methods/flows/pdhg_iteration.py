@@ -33,8 +33,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from opticoll.solvers.methods.flows import pdhg_kernels as kernels
+from opticoll.solvers.methods.flows.flow_kernels import Adjacency, unit_flows
 from opticoll.solvers.methods.flows.pdhg_kernels import LANES
-from opticoll.solvers.schedules.flow_kernels import Adjacency, unit_flows
 
 if TYPE_CHECKING:
     from collections.abc import Callable

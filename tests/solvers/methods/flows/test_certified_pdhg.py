@@ -26,12 +26,12 @@ from opticoll.solvers import solve, verify
 from opticoll.solvers.compile.compilation import compile_model
 from opticoll.solvers.methods.flows import certified_pdhg
 from opticoll.solvers.methods.flows.certified_pdhg import refuse
+from opticoll.solvers.methods.flows.flow_kernels import Adjacency, unit_flows
 from opticoll.solvers.methods.flows.flow_orbits import find
 from opticoll.solvers.methods.flows.pdhg_iteration import Saddle, TimeBounds
 from opticoll.solvers.methods.flows.pdhg_kernels import Team
 from opticoll.solvers.methods.method import Context
 from opticoll.solvers.plan import make_plan
-from opticoll.solvers.schedules.flow_kernels import Adjacency
 from opticoll.solvers.task import Proof, Task, Termination
 
 relaxed = settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -339,8 +339,9 @@ def test_it_refuses_what_it_is_not_made_for():
 
 
 def compiled_unit_flow(topology, sources, demand, flow):
-    part, wanted = np.ascontiguousarray(flow.T), np.ascontiguousarray(demand.T)
-    return part.T if Adjacency.of(topology).make_exact(part, wanted, sources, single_source.NOISE) else None
+    part, wanted, graph = np.ascontiguousarray(flow.T), np.ascontiguousarray(demand.T), Adjacency.of(topology)
+    ends = graph.tail, graph.head, graph.first_out, graph.first_in, graph.entering
+    return part.T if unit_flows(part, wanted, sources, single_source.NOISE, *ends, *graph.workspace()) else None
 
 
 @relaxed

@@ -12,8 +12,8 @@ from opticoll.errors import BadInput
 from opticoll.instances import parse
 from opticoll.solvers import solve
 from opticoll.solvers.compile.compilation import compile_model
+from opticoll.solvers.methods.flows.flow_kernels import Adjacency
 from opticoll.solvers.methods.flows.fptas import LANES, gather, phase, trees
-from opticoll.solvers.schedules.flow_kernels import Adjacency
 from opticoll.solvers.task import Task
 
 NAME = "alltoall.master"

@@ -1,8 +1,7 @@
-"""Compiled kernels: repair of single-source flows, and their decomposition into paths.
+"""Compiled kernels: repair of single-source flows, for methods that repair them again and again.
 
-One group at a time, in one thread or in several, for flows of methods that repair them again and again, or have
-millions of paths; :mod:`opticoll.formulations.flows.single_source` states what they do. Importing this module compiles
-or loads the kernels. Results are checked by independent code, such as
+One group at a time, in one thread or in several; :mod:`opticoll.formulations.flows.single_source` states what they do.
+Importing this module compiles or loads the kernels. Results are checked by independent code, such as
 :func:`opticoll.formulations.flows.flow_checks.flow_residuals`.
 """
 
@@ -16,7 +15,7 @@ import numpy as np
 from opticoll.compiled import compiled
 
 if TYPE_CHECKING:
-    from opticoll.instances.topology import F64, I32, I64, Topology
+    from opticoll.instances.topology import F64, I64, Topology
 
 
 @dataclass(frozen=True)
@@ -45,38 +44,6 @@ class Adjacency:
     def workspace(self) -> tuple[I64, F64]:
         """Return scratch arrays for one thread."""
         return np.empty((5, self.first_out.size), dtype=np.int64), np.empty((2, self.first_out.size))
-
-    def make_exact(self, flow: F64, demand: F64, sources: I64, noise: float) -> bool:
-        """Apply :func:`unit_flows` to flows ``(K, m)``, in place; False if some demand cannot be reached."""
-        ends = self.tail, self.head, self.first_out, self.first_in, self.entering
-        return bool(unit_flows(flow, demand, sources, noise, *ends, *self.workspace()))
-
-    def paths_of(
-        self, flow: F64, source: int, targets: I64, amount: F64, least: float, room: int
-    ) -> tuple[I64, I32, F64, I32]:
-        """Apply :func:`strip` to a flow ``(m,)``, with room for paths of ``room`` arcs, or of more if necessary.
-
-        Returns
-        -------
-        Paths of every target; and, path by path, numbers of arcs, rates, and concatenated arcs.
-
-        Raises
-        ------
-        LookupError
-            With the position of a target that gets too little.
-        """
-        most = flow.size + targets.size
-        counts, walk = np.empty(targets.size, dtype=np.int64), np.empty(self.first_out.size, dtype=np.int64)
-        while True:
-            lengths, rates = np.empty(most, dtype=np.int32), np.empty(most)
-            arcs, left = np.empty(most * room, dtype=np.int32), flow.copy()
-            ends = self.tail, self.first_in, self.entering
-            paths, used = strip(left, source, targets, amount, least, *ends, walk, counts, lengths, rates, arcs)
-            if paths == -1:
-                raise LookupError(used)
-            if paths >= 0:
-                return counts, lengths[:paths].copy(), rates[:paths].copy(), arcs[:used].copy()
-            room *= 2
 
 
 @compiled(nogil=True, error_model="numpy")
@@ -287,79 +254,3 @@ def unit_flows(
         if not unit_flow(flow[k], demand[k], sources[k], noise, tail, head, first_out, first_in, entering, whole, real):
             return False
     return True
-
-
-@compiled(nogil=True, error_model="numpy")
-def strip(
-    left: F64,
-    source: int,
-    targets: I64,
-    amount: F64,
-    least: float,
-    tail: I64,
-    first_in: I64,
-    entering: I64,
-    walk: I64,
-    per_target: I64,
-    lengths: I32,
-    rates: F64,
-    arcs: I32,
-) -> tuple[int, int]:
-    """Split an acyclic flow that brings ``amount`` to the targets into paths, walking back along the fullest arcs.
-
-    Parameters
-    ----------
-    left
-        The flow, ``(m,)``; afterwards its remainder.
-    targets, amount
-        Vertices, and the positive amount that each gets.
-    least
-        A demand counts as served if at most this share of it is missing.
-    per_target, lengths, rates, arcs
-        Filled with the number of paths of each target and, for every path, its number of arcs, its rate and,
-        concatenated, its arcs from the source on.
-
-    Returns
-    -------
-    Numbers of paths and of their arcs; (-1, target) if a target gets too little, (-2, 0) if there is no room.
-    """
-    paths = 0
-    used = 0
-    for i in range(targets.size):
-        need = amount[i]
-        count = 0
-        while need > least * amount[i]:
-            width = need
-            u = targets[i]
-            depth = 0
-            while u != source:
-                best = -1
-                fullest = 0.0
-                for j in range(first_in[u], first_in[u + 1]):
-                    a = entering[j]
-                    if left[a] > fullest:
-                        fullest = left[a]
-                        best = a
-                if best < 0:
-                    return -1, i
-                walk[depth] = best
-                depth += 1
-                width = min(width, fullest)
-                u = tail[best]
-            if paths == lengths.size or used + depth > arcs.size:
-                return -2, 0
-            for k in range(depth):
-                a = walk[depth - 1 - k]
-                arcs[used + k] = a
-                left[a] -= width
-            used += depth
-            lengths[paths] = depth
-            rates[paths] = width
-            paths += 1
-            count += 1
-            need -= width
-        # Distribute the round-off in proportion over the paths.
-        for p in range(paths - count, paths):
-            rates[p] /= 1.0 - need / amount[i]
-        per_target[i] = count
-    return paths, used
