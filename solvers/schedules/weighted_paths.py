@@ -87,8 +87,8 @@ def from_flow(data: ConcurrentFlow, flow: F64) -> WeightedPaths:
         split = strip_paths(topology, source, unit[:, i], targets, shards[targets, i])
         paths = list(chain.from_iterable(split))
         arcs = np.fromiter(chain.from_iterable(path.arcs for path in paths), np.int32)
-        lengths, rates = ([len(path.arcs) for path in paths], [path.amount for path in paths])
-        parts.append(([len(ways) for ways in split], lengths, rates, arcs))
+        lengths, rates = np.array([(len(path.arcs), path.amount) for path in paths]).reshape(-1, 2).T
+        parts.append((np.array(list(map(len, split))), lengths.astype(np.int64), rates, arcs))
     load = unit.sum(axis=1)
     F = float((topology.capacity[load > 0] / load[load > 0]).min())
     sources, targets, _ = data.demanded()
