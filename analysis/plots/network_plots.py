@@ -45,8 +45,6 @@ _MOST_GRID_LABELS = 64
 PAGE = 7.6
 #: Width of a colour bar with its label [inches].
 _BAR = 0.8
-#: With more links that have a price, no diamonds are drawn: they would cover the drawing.
-_MOST_MARKED = 40
 #: Length of the two ends that stand for a link around a torus.
 _STUB = 0.36
 
@@ -105,7 +103,7 @@ def loads(
     layout, title
         As in :func:`plot_topology`.
     price
-        dT/dc of every link, ``(m,)``; up to 40 links with a price are marked by diamonds.
+        dT/dc of every link, ``(m,)``; the title counts the links that have one, and names the dearest.
     """
     drawn, load = links.topology, np.asarray(links.load, dtype=float)
     room = np.asarray(links.capacity, dtype=float) * links.time
@@ -118,14 +116,13 @@ def loads(
         shown, top, text = links.utilisation, 1.0, "utilisation of links [–]"
     priced = np.flatnonzero(price < 0) if price is not None else np.zeros(0, dtype=np.int64)
     if priced.size and price is not None:
-        mark = "\N{BLACK DIAMOND} " if priced.size <= _MOST_MARKED else ""
-        use = f"{mark}{counted(priced.size, 'link')} with a price, the dearest {_ends(drawn, int(np.argmin(price)))}"
+        use = f"{counted(priced.size, 'link')} with a price, the dearest {_ends(drawn, int(np.argmin(price)))}"
         title = _below(title, use)
     elif load.size:
         busiest = int(np.argmax(links.utilisation))
         use = f"{_ends(drawn, busiest)}: {100 * links.utilisation[busiest]:.3g} % of its capacity in use"
         title = _below(title, f"busiest link {use}")
-    return _figure(drawn, arrangement(drawn, layout, family), shown, top, text, title, priced)
+    return _figure(drawn, arrangement(drawn, layout, family), shown, top, text, title)
 
 
 def _ends(drawn: Topology, link: int) -> str:
@@ -145,15 +142,7 @@ def _readable(unit: str, factor: float, most: float) -> tuple[str, float]:
     return ("bytes", "kB", "MB", "GB", "TB", "PB")[power], factor / 1000.0**power
 
 
-def _figure(
-    drawn: Topology,
-    placed: Arrangement,
-    shown: F64 | None,
-    top: float,
-    text: str,
-    title: str,
-    priced: I64 | None = None,
-) -> DataFigure:
+def _figure(drawn: Topology, placed: Arrangement, shown: F64 | None, top: float, text: str, title: str) -> DataFigure:
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import LinearSegmentedColormap, Normalize
 
@@ -175,8 +164,6 @@ def _figure(
         _draw_groups(axes, placed)
         _draw_arcs(axes, drawn, placed, colours, order, diameter, plain=shown is None)
         _draw_vertices(axes, drawn, placed, diameter, points)
-        if priced is not None and 0 < priced.size <= _MOST_MARKED:
-            _mark(axes, drawn, placed, priced, diameter)
         if shown is not None:
             bar = figure.colorbar(ScalarMappable(norm, scale), ax=axes, shrink=0.75, pad=0.02)
             bar.set_label(text)
@@ -380,28 +367,6 @@ def _draw_arcs(
         _draw_arrows(axes, drawn, place, bend, colours, straight, width, diameter, heads=arrows)
     else:
         _draw_curves(axes, drawn, place, bend, colours, straight, width)
-
-
-def _mark(axes: Axes, drawn: Topology, placed: Arrangement, marked: I64, diameter: float) -> None:
-    """Draw a diamond in the middle of links; on the stub at the tail of those that leave the drawing."""
-    place, bend = placed.place, _bends(drawn, placed.place)[marked]
-    tail, head = place[drawn.tail[marked]], place[drawn.head[marked]]
-    along = head - tail
-    middle = (tail + head) / 2 + 0.5 * bend[:, None] * np.stack([along[:, 1], -along[:, 0]], axis=1)
-    away = placed.wrapped[marked]
-    length = np.maximum(np.linalg.norm(along, axis=1), 1e-12)
-    middle[away] = (tail - 0.3 * along / length[:, None])[away]
-    axes.scatter(
-        middle[:, 0],
-        middle[:, 1],
-        s=(0.42 * diameter) ** 2,
-        marker="D",
-        facecolor="white",
-        edgecolor="black",
-        linewidth=0.8,
-        zorder=6,
-        gid="priced",
-    )
 
 
 def _draw_arrows(

@@ -413,7 +413,7 @@ class Model:
         return write_program(self.matrix, target, "a changed model")
 
     def plot(self) -> Figure:
-        """Draw the nonzeros of the matrix in the blocks of its variables and constraints."""
+        """Draw the nonzeros of the matrix."""
         from opticoll.analysis.plots import model_plots
 
         return model_plots.sparsity(self.matrix)

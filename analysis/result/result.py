@@ -650,7 +650,7 @@ class Result(rendering.Printed, Run):
     def plot(self, *, layout: str | Places | ArrayLike = "auto", title: str | None = None) -> Figure:
         """Draw the solution: load of every link on the topology, or the circuits of every round.
 
-        Links with a price are marked by a diamond.
+        The title counts the links with a price, and names the dearest.
 
         Parameters
         ----------

@@ -228,16 +228,6 @@ def test_names_that_are_too_long_side_by_side_stand_upright():
     assert_inside(figure)
 
 
-def test_many_priced_links_are_counted_and_not_marked(monkeypatch):
-    result = oc.solve("alltoall.master", "hypercube:3")
-    assert "\N{BLACK DIAMOND}" in result.plot().get_suptitle()
-    monkeypatch.setattr(network_plots, "_MOST_MARKED", 1)
-    figure = result.plot()
-    assert not [one for one in figure.axes[0].collections if one.get_gid() == "priced"]
-    assert "with a price" in figure.get_suptitle()
-    assert "\N{BLACK DIAMOND}" not in figure.get_suptitle()
-
-
 def test_racks_by_their_number_and_size():
     ring = oc.topology("ring:12")
     assert rack_of(ring, "racks:3x4", ring).tolist() == rack_of(ring, "racks:4", ring).tolist()
