@@ -5,7 +5,8 @@ of round ``k // L``. In a colour a vertex sends and receives at most ``ports`` c
 :meth:`~opticoll.formulations.rounds.round_schedule.Limits.room`.
 
 1. Candidate routes: the straight ones of a mesh, and shortest ones that avoid loaded arcs.
-2. First fit of all circuits in several orders, then ejection search for fewer rounds
+2. First fit of all circuits in several orders.
+3. In ``certified-rounds`` alone, ejection search for fewer rounds
    (:mod:`opticoll.solvers.methods.lumorph.search_kernels`).
 """
 
@@ -286,10 +287,9 @@ def assign_rounds(
     routes: PathSet | None = None,
     wave: I64 | None = None,
     least: int = 1,
-    seconds: float = 1.0,
     seed: int = 0,
 ) -> Assignment:
-    """Assign circuits ``sources[k] -> targets[k]`` to few rounds.
+    """Assign circuits ``sources[k] -> targets[k]`` to few rounds: the best first fit of several orders.
 
     Parameters
     ----------
@@ -298,9 +298,7 @@ def assign_rounds(
     wave
         Fixed wavelength of each candidate, ``(P,)``; any by default.
     least
-        A lower bound on the rounds, at which the search stops.
-    seconds
-        Time for the search after first fit.
+        A lower bound on the rounds, at which no further order is tried.
 
     Raises
     ------
@@ -323,5 +321,4 @@ def assign_rounds(
             break
     assert best is not None
     _, items.bin_of, items.choice = best
-    improve(items, least, random, within(lambda: np.inf, seconds))
     return items.assignment()

@@ -55,20 +55,18 @@ def realised(
     *,
     routing: Routing = "min-overlap",
     seed: int = 0,
-    search_s: float = 0.0,
     tick: Callable[[], object] = lambda: None,
 ) -> RoundSchedule:
     """The schedule of a pattern on ``topology`` under ``limits``, see the module.
 
-    Up to ``search_s`` seconds of search per step follow first fit if that misses the step's bound (the result then
-    depends on the speed of the machine); ``tick`` is called before every step.
+    ``tick`` is called before every step.
 
     Raises
     ------
     NotApplicable
         If a pair has no route, or sums that must be exchanged in one round do not fit into it.
     """
-    machine = StepCircuits(topology, limits, routing, seed, search_s)
+    machine = StepCircuits(topology, limits, routing, seed)
     parts: list[RoundSchedule] = []
     cut = np.searchsorted(pattern.step, np.arange(pattern.steps + 1))
     for a, b in zip(cut[:-1].tolist(), cut[1:].tolist(), strict=True):
@@ -86,9 +84,8 @@ def realised(
 class StepCircuits:
     """Routes and assignments of the steps, computed once per set of circuits."""
 
-    def __init__(self, topology: Topology, limits: Limits, routing: Routing, seed: int, search_s: float) -> None:
+    def __init__(self, topology: Topology, limits: Limits, routing: Routing, seed: int) -> None:
         self.topology, self.limits, self.routing, self.seed = topology, limits, routing, seed
-        self.search_s = search_s
         self.known: dict[bytes, Assigned] = {}
 
     def step(self, pattern: Pattern, rows: I64) -> RoundSchedule:
@@ -199,9 +196,7 @@ class StepCircuits:
         if limits.ports is not None:
             busiest = max(int(np.bincount(ends).max()) for ends in (source, target))
             least = max(least, -(-busiest // (limits.wavelengths * limits.ports)))
-        assigned = assign_rounds(
-            self.topology, limits, source, target, routes=routes, least=least, seconds=self.search_s, seed=self.seed
-        )
+        assigned = assign_rounds(self.topology, limits, source, target, routes=routes, least=least, seed=self.seed)
         if assigned.rounds > least:
             coloured = self._by_colours(source, target, limits, routes)
             if coloured is not None and int(coloured[0].max()) + 1 < assigned.rounds:

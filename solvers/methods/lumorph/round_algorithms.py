@@ -39,7 +39,6 @@ ROUTING = Parameter(
 SHARED = (
     ROUTING,
     Parameter("compact", bool, True, "start transfers as soon as their senders have the chunk, not step by step"),
-    Parameter("search_s", float, 0.0, "seconds of search per step if first fit misses the step's bound", least=0),
 )
 #: Remarks on algorithms that are not designed for one chunk per circuit.
 _STRICT = {
@@ -53,14 +52,13 @@ def answer(context: Context, name: str, pattern: Pattern, batches: int, message:
     """Schedule a communication pattern on the topology of the context."""
     data: RoundModel | SumModel = context.data
     settings = context.parameters
-    seconds, routing = float(settings["search_s"]), cast("Routing", settings["routing"])
+    routing = cast("Routing", settings["routing"])
     schedule = realised(
         data.topology,
         data.limits,
         pattern,
         routing=routing,
         seed=context.task.seed,
-        search_s=seconds,
         tick=context.remaining,
     )
     stepwise = schedule.rounds

@@ -309,7 +309,7 @@ def test_rmax_below_a_bound_is_refuted_at_once(capsys):
 
 def test_more_rounds_than_rmax_are_no_solution():
     """A pipelined tree needs more rounds than a user allows, though no bound says so."""
-    task = {"rmax": "8", "search_s": "0", "compact": "false"}
+    task = {"rmax": "8", "compact": "false"}
     run = solve(Task(NAME, "lightpath:2x4,lasers=1", method="tree", settings=task))
     assert run.objective > 8
     assert run.record["violations"]["rmax"] == run.objective - 8

@@ -183,7 +183,7 @@ def test_the_methods_respect_the_fibres(name, fibres):
         assert not any(violations(mesh, wanted, limits, schedule).values())
 
 
-def test_first_fit_and_ejection_count_every_arc_by_itself():
+def test_first_fit_counts_every_arc_by_itself():
     mesh, limits = machine("lightpath:1x2,lasers=1,waveguides=2,wafers=2,fibres=1")
     # Four circuits to the other wafer need four rounds, two within each wafer need one.
     source, target = np.array([0, 0, 1, 1]), np.array([2, 3, 2, 3])

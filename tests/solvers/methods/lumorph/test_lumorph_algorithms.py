@@ -271,9 +271,7 @@ def test_steps_are_the_circuit_lists_and_split_below_their_overlap(shape, radix)
         steps.append(min_overlap_routes(topology, source[mask], target[mask]).routes)
     for waveguides in range(1, max(overlap) + 1):
         one = Limits(1, waveguides, ports=radix - 1)
-        rounds = sum(
-            assign_rounds(topology, one, each.sources, each.targets, routes=each, seconds=0.0).rounds for each in steps
-        )
+        rounds = sum(assign_rounds(topology, one, each.sources, each.targets, routes=each).rounds for each in steps)
         assert rounds >= sum(-(-most // waveguides) for most in overlap)
         assert (rounds == pattern.steps) == (max(overlap) <= waveguides)
 
@@ -563,7 +561,6 @@ def test_divide_and_conquer_meets_the_bound_where_squares_share_the_lasers():
         ("lightpath:3x4,lasers=4", "divide-and-conquer", {}, "2x2 squares"),
         ("lightpath:2x4,lasers=4", "divide-and-conquer", {"whole": "true"}, "no parameter 'whole'"),
         ("lightpath:2x4,lasers=4", "ring", {"wavelengths": "fixed"}, "wavelengths=fixed"),
-        ("lightpath:2x4,lasers=4", "ring", {"search_s": "-1"}, "search_s"),
     ],
 )
 def test_what_a_method_cannot_do_is_refused(spec, method, given_, word):

@@ -186,7 +186,7 @@ def test_assigned_circuits_are_valid_and_not_below_the_bound(spec, lasers, waveg
     )
     limits = Limits(lasers, waveguides)
     low = least(topology, wanted, limits)
-    result = assign_rounds(topology, limits, source, target, least=low, seconds=0.05, seed=seed)
+    result = assign_rounds(topology, limits, source, target, least=low, seed=seed)
     order = wanted.deliveries[:, 0]
     schedule = direct(result.round, source, target, chunk, result.wavelength, result.path_start, result.path_arcs)
     assert order.size == circuits
@@ -202,13 +202,13 @@ def test_assignment_keeps_ports_and_wavelengths_that_are_tied():
     target = exchanged(mesh)[0].deliveries[:, 1]
     routes = candidates(mesh, source, target)
     wave = (routes.targets[routes.pair] + np.arange(routes.paths)) % 3
-    result = assign_rounds(mesh, Limits(3, 1), source, target, routes=routes, wave=wave, seconds=0.1)
+    result = assign_rounds(mesh, Limits(3, 1), source, target, routes=routes, wave=wave)
     for k in range(source.size):
         path = result.path_arcs[result.path_start[k] : result.path_start[k + 1]].tolist()
         mine = range(int(routes.first[k]), int(routes.first[k + 1]))
         assert any(routes.path(p) == path and wave[p] == result.wavelength[k] for p in mine)
-    free = assign_rounds(mesh, Limits(3, 9, ports=None), source, target, seconds=0.0)
-    bound = assign_rounds(mesh, Limits(3, 9), source, target, seconds=0.0)
+    free = assign_rounds(mesh, Limits(3, 9, ports=None), source, target)
+    bound = assign_rounds(mesh, Limits(3, 9), source, target)
     assert free.rounds < 3 <= bound.rounds
 
 
