@@ -270,11 +270,11 @@ def refuse_unwritable(path: Path) -> None:
         raise click.UsageError(msg)
 
 
-def progress_line(title: str, *, shown: bool, plain: bool) -> ProgressLine | nullcontext[None]:
+def progress_line(title: str, *, shown: bool, plain: bool, searches: bool = True) -> ProgressLine | nullcontext[None]:
     """Progress on stderr: in place on a terminal, else in plain lines; none if it is not ``shown``."""
     terminal = sys.stderr.isatty()
     if not shown or not (terminal or plain):
         return nullcontext()
     from opticoll.analysis.result.progress_line import PlainLines, ProgressLine, RedrawnLine
 
-    return ProgressLine(title, RedrawnLine() if terminal else PlainLines(output.notify))
+    return ProgressLine(title, RedrawnLine() if terminal else PlainLines(output.notify), searches=searches)

@@ -137,7 +137,9 @@ def solve(
     if home is not None:  # before files are written: a schedule may take long, and may be interrupted
         with errors_kept(unsaved):
             home.save(result, started=started, finished=finished)
-    written, failures = result.write(outputs)
+    title = f"{formulation} {instance}: writing"
+    with progress_line(title, shown=not show_log and any(files.values()), plain=not as_json, searches=False):
+        written, failures = result.write(outputs)
     failures += unsaved
     diagnosis = result.why() if why else None
     if as_json:

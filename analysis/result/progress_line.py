@@ -70,10 +70,10 @@ class RedrawnLine:
             self._shown.stop()
 
 
-def progress_here(title: str) -> ProgressLine | nullcontext[None]:
+def progress_here(title: str, *, searches: bool = True) -> ProgressLine | nullcontext[None]:
     """A line of progress where somebody watches: in a notebook or a terminal; elsewhere nothing is shown."""
     watched = in_notebook() or (sys.stderr is not None and sys.stderr.isatty())
-    return ProgressLine(title, RedrawnLine()) if watched else nullcontext()
+    return ProgressLine(title, RedrawnLine(), searches=searches) if watched else nullcontext()
 
 
 class ProgressLine:
@@ -85,12 +85,14 @@ class ProgressLine:
         What is solved.
     place
         Where that is shown.
+    searches
+        Whether what is done finds incumbents and bounds; otherwise only the time is shown.
 
     Used as a context manager; called with every :class:`~opticoll.solvers.task.Progress`.
     """
 
-    def __init__(self, title: str, place: PlainLines | RedrawnLine) -> None:
-        self.title = title
+    def __init__(self, title: str, place: PlainLines | RedrawnLine, *, searches: bool = True) -> None:
+        self.title, self._searches = title, searches
         self._place = place
         self._done = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -122,6 +124,8 @@ class ProgressLine:
         """Time, incumbent, bound and gap as far as they are known."""
         objective, bound = self._objective, self._bound
         parts = [f"{time.monotonic() - self._began:.0f} s", *([] if self._of is None else [f"first {self._of}"])]
+        if not self._searches:
+            return parts[0]
         parts.append("no incumbent yet" if objective is None else f"incumbent {objective:.8g}")
         parts.append("no bound yet" if bound is None else f"bound {bound:.8g}")
         if objective and bound is not None:

@@ -589,7 +589,8 @@ class Result(rendering.Printed, Run):
         from opticoll.solvers.schedules.sequence_schedule import SequenceSchedule
 
         chunks = chunk_numbers(chunks)
-        made = schedule_of(*self.solved(), chunks)
+        with progress_here(f"schedule of {self.task.instance}", searches=False):
+            made = schedule_of(*self.solved(), chunks)
         if isinstance(made, RoundSchedule):
             return Rounds(self, made)
         if isinstance(made, SequenceSchedule):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import threading
 
 import pytest
 
 import opticoll as oc
+from opticoll.analysis.cli import output
 from opticoll.analysis.cli.main import main
 from opticoll.analysis.result import interruption, progress_line
 from opticoll.analysis.result.progress_line import PlainLines, ProgressLine
@@ -38,6 +40,31 @@ def test_a_line_names_what_is_known(monkeypatch):
     assert said[-1].endswith(" s, incumbent 8, bound 6, gap 25.00%")
     count = len(said)
     assert count == len(said), "it is silent after the solve"
+
+
+def test_where_nothing_is_searched_for_the_time_is_shown():
+    with ProgressLine("writing", PlainLines(print), searches=False) as line:
+        assert re.fullmatch(r"\d+ s", line.text())
+
+
+def test_a_schedule_that_takes_long_shows_the_time(monkeypatch, tmp_path):
+    said, enough, write = [], threading.Event(), oc.Result.write
+
+    def say(line):
+        said.append(line)
+        if "writing" in line:
+            enough.set()
+
+    def slowly(result, outputs):
+        assert enough.wait(60)
+        return write(result, outputs)
+
+    monkeypatch.setattr(progress_line, "FIRST_S", 0.001)
+    monkeypatch.setattr(output, "notify", say)
+    monkeypatch.setattr(oc.Result, "write", slowly)
+    run = ["solve", "alltoall.master", "ring:4", "--no-store", "--schedule", str(tmp_path / "s.json")]
+    assert main(run) == 0
+    assert any(re.fullmatch(r"alltoall.master ring:4: writing: \d+ s", line) for line in said)
 
 
 def test_values_of_the_formulation_that_gives_the_data_are_named_as_such(monkeypatch):
