@@ -37,10 +37,12 @@ ROUNDS, FEWEST, VISITS, IDLE = 100, 4, 3e9, 30
 SEARCHED, SHARE = 0.75, 0.6
 #: Anneals of orders for given routes, and from how many pairs on only one.
 ANNEALS, MANY_PAIRS = 2, 20_000
-#: Loads above the bound that tabu search tries, one after the other.
-TARGETS = 8
-#: Times that the orders are annealed again while some pair has no ascending path; of many pairs, with fewer moves.
+#: Loads that tabu search tries: the bound, and then by bisection.
+TARGETS = 4
+#: Most times that the orders are annealed again while some pair has no ascending path; of many pairs, with fewer moves.
 AGAIN, SHORTER = 8, 4
+#: Pairs without an ascending path beyond which that is of no use, and their share.
+FEW_LOST, LOST = 10, 0.01
 #: Part of a descent by which costs of other paths vary: less than 1, so that pairs keep a path that ascends.
 VARIED = 0.9
 #: Steps of rerouting over shortest paths in a part, and parts.
@@ -216,21 +218,24 @@ class OrderSearch:
             for k in np.flatnonzero(routing.layer < 0).tolist():
                 routing.load[routing.route[k][routing.route[k] >= 0]] -= self.amount[k]
                 routing.route[k] = -1
-            self._along(order, routing)
+            found = self._along(order, routing)
+            lost = int((found.route[:, 0] < 0).sum())
             if self.best is not None or number == AGAIN or (self.listed and self.expired):
+                break
+            if not self.listed and lost > max(FEW_LOST, LOST * self.amount.size):
                 break
             if self.listed:
                 orders = self._other_routes(orders, layers, number)
             begun = time.monotonic()
             with suppress(TimeoutError):  # some pair has no ascending path
                 orders.anneal(moves, partial(self.tick, SHARE, begun))
+        small = not self.listed and self.topology.num_ranks * self.topology.arcs * layers <= MOST_SHORTENED
         if self.best is None:
             order[0] = up_and_down(self.topology)
-            self._along(order, Routing.empty(self.topology, self.amount.size))
-        small = not self.listed and self.topology.num_ranks * self.topology.arcs * layers <= MOST_SHORTENED
+            self._along(order, Routing.empty(self.topology, self.amount.size), once=small)
         lengths = np.ones(self.topology.arcs)
-        for number in range(LENGTHS if small else 0):
-            if self.done:
+        for number in range(AGAIN if small else 0):
+            if self.done or (number >= LENGTHS and self.best is not None):
                 break
             self._shorten(order, lengths, hot=HOT if number == 0 else HOT / LENGTHS)
             found = self._along(order, Routing.empty(self.topology, self.amount.size))
@@ -255,8 +260,11 @@ class OrderSearch:
         assert best is not None
         return best[1]
 
-    def _along(self, order: I64, routing: Routing) -> Routing:
-        """Ascending routes of least load, from a routing in which some pairs may have none; kept if they are best."""
+    def _along(self, order: I64, routing: Routing, *, once: bool = False) -> Routing:
+        """Ascending routes of least load, from a routing in which some pairs may have none; kept if they are best.
+
+        With ``once``, every pair is placed once only.
+        """
         if self.listed:
             return self._along_listed(np.argsort(order, axis=1))
         from opticoll.solvers.methods.alltoall.order_kernels import reroute_ascending
@@ -284,6 +292,9 @@ class OrderSearch:
                 seen.append(routing.copy())
             return lost
 
+        if once:
+            remembered(routing, POWERS[0], 0.0)
+            return routing
         found = self._improved(routing, remembered)
         if (found.route[:, 0] >= 0).all():
             found = self._among(seen, found)
