@@ -361,8 +361,8 @@ def with_slices(text: str) -> str:
 
     lines = [
         "| Cubes | Chips of the torus | Torus | Published twist | One permutation a dimension | Every switch its own "
-        "| Bound | Torus / best | Best without a switch |",
-        "|" + "---|" * 9,
+        "| Bound | Torus / best | Best without a switch | Wired for that |",
+        "|" + "---|" * 10,
     ]
     for cubes in sorted({cubes for cubes, _, places in rows if places == "free"}):
         best, twist = rows[cubes, 4, "free"], rows.get((cubes, 4, "twisted"))
@@ -371,7 +371,8 @@ def with_slices(text: str) -> str:
         lines.append(
             f"| {cubes} | {'x'.join(str(4 * edge) for edge in even_shape(cubes))} | {torus:.5g} "
             f"| {'' if twist is None else f'{twist.time:.5g}'} | {cell(rows.get((cubes, 4, 'same')))} | {cell(best)} "
-            f"| {float(best.bound):.5g} | {torus / best.time:.2f} | {lost} |"
+            f"| {float(best.bound):.5g} | {torus / best.time:.2f} | {lost} "
+            f"| {cell(rows.get((cubes, 4, 'survive')))} |"
         )
     return replaced(text, SLICES, "\n".join(lines))
 

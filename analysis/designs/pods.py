@@ -2,7 +2,8 @@
 
 The answer comes from a table of records or from a search (:mod:`opticoll.solvers.methods.topology.pod_search`). Either
 way T is solved and verified again as ``alltoall.master`` on the pod, and compared with the bound that holds for every
-wiring (:mod:`opticoll.formulations.topology.pod`) and with the torus of the same cubes.
+wiring (:mod:`opticoll.formulations.topology.pod`) and with the torus of the same cubes. So is the worst T after a loss
+of a switch, for wirings that are chosen for it.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from dataclasses import asdict, dataclass
 from fractions import Fraction
 from functools import cache
 from importlib.resources import files
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,16 +25,24 @@ from opticoll.analysis.result.progress_line import progress_here
 from opticoll.arguments import number as finite_number
 from opticoll.arguments import whole_number
 from opticoll.errors import BadInput, refuse
-from opticoll.formulations.topology.pod_bounds import all_to_all_least
-from opticoll.instances.families.pods import even_shape, spec_of, torus_time
+from opticoll.formulations.topology.pod import PodWiring
+from opticoll.formulations.topology.pod_bounds import all_to_all_least, least_time
+from opticoll.instances import parse
+from opticoll.instances.families.pods import DIMENSIONS, even_shape, spec_of, torus_time, wiring_of
+from opticoll.instances.families.pods import places as ports
+from opticoll.instances.spec import family_of
+from opticoll.instances.symmetry import orbits_of
 from opticoll.solvers.task import Proof
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from opticoll.instances.topology import I64
     from opticoll.types import Json, Seconds
 
 TABLE = "pod_records.csv"
 #: Wirings of a search whose T is solved.
-MOST_SOLVED = 2
+MOST_SOLVED = 4
 
 
 @dataclass(frozen=True)
@@ -58,7 +67,10 @@ class PodRecord:
 
 @cache
 def pod_records() -> dict[tuple[int, int, str], PodRecord]:
-    """The table of records, by cubes, side and places: ``same``, ``free``, or ``twisted`` for the published twist."""
+    """The table of records, by cubes, side and places: ``same``, ``free``, or ``twisted`` for the published twist.
+
+    Those of ``survive`` are chosen for the worst T after the loss of any one switch, which is their time and bounded.
+    """
     text = files("opticoll.analysis.designs").joinpath(TABLE).read_text(encoding="utf-8")
     return {
         (int(row["cubes"]), int(row["side"]), row["places"]): PodRecord(
@@ -76,10 +88,11 @@ def pod_records() -> dict[tuple[int, int, str], PodRecord]:
 class PodDesign(Printed):
     """A wiring of a pod, its time, and the bound on all wirings.
 
-    ``gap`` is T / bound - 1, ``torus`` the time of the torus of these cubes whose longest edge is shortest. For wirings
-    of the table, where it is known, ``lost_switch`` is the worst time after the loss of a switch, and ``enumerated``
-    the number of wirings, up to isomorphism, of which none is faster. ``others`` are the published twist and the record
-    with the same permutation at all places, for comparison.
+    ``gap`` is T / bound - 1, ``torus`` the time of the torus of these cubes whose longest edge is shortest.
+    ``lost_switch`` is the worst time after the loss of a switch, where it is known: from the table, or solved if the
+    wiring was chosen for it, and then ``lost_bound`` bounds it in every wiring. ``enumerated`` is the number of
+    wirings, up to isomorphism, of which none is faster. ``others`` are the published twist and the record with the same
+    permutation at all places, for comparison.
     """
 
     cubes: int
@@ -94,6 +107,7 @@ class PodDesign(Printed):
     source: str
     torus: float
     lost_switch: float | None = None
+    lost_bound: float | None = None
     enumerated: int = 0
     others: tuple[Timed, ...] = ()
 
@@ -106,6 +120,9 @@ class PodDesign(Printed):
         """The design in words, by name of the line, as ``opticoll design pod`` prints it."""
         shape = "x".join(str(self.side * edge) for edge in even_shape(self.cubes))
         lost = {} if self.lost_switch is None else {"lost switch": f"T {number(self.lost_switch)} at worst"}
+        if self.lost_switch is not None and self.lost_bound is not None:
+            gap = 100 * (self.lost_switch / self.lost_bound - 1)
+            lost["lost switch"] += f", {gap:.2f} % above the bound {number(self.lost_bound)} for any wiring"
         proof = f"none: the best of all wirings, {self.enumerated} up to isomorphism" if self.enumerated else ""
         return {
             "pod": f"{self.pod}   (from the {self.source})",
@@ -143,6 +160,7 @@ def pod_design(
     *,
     side: int = 4,
     places: str = "free",
+    survive: int = 0,
     table: bool = True,
     compare: bool = False,
     starts: int = 2,
@@ -157,6 +175,8 @@ def pod_design(
         Number of cubes, and chips of a cube in each dimension; at most ``MOST_NODES`` chips.
     places
         ``free``: every switch has a permutation; ``same``: all switches of a dimension have the same one.
+    survive
+        1: choose the wiring for the worst T after the loss of any one switch, and solve that.
     table
         Whether to use the record of the table, if there is one; otherwise a search is run.
     compare
@@ -179,20 +199,29 @@ def pod_design(
         finite_number(time_limit, "design: time_limit", positive=True)
     if places not in ("same", "free"):
         refuse("design", f"places must be same or free, not {places!r}")
+    if survive not in (0, 1):
+        refuse("design", f"survive must be 0 or 1 lost switches, not {survive!r}")
     if not 2 <= cubes * side**3 <= MOST_NODES:
         refuse("design", f"a pod of {cubes} cubes of side {side} has {cubes * side**3} chips; use 2 to {MOST_NODES}")
-    record = pod_records().get((cubes, side, places)) if table else None
+    same, kind = places == "same", "survive" if survive and places == "free" else places
+    record = pod_records().get((cubes, side, kind)) if table and (kind == "survive" or not survive) else None
+    lost = lost_bound = None
     with progress_here(f"design pod cubes={cubes}"):
-        if record is None:
-            specs = _searched(cubes, side, places == "same", starts, time_limit, seed)
-            timed = min(map(solved, specs), key=lambda one: np.inf if one.T is None else one.T)
+        specs = _searched(cubes, side, same, survive, starts, time_limit, seed) if record is None else [record.pod]
+        if survive:
+            lost = after_a_loss(specs[0])
+            for spec in specs[1:]:
+                lost = min(lost, after_a_loss(spec, _time(lost)), key=_time)
+            timed = lost if lost.T is None else solved(lost.topology)
+            problem = PodWiring(cubes, side, same, survive=True, demand=1.0 - np.eye(cubes * side**3))
+            lost_bound = float(least_time(problem)[0])
         else:
-            timed = solved(record.pod)
+            timed = min(map(solved, specs), key=_time)
         others = tuple(solved(other) for other in _well_known(cubes, side, places)) if compare else ()
     if timed.T is None:
         msg = f"design: {label(timed.topology, 80)} could not be solved ({timed.proof}); run opticoll solve on it"
         raise BadInput(msg)
-    bound, reason = all_to_all_least(cubes, side, same=places == "same")
+    bound, reason = all_to_all_least(cubes, side, same=same)
     torus = torus_time(None, cubes, side, "torus")
     assert torus is not None
     return PodDesign(
@@ -207,30 +236,58 @@ def pod_design(
         reason,
         "search" if record is None else "table",
         float(torus),
-        lost_switch=None if record is None else record.lost_switch,
+        lost_switch=lost.T if lost is not None else None if record is None else record.lost_switch,
+        lost_bound=lost_bound,
         enumerated=0 if record is None else record.enumerated,
         others=others,
     )
 
 
-def _searched(cubes: int, side: int, same: bool, starts: int, time_limit: Seconds | None, seed: int) -> list[str]:
+def _time(timed: Timed) -> float:
+    """T, infinite if it was not found."""
+    return np.inf if timed.T is None else timed.T
+
+
+def after_a_loss(spec: str, enough: float = np.inf) -> Timed:
+    """The worst T of a pod after the loss of a switch, one of each class of those alike; or one that is ``enough``."""
+    from opticoll.solvers.methods.topology.pod_search import worst_first
+
+    known = family_of(parse(spec))
+    assert known is not None
+    family, arguments = known[0], dict[str, Any](known[1])
+    assert family.automorphisms is not None
+    side, worst = int(arguments["side"]), Timed(spec, 0.0, Proof.OPTIMAL)
+    _, first = np.unique(alike_switches(family.automorphisms(**arguments), side), return_index=True)
+    for w in worst_first(wiring_of(**arguments), first.tolist()):
+        lost = f"{spec}+fail=switch:{w // side**2}.{w % side**2}"
+        one = solved(lost) if parse(lost).connected else Timed(lost, None, "disconnected")
+        if _time(one) > _time(worst):
+            worst = Timed(spec, one.T, one.proof)
+        if _time(worst) >= enough:
+            break
+    return worst
+
+
+def alike_switches(symmetries: Iterable[I64], side: int) -> I64:
+    """The class of every switch, ``(3 side^2,)``: symmetries of the chips exchange those of a class."""
+    plus, minus = (one.ravel() for one in ports(side))
+    size, switches = side**DIMENSIONS, np.arange(plus.size)
+    number = np.empty((size, size), dtype=np.int64)
+    number[plus, minus] = number[minus, plus] = switches
+    images = [number[image[plus] % size, image[minus] % size] for image in symmetries]
+    return switches if side == 1 else orbits_of(np.array(images).reshape(-1, switches.size), switches.size)
+
+
+def _searched(
+    cubes: int, side: int, same: bool, survive: int, starts: int, time_limit: Seconds | None, seed: int
+) -> list[str]:
     """Specs of the torus and of the wirings of groups with the smallest norms that a search finds in its time."""
-    from opticoll.solvers.methods.topology.pod_search import group_wirings
+    from opticoll.solvers.methods.topology.pod_search import best_wirings
 
     until = None if time_limit is None else time.monotonic() + time_limit
-
-    def tick() -> None:
-        if until is not None and time.monotonic() > until:
-            raise TimeoutError
-
-    found: dict[str, float] = {}
-    try:
-        rng = np.random.default_rng(seed)
-        for norm, wiring in group_wirings(cubes, side, same=same, rng=rng, starts=starts, moves=400, tick=tick):
-            found[spec_of(wiring, side)] = norm
-    except TimeoutError:
-        pass
-    return [spec_of_torus(cubes, side), *sorted(found, key=lambda spec: found[spec])[:MOST_SOLVED]]
+    rng, kinds = np.random.default_rng(seed), {"same": same, "survive": bool(survive)}
+    found = best_wirings(cubes, side, **kinds, rng=rng, starts=starts, moves=400, most=MOST_SOLVED, until=until)
+    return [spec_of_torus(cubes, side), *(spec_of(wiring, side) for wiring in found)]
 
 
 def spec_of_torus(cubes: int, side: int, twisted: bool = False) -> str:

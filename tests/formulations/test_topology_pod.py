@@ -22,8 +22,7 @@ from opticoll.formulations.topology.pod_solution import wiring as wiring_in
 from opticoll.instances import parse
 from opticoll.instances.families.pods import moved_wirings, pod_of, without_cables
 from opticoll.solvers.compile.compilation import compile_model
-from opticoll.solvers.methods.topology.link_exchanges import SQUARINGS
-from opticoll.solvers.methods.topology.pod_loads import load_norm
+from opticoll.solvers.methods.topology.pod_loads import SQUARINGS, load_norm, worst_norm
 from opticoll.solvers.methods.topology.pod_search import classes, group_wirings
 
 
@@ -205,13 +204,34 @@ def test_loads_are_those_of_equal_splits(drawn):
     side, _, wiring = drawn
     pod, walks = pod_of(wiring, side), cube_links(side, same=False, lost=-1)
     follow = np.ascontiguousarray(wiring.reshape(3 * side**2, -1))
-    norm = load_norm(walks.head, walks.letter, follow, np.argsort(follow, axis=1), False, SQUARINGS)
+    norm = load_norm(walks.head, walks.letter, follow, np.argsort(follow, axis=1), False, SQUARINGS[0])
     if not pod.connected or len(set(zip(pod.tail.tolist(), pod.head.tolist(), strict=True))) < pod.arcs:
         return  # parallel links share the load of one edge of networkx
     graph = nx.DiGraph(list(zip(pod.tail.tolist(), pod.head.tolist(), strict=True)))
     loads = np.array(list(nx.edge_betweenness_centrality(graph, normalized=False).values()))
-    power = 2**SQUARINGS
+    power = 2 ** SQUARINGS[0]
     assert norm == pytest.approx(((loads**power).sum() / (6 * pod.n)) ** (1 / power), rel=1e-9)
+
+
+@pytest.mark.parametrize(("cubes", "side"), [(4, 2), (3, 2), (2, 3)])
+def test_the_worst_norm_is_that_of_all_losses(cubes, side):
+    """Of networks without the switch, whose cubes are still alike; it ends above a limit, with that switch first."""
+    walks, rng = cube_links(side, same=False, lost=-1), np.random.default_rng(0)
+    steps = rng.integers(1, cubes, size=(3 * side**2, 1))
+    follow = (np.arange(cubes) + steps) % cubes
+    links = follow, np.argsort(follow, axis=1)
+    lost = np.arange(3 * side**2)
+    each = [
+        load_norm(one.head, one.letter, *links, False, SQUARINGS[0])
+        for one in (cube_links(side, same=False, lost=switch) for switch in lost.tolist())
+    ]
+    assert worst_norm(walks.head, walks.letter, *links, SQUARINGS[0], lost, np.inf) == pytest.approx(
+        max(each), rel=1e-9
+    )
+    assert sorted(lost) == list(range(3 * side**2))
+    assert each[lost[0]] == pytest.approx(max(each), rel=1e-9)
+    assert worst_norm(walks.head, walks.letter, *links, SQUARINGS[0], np.array([-1]), np.inf) < max(each)
+    assert worst_norm(walks.head, walks.letter, *links, SQUARINGS[0], lost, 0.0) == pytest.approx(max(each), rel=1e-9)
 
 
 @pytest.mark.parametrize(("cubes", "side"), [(4, 1), (6, 1), (4, 2), (3, 3)])
@@ -220,9 +240,11 @@ def test_cubes_of_a_group_are_alike(cubes, side):
     walks = cube_links(side, same=False, lost=-1)
     rng = np.random.default_rng(0)
     for same in (True, False):
-        for norm, wiring in group_wirings(cubes, side, same=same, rng=rng, starts=1, moves=20, tick=lambda: None):
+        for power, norm, wiring in group_wirings(
+            cubes, side, same=same, survive=False, rng=rng, starts=2, moves=20, tick=lambda: None
+        ):
             follow = np.ascontiguousarray(wiring.reshape(-1, cubes))
-            every = load_norm(walks.head, walks.letter, follow, np.argsort(follow, axis=1), False, SQUARINGS)
+            every = load_norm(walks.head, walks.letter, follow, np.argsort(follow, axis=1), False, power)
             assert norm == pytest.approx(every, rel=1e-9)
             assert not same or (wiring == wiring[:, :1]).all()
 

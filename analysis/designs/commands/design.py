@@ -56,7 +56,8 @@ def design(
     for every number of configurations, the best sequence found and a bound on all sequences.
 
     With pod, the nodes are chips of K cubes behind optical switches (side=4 chips in each dimension): find the
-    permutation of the cubes at every switch (places=free) or one for every dimension (places=same).
+    permutation of the cubes at every switch (places=free) or one for every dimension (places=same); with survive=1 for
+    the worst T after the loss of any one switch.
 
     \b
     opticoll design n=64 degree=4
@@ -111,15 +112,16 @@ def _pod(words: tuple[str, ...], as_json: bool, **options: Any) -> int:
     sizes = {name: value for name, value in given.items() if name != "places"}
     if (
         "cubes" not in given
-        or not set(given) <= {"cubes", "side", "places"}
+        or not set(given) <= {"cubes", "side", "places", "survive"}
         or len(given) != len(words)
         or not all(v.isdecimal() and len(v) < 9 for v in sizes.values())
     ):
-        output.notify(f"design pod: cannot read {' '.join(words)[:60]!r}; write cubes=8, and side=4 or places=same")
+        remedy = "write cubes=8, and side=4, places=same or survive=1"
+        output.notify(f"design pod: cannot read {' '.join(words)[:60]!r}; {remedy}")
         return 2
-    places = given.get("places", "free")
+    numbers: dict[str, Any] = {name: int(value) for name, value in sizes.items()}
     with output.diverted_stdout():
         from opticoll.analysis.designs import pods
 
-        result = pods.pod_design(int(given["cubes"]), side=int(given.get("side", "4")), places=places, **options)
+        result = pods.pod_design(places=given.get("places", "free"), **numbers, **options)
     return output.show(result, as_json=as_json)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.compiled import compiled
-from opticoll.solvers.methods.topology.link_exchanges import SQUARINGS, split_norm
+from opticoll.solvers.methods.topology.link_exchanges import split_norm
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from opticoll.formulations.topology.pod_bounds import CubeLinks
     from opticoll.instances.topology import I64
 
+#: Squarings of the norms, as for :func:`load_norm`: none finds the best wirings of all numbers of cubes.
+SQUARINGS = (3, 5)
 #: First and last temperature, relative to the norm, and the number of pieces of a run.
 HEAT, PIECES = (0.01, 2e-4), 8
 
@@ -29,7 +31,8 @@ def load_norm(  # type: ignore[no-untyped-def]
     Parameters
     ----------
     head, letter
-        As in :class:`~opticoll.formulations.topology.pod_bounds.CubeLinks`, with a letter for every switch.
+        As in :class:`~opticoll.formulations.topology.pod_bounds.CubeLinks`, with a letter for every switch; links with
+        the letter -2 lead nowhere.
     follow, back
         The permutation of every switch and its inverse, ``(W, k)``.
     alike
@@ -46,7 +49,7 @@ def load_norm(  # type: ignore[no-untyped-def]
             name, into = letter[chip, way], cube
             if name >= 0:
                 into = follow[name >> 1, cube] if name & 1 else back[name >> 1, cube]
-            onward[v, way] = into * chips + head[chip, way]
+            onward[v, way] = v if name == -2 else into * chips + head[chip, way]
     demand, first = np.ones((chips if alike else n, n)), np.arange(0, n * ways + 1, ways)
     for v in range(demand.shape[0]):
         demand[v, v] = 0.0
@@ -55,8 +58,32 @@ def load_norm(  # type: ignore[no-untyped-def]
 
 
 @compiled()
+def worst_norm(  # type: ignore[no-untyped-def]
+    head, letter, follow, back, squarings, lost, most
+):
+    """The largest :func:`load_norm` of cubes that are alike after the loss of a switch of ``lost``, -1 for none.
+
+    It ends as soon as a norm is above ``most``. The switch of the largest one becomes the first of ``lost``.
+    """
+    worst = 0.0
+    for case in range(lost.size):
+        kept = letter.copy()
+        for chip in range(letter.shape[0]):
+            for way in range(letter.shape[1]):
+                if letter[chip, way] >= 0 and letter[chip, way] >> 1 == lost[case]:
+                    kept[chip, way] = -2
+        norm = load_norm(head, kept, follow, back, True, squarings)
+        if norm > worst:
+            worst = norm
+            lost[0], lost[case] = lost[case], lost[0]
+        if worst > most:
+            break
+    return worst
+
+
+@compiled()
 def _anneal(  # type: ignore[no-untyped-def]
-    head, letter, chosen, best, table, inverses, group, squarings, moves, heat, cool, seed
+    head, letter, chosen, best, table, inverses, group, squarings, lost, moves, heat, cool, seed
 ):
     """Anneal the group element of every set of switches; ``chosen`` becomes the last state, ``best`` the best one."""
     np.random.seed(seed)  # noqa: NPY002 - the generator of the compiled code
@@ -73,9 +100,10 @@ def _anneal(  # type: ignore[no-untyped-def]
             for c in range(k):
                 follow[w, c] = table[c, chosen[group[w]]]
                 back[w, c] = table[c, inverses[chosen[group[w]]]]
-        then = load_norm(head, letter, follow, back, True, squarings)
         level = heat * (cool / heat) ** (move / moves)
-        if not move or then <= now * (1.0 - level * np.log(1.0 - np.random.random())):  # noqa: NPY002
+        most = now * (1.0 - level * np.log(1.0 - np.random.random())) if move else np.inf  # noqa: NPY002
+        then = worst_norm(head, letter, follow, back, squarings, lost, most)
+        if then <= most:
             now = then
             if now < least:
                 least = now
@@ -90,10 +118,11 @@ def annealed(
     table: I64,
     inverses: I64,
     group: I64,
+    squarings: int,
     *,
     moves: int,
     random: np.random.Generator,
-    start: I64 | None = None,
+    lost: I64,
     tick: Callable[[], object] = lambda: None,
 ) -> tuple[float, I64]:
     """Norm and elements of the best wiring c -> c g found, with one element g of a group for every set of switches.
@@ -106,20 +135,24 @@ def annealed(
         Products ``(k, k)`` and inverses ``(k,)`` of the group.
     group
         The set of every switch, ``(W,)``, numbered from 0.
-    moves, start
-        Number of elements that are replaced; the first ones, random if None.
+    squarings
+        As for :func:`load_norm`.
+    moves
+        Number of elements that are replaced.
+    lost
+        The switches of which any one may be lost; -1 for none.
     tick
         Called between pieces of the run; ends it by raising.
     """
     sets, k = int(group.max()) + 1, len(table)
-    chosen = random.integers(k, size=sets) if start is None else start.copy()
+    chosen, lost = random.integers(k, size=sets), lost.copy()
     best, least = chosen.copy(), np.inf
     heats = np.geomspace(*HEAT, PIECES + 1).tolist()
     for heat, cool in pairwise(heats):
         tick()
         found = chosen.copy()
         norm = _anneal(
-            links.head, links.letter, chosen, found, table, inverses, group, SQUARINGS,
+            links.head, links.letter, chosen, found, table, inverses, group, squarings, lost,
             max(moves // PIECES, 1), heat, cool, int(random.integers(2**31)),
         )  # fmt: skip
         if norm < least:

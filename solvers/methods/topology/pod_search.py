@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import permutations, product
-from math import factorial
+from itertools import permutations, product, zip_longest
+from math import factorial, isqrt
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,16 +17,23 @@ from opticoll.formulations.parameters import Parameter
 from opticoll.formulations.topology.pod_bounds import cube_links, least_time
 from opticoll.formulations.topology.pod_solution import values_on
 from opticoll.instances import parse
-from opticoll.instances.families.pods import even_shape, lattice, moved_wirings, pod_of, published_twist, spec_of
+from opticoll.instances.families.pods import (
+    even_shape,
+    lattice,
+    moved_wirings,
+    pod_of,
+    published_twist,
+    spec_of,
+    without_cables,
+)
 from opticoll.solvers.methods.method import Answer, Beyond, Method
-from opticoll.solvers.methods.topology.link_exchanges import SQUARINGS
 from opticoll.solvers.methods.topology.minimum_load import least_load
-from opticoll.solvers.methods.topology.pod_loads import annealed, load_norm, switches_of
+from opticoll.solvers.methods.topology.pod_loads import SQUARINGS, annealed, load_norm, switches_of, worst_norm
 from opticoll.solvers.methods.topology.sequence_orbits import some_groups
 from opticoll.solvers.task import Termination
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from opticoll.formulations.topology.pod import PodWiring
     from opticoll.instances.topology import F64, I64, Topology
@@ -71,45 +79,44 @@ class BestWiring:
         )
 
 
-def networks(data: PodWiring, wiring: I64) -> Iterator[Topology]:
-    """The pod of every case, one after the loss of each switch that may be lost."""
-    spec = spec_of(wiring, data.side)
-    known = len(spec) <= MOST_TEXT
-    whole = parse(spec) if known else pod_of(wiring, data.side)
-    for lost in data.lost.tolist():
-        if lost < 0:
-            yield whole
-        elif known:
-            yield parse(f"{spec}+fail=switch:{lost // data.side**2}.{lost % data.side**2}")
-        else:
-            yield whole_without(data, wiring, lost)
+def network(wiring: I64, side: int, lost: int) -> Topology:
+    """The pod after the loss of a switch, -1 for none; with the name by which its symmetries are known."""
+    spec, at = spec_of(wiring, side), divmod(lost, side**2)
+    if len(spec) <= MOST_TEXT:
+        return parse(spec if lost < 0 else f"{spec}+fail=switch:{at[0]}.{at[1]}")
+    whole = pod_of(wiring, side)
+    return whole if lost < 0 else without_cables(whole, wiring, side, at)
 
 
-def whole_without(data: PodWiring, wiring: I64, lost: int) -> Topology:
-    """The pod without a switch."""
-    from opticoll.instances.families.pods import without_cables
-
-    return without_cables(pod_of(wiring, data.side), wiring, data.side, divmod(lost, data.side**2))
+def worst_first(wiring: I64, lost: Sequence[int]) -> list[int]:
+    """Switches that may be lost, -1 for none, by the norm of the loads without them, the largest first."""
+    side, cubes = isqrt(wiring.shape[1]), wiring.shape[2]
+    follow = wiring.reshape(-1, cubes)
+    back = np.argsort(follow, axis=1)
+    links = [cube_links(side, same=False, lost=switch) for switch in lost]
+    norms = [load_norm(one.head, one.letter, follow, back, False, SQUARINGS[-1]) for one in links]
+    return [lost[case] for case in np.argsort(norms)[::-1]]
 
 
 def hop_bound(data: PodWiring, wiring: I64) -> float:
     """Lower bound on T of a wiring, the worst of its cases, by distances; infinite if it is disconnected."""
     worst = 0.0
-    for network in networks(data, wiring):
-        if not network.connected:
+    for lost in data.lost.tolist():
+        pod = network(wiring, data.side, lost)
+        if not pod.connected:
             return np.inf
-        worst = max(worst, float((data.demand * network.hops).sum()) / network.arcs)
+        worst = max(worst, float((data.demand * pod.hops).sum()) / pod.arcs)
     return worst * (1 - ROUND_OFF)
 
 
-def load_bound(data: PodWiring, network: Topology, worst: float) -> float:
+def load_bound(data: PodWiring, pod: Topology, worst: float) -> float:
     """Lower bound on T of one case by the loads of a small network, which begins with its distances."""
-    if not network.connected:
+    if not pod.connected:
         return np.inf
     if data.n > MOST_SIMPLEX:
-        return float((data.demand * network.hops).sum()) / network.arcs * (1 - ROUND_OFF)
+        return float((data.demand * pod.hops).sum()) / pod.arcs * (1 - ROUND_OFF)
     count = np.zeros((data.n, data.n), dtype=np.int64)
-    np.add.at(count, (network.tail, network.head), 1)
+    np.add.at(count, (pod.tail, pod.head), 1)
     return least_load(count, data.demand, np.ones((data.n, data.n)), worst)[0] * (1 - ROUND_OFF)
 
 
@@ -125,22 +132,24 @@ def improve(context: Context, best: BestWiring, wiring: I64) -> float:
     from opticoll.solvers.methods.flows import flow_orbits
     from opticoll.solvers.methods.flows.orbit_lp import solve_reduced
 
-    data, low, high, flows = best.data, 0.0, 0.0, []
-    for network in networks(data, wiring):
+    data, low, high, flows = best.data, 0.0, 0.0, {}
+    whole = [-1] if data.survive else []  # no loss makes it faster
+    for lost in whole + worst_first(wiring, data.lost.tolist()):
         context.remaining()
-        low = max(low, load_bound(data, network, best.target))
+        pod = network(wiring, data.side, lost)
+        low = max(low, load_bound(data, pod, best.target))
         if low >= best.target:
             return low
         demand: Any = {"demand": data.demand}
-        orbits = flow_orbits.find(Master.prepare(network, demand).flow)
+        orbits = flow_orbits.find(Master.prepare(pod, demand).flow)
         solved = solve_reduced(context, orbits, None, "auto")
         low, high = max(low, solved.lower), max(high, solved.upper)
         if solved.flows is None or low >= best.target:
             return low
-        flows.append(orbits.lift(solved.flows))
+        flows[lost] = orbits.lift(solved.flows)
     best.solved += 1
     if high < best.time * (1 - 1e-9):
-        best.time, best.wiring, best.flows = high, wiring, flows
+        best.time, best.wiring, best.flows = high, wiring, [flows[lost] for lost in data.lost.tolist()]
         context.save(best.answer(Termination.TOLERANCE), 1.0 / high)
     return low
 
@@ -155,10 +164,12 @@ def run_pod_search(context: Context) -> Answer:
     1. groups: cyclic ones and all metacyclic ones, for powers of two also that of x -> x xor g; with ``places=same``
        also quotients of the lattice Z^3, which are the twisted boxes of cubes
     2. for each, annealing over the elements of all switches (with ``places=free`` the same at places that are opposite
-       each other, which is a further symmetry of commutative groups) under a norm of the loads of equally split
-       shortest paths (:mod:`opticoll.solvers.methods.topology.pod_loads`)
-    3. T of those with the smallest norm, of the torus and of the published twist, by the linear program on orbits
-       (:mod:`opticoll.solvers.methods.flows.orbit_lp`), for every switch that may be lost
+       each other, which is a further symmetry of commutative groups) under norms of the loads of equally split
+       shortest paths (:mod:`opticoll.solvers.methods.topology.pod_loads`); with ``survive=1`` the largest one after
+       the loss of a switch, one of two that are opposite
+    3. T of those with the smallest norms, of the torus and of the published twist, by the linear program on orbits
+       (:mod:`opticoll.solvers.methods.flows.orbit_lp`); with ``survive=1`` for every switch that may be lost, in the
+       order of the norms, until one makes the wiring slower than the best
     4. in pods of up to 32 chips, exchanges of the ends of two links of one switch, as long as they are faster
 
     The search is a heuristic. The bounds on every wiring tell how far its result can be from the best one.
@@ -201,31 +212,11 @@ def known(data: PodWiring) -> list[I64]:
     return [lattice_wiring(data, twist) for twist in twists]
 
 
-def candidates(context: Context, data: PodWiring, rng: np.random.Generator) -> Iterator[I64]:
-    """The wirings of groups with the smallest norms, without repetitions; found in at most half of the time."""
+def candidates(context: Context, data: PodWiring, rng: np.random.Generator) -> list[I64]:
+    """The wirings of groups with the smallest norms; found in at most half of the time."""
     half = None if context.deadline is None else (time.monotonic() + context.deadline) / 2
-    settings = context.parameters
-    found: dict[bytes, tuple[float, I64]] = {}
-
-    def tick() -> None:
-        if half is not None and time.monotonic() > half:
-            raise TimeoutError
-
-    try:
-        for norm, wiring in group_wirings(
-            data.cubes,
-            data.side,
-            same=data.same,
-            rng=rng,
-            starts=int(settings["starts"]),
-            moves=int(settings["moves"]),
-            tick=tick,
-        ):
-            found.setdefault(wiring.tobytes(), (norm, wiring))
-    except TimeoutError:  # those that were found are solved
-        pass
-    for _, wiring in sorted(found.values(), key=lambda one: one[0])[: int(settings["most"])]:
-        yield wiring
+    settings = {name: int(context.parameters[name]) for name in ("starts", "moves", "most")}
+    return best_wirings(data.cubes, data.side, same=data.same, survive=data.survive, rng=rng, until=half, **settings)
 
 
 def lattice_wiring(data: PodWiring, twist: tuple[int, int, int]) -> I64:
@@ -233,24 +224,61 @@ def lattice_wiring(data: PodWiring, twist: tuple[int, int, int]) -> I64:
     return np.repeat(lattice(even_shape(data.cubes), twist)[:, None], data.side**2, axis=1)
 
 
+def best_wirings(
+    cubes: int,
+    side: int,
+    *,
+    same: bool,
+    survive: bool,
+    rng: np.random.Generator,
+    starts: int,
+    moves: int,
+    most: int,
+    until: float | None,
+) -> list[I64]:
+    """At most so many wirings of groups with the smallest norms, of the norms in turn, without repetitions.
+
+    The search ends at the time ``until``.
+    """
+
+    def tick() -> None:
+        if until is not None and time.monotonic() > until:
+            raise TimeoutError
+
+    found: dict[int, list[tuple[float, I64]]] = {power: [] for power in SQUARINGS}
+    with suppress(TimeoutError):  # those that were found are solved
+        kinds = {"same": same, "survive": survive}
+        for power, norm, wiring in group_wirings(cubes, side, **kinds, rng=rng, starts=starts, moves=moves, tick=tick):
+            found[power].append((norm, wiring))
+    ranked = (sorted(one, key=lambda pair: pair[0]) for one in found.values())
+    listed = {pair[1].tobytes(): pair[1] for row in zip_longest(*ranked) for pair in row if pair is not None}
+    return list(listed.values())[:most]
+
+
 def group_wirings(
-    cubes: int, side: int, *, same: bool, rng: np.random.Generator, starts: int, moves: int, tick: Any
-) -> Iterator[tuple[float, I64]]:
-    """Norms and wirings ``(3, side^2, k)`` of every group in turn, ``starts`` times; of lattices with ``same``."""
+    cubes: int, side: int, *, same: bool, survive: bool, rng: np.random.Generator, starts: int, moves: int, tick: Any
+) -> Iterator[tuple[int, float, I64]]:
+    """Squarings of a norm, norm and wiring ``(3, side^2, k)`` of every group, ``starts`` times with the norms in turn.
+
+    With ``same`` also of lattices.
+    """
     links, switch = cube_links(side, same=False, lost=-1), np.arange(3 * side**2)
-    sets = switch // side**2
-    if not same:  # a place and the one opposite: both coordinates reversed
-        place = switch % side**2
-        _, sets = np.unique(sets * side**2 + np.minimum(place, side**2 - 1 - place), return_inverse=True)
+    place = switch % side**2  # that and the one opposite, both coordinates reversed, are alike
+    first, pairs = np.unique(switch - place + np.minimum(place, side**2 - 1 - place), return_inverse=True)
+    sets, lost = switch // side**2 if same else pairs, first if survive else np.array([-1])
     for wiring in lattices(cubes, side) if same else ():
         tick()
         follow = wiring.reshape(-1, cubes)
-        yield load_norm(links.head, links.letter, follow, np.argsort(follow, axis=1), True, SQUARINGS), wiring
-    for _ in range(starts if cubes > 1 else 0):
+        back = np.argsort(follow, axis=1)
+        for power in SQUARINGS:
+            yield power, worst_norm(links.head, links.letter, follow, back, power, lost.copy(), np.inf), wiring
+    for start in range(starts if cubes > 1 else 0):
+        power = SQUARINGS[start % len(SQUARINGS)]
         for group in some_groups(cubes):
             tick()
-            norm, elements = annealed(links, group.table, group.inverses, sets, moves=moves, random=rng, tick=tick)
-            yield norm, switches_of(group.table, elements, sets).reshape(3, side**2, cubes)
+            products = group.table, group.inverses, sets, power
+            norm, elements = annealed(links, *products, moves=moves, random=rng, lost=lost, tick=tick)
+            yield power, norm, switches_of(group.table, elements, sets).reshape(3, side**2, cubes)
 
 
 def lattices(cubes: int, side: int) -> Iterator[I64]:
