@@ -247,21 +247,6 @@ def split_flows() -> list[Row]:
     return rows
 
 
-def race() -> list[Row]:
-    """The approximation scheme against the default first-order method on the master LP, to the same gaps."""
-    rows = []
-    for n in (27, 64, 100, 200, 400, 700, 1000):
-        for epsilon in ("0.1", "0.05", "0.01"):
-            row: Row = {"N": n, "epsilon": float(epsilon)}
-            for method, more in (("fptas", ("--set", f"epsilon={epsilon}")), ("certified-pdhg", ())):
-                given = ("--method", method, *more, "--tol", epsilon, "--time-limit", f"{LIMIT_S:g}")
-                _, record = timed_solve("alltoall.master", f"genkautz:n={n},d=4", *given)
-                row[f"{method} gap"] = record["gap"]
-                row[f"{method} solve [s]"] = record["time"]["solve_s"]
-            rows.append(row)
-    return rows
-
-
 def chunks() -> list[Row]:
     """SCCL's program, solved by several solvers and by integer flows of sources."""
     rows: list[Row] = []
@@ -329,7 +314,6 @@ TABLES = (
     Table(
         "split-flows", "Figure 6 end to end: master LP and weighted paths of all commodities on GK(N,4)", split_flows
     ),
-    Table("race", "The approximation scheme and the master LP on GK(N,4), to the same gap", race),
     Table("chunks", "SCCL's program on GK(N,4), whole commands", chunks),
     Table("schedules", "Executed schedules of `alltoall.master` (single runs)", schedules),
 )

@@ -25,7 +25,6 @@ MODULES = {
     "equal-split": "alltoall.equal_split",
     "exact-routing": "flows.exact_routing",
     "flow-decomposition": "alltoall.decomposition",
-    "fptas": "flows.fptas",
     "greedy-circuits": "topoopt.utility_circuits",
     "independent-sets": "lumorph.call_batches",
     "index-algorithm": "lumorph.index_algorithm",

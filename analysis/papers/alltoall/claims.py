@@ -21,7 +21,6 @@ from opticoll.formulations.alltoall import link_mcf, path_mcf
 from opticoll.formulations.alltoall.master import Master
 from opticoll.formulations.flows import flow_bounds as bounds
 from opticoll.formulations.flows import path_bounds
-from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow
 from opticoll.formulations.model import build_model
 from opticoll.instances import parse
 
@@ -391,30 +390,11 @@ def _schedule_times(laboratory: Laboratory) -> Measurement:
     )
 
 
-def approximation(topology: Topology, epsilon: float) -> tuple[float, int]:
-    """F of the scheme of Fleischer and Karakostas, at least (1 - epsilon)^3 of the optimum, and the trees it takes.
-
-    Unlike the method ``fptas``, it stops as in the proof of its guarantee, once the arcs' capacities cost 1.
-    """
-    from opticoll.solvers.methods.flows.flow_kernels import Adjacency
-    from opticoll.solvers.methods.flows.fptas import phase
-
-    data, graph = ConcurrentFlow.by_source(topology), Adjacency.of(topology)
-    capacity, demand = data.capacity, np.ascontiguousarray(data.demand.T, dtype=float)
-    length = (topology.arcs / (1 - epsilon)) ** (-1 / epsilon) / capacity
-    flow, load = np.zeros((data.groups, topology.arcs)), np.zeros(topology.arcs)
-    phases = trees = 0
-    while length @ capacity < 1:
-        _, grown = phase(
-            data.sources, demand, capacity, epsilon, length, flow, load, graph.tail, graph.head, graph.first_out
-        )
-        phases, trees = phases + 1, trees + grown
-    return phases / float((load / capacity).max()), trees
-
-
 @MEASURES.of("fptas")
 def _against_approximation(laboratory: Laboratory) -> Measurement:
     spec, tried = laboratory.scope.values("network", "epsilon")
+    from opticoll.analysis.papers.alltoall.approximation import approximation  # compiles, or loads compiled code
+
     topology = parse(spec)
     certified_flow(topology)
     approximation(topology, 0.5)  # so that neither time includes loading code
