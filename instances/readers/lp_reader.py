@@ -396,10 +396,16 @@ class _Reader(ProgramReader):
             self.note(self.line, f"the bound {quoted(text)} with its column right", "which MOSEK 11.2 ignores")
         for relation, end in ends:
             *signs, size = end.split()
+            value = (-1) ** signs.count("-") * float(size)
             for bounds, other in ((self.lowers, "<"), (self.uppers, ">")):
-                if relation != other:
-                    bounds.pop(column, None)  # the last one counts
-            self.set_bound(column, relation, (-1) ** signs.count("-") * float(size), self.line)
+                if relation == other or column not in bounds:
+                    continue
+                earlier, line = bounds.pop(column)  # the last one counts
+                if earlier != value:
+                    what = f"the bound {value:.15g} of {quoted(self.column_names[column])} after {earlier:.15g}"
+                    others = "which Gurobi 13 and SCIP 10 write for two columns of one name"
+                    self.note(self.line, f"{what} in line {line}", others)
+            self.set_bound(column, relation, value, self.line)
         return len(words)
 
     def _kind(self, words: list[str], place: int) -> int:

@@ -583,6 +583,11 @@ NOTED = {
         lp((BOUND, " 2 <= x")),
         "line 6: the bound '2 <= x' with its column right, which MOSEK 11.2",
     ),
+    "two bounds": (
+        ".lp",
+        lp((BOUND, " x <= 4\n x <= 3")),
+        "line 7: the bound 3 of 'x' after 4 in line 6, which Gurobi 13 and SCIP 10 write for two columns of one name",
+    ),
     "twice": (".lp", lp((ROW, " c1: x + y + x >= 2")), "line 4: 'x' twice in a row, of which SCIP 10 takes one term"),
     "twice in the cost": (".lp", lp(("3 y", "3 y + x")), "line 2: 'x' twice in the objective, of which HiGHS 1.15"),
     "=>": (".lp", lp((ROW, " c1: x + y => 2")), "line 4: the relation =>, which MOSEK 11.2 reads the other way round"),
