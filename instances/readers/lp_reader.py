@@ -400,9 +400,9 @@ class _Reader(ProgramReader):
             for bounds, other in ((self.lowers, "<"), (self.uppers, ">")):
                 if relation == other or column not in bounds:
                     continue
-                earlier, line = bounds.pop(column)  # the last one counts
-                if earlier != value:
-                    what = f"the bound {value:.15g} of {quoted(self.column_names[column])} after {earlier:.15g}"
+                before, line = bounds.pop(column)  # the last one counts
+                if before != value:
+                    what = f"the bound {value:.15g} of {quoted(self.column_names[column])} after {before:.15g}"
                     others = "which Gurobi 13 and SCIP 10 write for two columns of one name"
                     self.note(self.line, f"{what} in line {line}", others)
             self.set_bound(column, relation, value, self.line)
