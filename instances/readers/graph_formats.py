@@ -139,7 +139,11 @@ def write_graphml(topology: Topology) -> bytes:
         graph.graph["loops"] = "keep"
     document = io.BytesIO()
     nx.write_graphml_xml(graph, document)
-    return document.getvalue()
+    data = document.getvalue()
+    # networkx writes True and False, which are no booleans of XML; rustworkx refuses them.
+    if key := re.search(rb'id="(\w+)" for="node" attr.name="terminal"', data):
+        data = re.sub(b'(?<=<data key="' + key[1] + b'">)(True|False)', lambda found: found[0].lower(), data)
+    return data
 
 
 _GML = re.compile(

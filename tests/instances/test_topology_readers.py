@@ -505,6 +505,24 @@ def test_switches_of_msccl_limit_what_a_rank_sends_and_receives(tmp_path):
     assert oc.solve("alltoall.master", f"file:{path}").metrics["T"] == pytest.approx(2.0)
 
 
+def test_booleans_of_written_graphml_are_those_of_xml(tmp_path):
+    topology = oc.topology(nx.Graph([("True", "s1"), ("b", "s1")]), switches="s*", capacity=1)
+    oc.save_topology(topology, tmp_path / "net.graphml")
+    text = (tmp_path / "net.graphml").read_text(encoding="utf-8")
+    assert re.findall(r">(True|False|true|false)<", text) == ["True", "true", "false", "true"]  # the first is a name
+    assert read_topology(tmp_path / "net.graphml") == topology
+
+
+@pytest.mark.parametrize("write", [nx.write_gml, nx.write_graphml])
+def test_large_and_fractional_capacities_of_networkx(tmp_path, write):
+    graph = nx.Graph()
+    graph.add_edge("a", "b", capacity=400_000_000_000)  # GML has it as text
+    graph.add_edge("b", "c", capacity=2.5)  # GraphML has two keys of one name
+    path = tmp_path / f"net.{write.__name__.removeprefix('write_').split('_')[0]}"
+    write(graph, path)
+    assert arcs_of(read_topology(path)) == both({("a", "b"): 4e11, ("b", "c"): 2.5})
+
+
 def test_demands_of_network_files(tmp_path):
     for name, text in (("txt", SNDLIB), ("net", SNDLIB.partition("\n")[2]), ("xml", SNDLIB_XML)):
         path = saved(tmp_path, text, name)
