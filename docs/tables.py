@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import inspect
 from functools import cache
 from math import isnan
@@ -25,7 +26,7 @@ FORMULATIONS = "docs/reference/formulations.md"
 BLOCK = "formulations"
 AUTO, LIMITS = "docs/guide/auto.md", "limits"
 DESIGNS, RECORDS = "docs/guide/design.md", "records"
-PODS, SLICES = "docs/guide/pods.md", "slices"
+PODS, SLICES, ROUTES = "docs/guide/pods.md", "slices", "routes"
 LIBRARY, LIBRARY_TABLE = "docs/guide/design-library.md", "library"
 RECONFIGURE = reconfigure_tables.PAGE
 #: Sizes of the page on designs.
@@ -347,7 +348,7 @@ def with_records(text: str) -> str:
 
 
 def with_slices(text: str) -> str:
-    """Text of the page on pods with the table of records of wirings."""
+    """Text of the page on pods with the tables of wirings, and of their routes."""
     from opticoll.analysis.designs.pods import PodRecord, pod_records
     from opticoll.instances.families.pods import even_shape, torus_time
 
@@ -374,7 +375,13 @@ def with_slices(text: str) -> str:
             f"| {float(best.bound):.5g} | {torus / best.time:.2f} | {lost} "
             f"| {cell(rows.get((cubes, 4, 'survive')))} |"
         )
-    return replaced(text, SLICES, "\n".join(lines))
+    text = replaced(text, SLICES, "\n".join(lines))
+    lines = ["| Cubes | Layers | Load | Load at least | Layers at least, at that load |", "|" + "---|" * 5]
+    with (ROOT / "analysis/designs/pod_routes.csv").open(encoding="utf-8") as routes:
+        for row in csv.DictReader(routes):
+            load = f"**{row['load']}**" if row["load"] == row["bound"] else row["load"]
+            lines.append(f"| {row['cubes']} | {row['layers']} | {load} | {row['bound']} | {row['layer_bound']} |")
+    return replaced(text, ROUTES, "\n".join(lines))
 
 
 def with_library(text: str) -> str:

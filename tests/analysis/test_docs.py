@@ -137,7 +137,7 @@ def test_every_block_of_the_documents_has_something_that_writes_it():
         (tables().BLOCK,),
         (tables().LIMITS,),
         (tables().RECORDS,),
-        (tables().SLICES,),
+        (tables().SLICES, tables().ROUTES),
         (tables().LIBRARY_TABLE,),
         (tables().PUBLISHED,),
         (tables().LISTED,),

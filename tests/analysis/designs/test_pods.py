@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from fractions import Fraction
+from importlib.resources import files
 
 import numpy as np
 import pytest
@@ -57,6 +59,39 @@ def test_enumerations_prove_records_again(cubes):
     found = oc.solve("topology.pod", f"pod:cubes={cubes}", method="pod-enumeration")
     assert (found.proof, found.record.metrics["classes"]) == ("optimal", row.enumerated)
     assert row.time == pytest.approx(found.T, rel=1e-6)
+
+
+def routes():
+    """The rows of the table of routes, as whole numbers."""
+    text = (files("opticoll.analysis.designs") / "pod_routes.csv").read_text(encoding="utf-8")
+    return [{name: int(value) for name, value in row.items()} for row in csv.DictReader(text.splitlines())]
+
+
+@pytest.mark.parametrize(
+    "row",
+    [pytest.param(row, marks=[pytest.mark.slow] if row["cubes"] > 2 else []) for row in routes()],
+    ids=lambda row: f"{row['cubes']}-{row['layers']}",
+)
+def test_the_bounds_of_routes(row):
+    """Those of the formulation, which hold for the load that was found."""
+    pod, given = pod_records()[row["cubes"], 4, "free"].pod, {"layers": row["layers"]}
+    load = oc.bounds(pod, "alltoall.channels", given)["value"].max()
+    layers = oc.bounds(pod, "alltoall.channels", given | {"objective": "channels", "load": float(row["load"])})
+    assert (load, layers["value"].max()) == (row["bound"], row["layer_bound"])
+    assert row["bound"] <= row["load"]
+    assert row["layer_bound"] <= row["layers"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("row", routes(), ids=lambda row: f"{row['cubes']}-{row['layers']}")
+def test_routes_are_found_again(row, tmp_path):
+    """By the same seed, as a file that is checked."""
+    pod, given = pod_records()[row["cubes"], 4, "free"].pod, {"layers": row["layers"]}
+    found = oc.solve("alltoall.channels", pod, **given, time_limit=600)
+    assert found.value <= row["load"]
+    found.schedule().save(tmp_path / "pod.routes.json")
+    checked = oc.check("alltoall.channels", pod, tmp_path / "pod.routes.json", settings=given)
+    assert (checked["verified"], checked["objective"]) == (True, found.value)
 
 
 @pytest.mark.slow
