@@ -1,4 +1,4 @@
-"""Nine notebooks that teach: a question each, no outputs in git, two exercises with answers; they run to the end."""
+"""Ten notebooks that teach: a question each, no outputs in git, two exercises with answers; they run to the end."""
 
 import ast
 import importlib.util
@@ -48,8 +48,8 @@ def executor():
     return module
 
 
-def test_there_are_nine_notebooks_each_with_a_question():
-    assert [path.stem[:2] for path in NOTEBOOKS] == [f"0{number}" for number in range(1, 10)]
+def test_there_are_ten_notebooks_each_with_a_question():
+    assert [path.stem[:2] for path in NOTEBOOKS] == [f"{number:02}" for number in range(1, 11)]
     titles = [read(path).cells[0].source.splitlines()[0] for path in NOTEBOOKS]
     assert all(title.startswith("# ") and title.endswith("?") for title in titles), titles
 
