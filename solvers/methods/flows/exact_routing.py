@@ -171,6 +171,8 @@ def routes_from(data: PathFlow, paths: Sequence[Sequence[int]]) -> PathSet:
 STEPS = 100_000
 #: Steps of the first tries, and how many of them start from other roundings.
 QUICK, ROUNDINGS = 20_000, 6
+#: Pairs for each step of the first try where there are many.
+QUICK_PAIRS = 4
 #: In the search, demands are rounded up to multiples of the largest over this number; most target loads tried, of the
 #: demands in general and of equal ones.
 MOST_UNITS, TARGETS, EQUAL_TARGETS = 1e6, 8, 50
@@ -211,7 +213,8 @@ def at_analytic_bound(context: Context) -> Answer | None:
     limit = units_within(target, data.topology.capacity, unit)
     for paths in _shortest_candidates(data, context.task.seed) if data.kappa == 1 else ():
         choice = paths.first[:-1].copy()
-        over, steps = reroute(paths.first, paths.start, paths.arcs, size, limit, choice, context.task.seed, QUICK)
+        most = max(QUICK, paths.pairs // QUICK_PAIRS)
+        over, steps = reroute(paths.first, paths.start, paths.arcs, size, limit, choice, context.task.seed, most)
         routes = pick(paths, choice)
         if not over and worst_load(routes, data.amount) <= target * (1 + context.task.tol):
             return Answer(
