@@ -92,7 +92,7 @@ def escaped(text: str) -> str:
 
 @dataclass(frozen=True)
 class Plot:
-    """A plot of ``docs/generated/heuristics.md``.
+    """A plot of ``docs/generated/heuristics.md`` or of a formulation's page.
 
     Parameters
     ----------
@@ -102,11 +102,14 @@ class Plot:
         Studies whose cells must all have a run in the store.
     make
         Function to title, one-sentence caption and drawing from :func:`opticoll.analysis.report.findings.best_runs`.
+    rows
+        Function from the same to the rows of a table below the plot; None for no table.
     """
 
     name: str
     studies: tuple[str, ...]
     make: Callable[[pd.DataFrame], tuple[str, str, Figure]]
+    rows: Callable[[pd.DataFrame], list[Row]] | None = None
 
 
 def plot_block(plot: Plot, store: Store, results: pd.DataFrame, root: Path) -> str:
@@ -127,7 +130,8 @@ def plot_block(plot: Plot, store: Store, results: pd.DataFrame, root: Path) -> s
     if not path.exists() or path.read_text(encoding="utf-8") != drawn:
         path.write_text(drawn, encoding="utf-8")
     commands = ", ".join(f"`opticoll study {study}`" for study in plot.studies)
-    return f"![{escaped(title)}]({FIGURES}/{plot.name}.svg)\n\n*{escaped(caption)}* ({commands})"
+    below = "" if plot.rows is None else f"\n\n{table(plot.rows(results))}"
+    return f"![{escaped(title)}]({FIGURES}/{plot.name}.svg)\n\n*{escaped(caption)}* ({commands}){below}"
 
 
 def _check_complete(plot: Plot, store: Store) -> None:
@@ -177,19 +181,43 @@ def _gap(name: str, title: str) -> Callable[[pd.DataFrame], tuple[str, str, Figu
     return make
 
 
+def _front(results: pd.DataFrame) -> tuple[str, str, Figure]:
+    figure, rows = _chosen("alltoall-channels", results)
+    caption = "Load of verified routes without cyclic dependencies, and the bound on every such routing."
+    return figure.title, caption, figure.draw(rows)
+
+
+def _front_rows(results: pd.DataFrame) -> list[Row]:
+    """Least load by network and number of layers; a range is from the bound to the best found."""
+    rows = _chosen("alltoall-channels", results)[1]
+    lines: dict[str, Row] = {}
+    for row in rows.to_dict("records"):
+        line = lines.setdefault(row["instance"], {"Network": row["instance"]})
+        least, found = f"{row['bound']:g}", f"{row['load']:g}"
+        line[f"$L = {row['layers']}$"] = found if found == least else f"{least} to {found}"
+    return list(lines.values())
+
+
 PLOTS = (
     Plot("gap-alltoall", ("gap-alltoall",), _gap("gap-alltoall", "All-to-all, paths and layers by heuristics")),
     Plot("gap-lumorph", ("gap-lumorph",), _gap("gap-lumorph", "LuMorph, routes and rounds by heuristics")),
     Plot("gap-sipml", ("gap-sipml",), _gap("gap-sipml", "SiP-ML, first fit on the ring and degree-aware placement")),
     Plot("gap-optree", ("gap-optree",), _gap("gap-optree", "OpTree, uniform trees of Theorem 2's depth")),
     Plot("gap-topoopt", ("topoopt-gap",), _gap("gap-topoopt", "TopoOpt, circuits and strategies by heuristics")),
+    Plot("channels-front", ("channels-front",), _front, _front_rows),
 )
 #: Studies behind the plots.
 STUDIES = tuple(dict.fromkeys(study for plot in PLOTS for study in plot.studies))
 
 
 #: Documents with blocks, from the root.
-DOCUMENTS = ("README.md", "docs/results.md", "docs/generated/heuristics.md", "docs/generated/measured.md")
+DOCUMENTS = (
+    "README.md",
+    "docs/results.md",
+    "docs/generated/heuristics.md",
+    "docs/generated/measured.md",
+    "docs/formulations/alltoall.channels.md",
+)
 CLAIMS = "claims"
 #: Folder of the claims pages, one per paper, from the root.
 CLAIM_PAGES = "docs/generated/claims"

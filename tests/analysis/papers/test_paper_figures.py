@@ -177,3 +177,35 @@ def test_expanders_are_compared_with_genkautz_of_their_size_and_degree():
         "Throughput over GenKautz, range (graphs): shortest-path expanders 0.900-1.250 at N = 64 (2); "
         "Xpander 0.750-0.750 at N = 64 (1)."
     )
+
+
+def test_the_front_has_the_least_load_and_the_best_bound_of_every_number_of_layers():
+    def channels(spec, layers, load, bound, **more):
+        settings = f'{{"layers": "{layers}", "paths": "{more.pop("paths", "all")}"}}'
+        return run("alltoall.channels", spec, 1.0, settings=settings, bound=bound) | {"objective": load} | more
+
+    rows = [
+        channels("torus:5x5", 2, 15, 15),
+        channels("torus:5x5", 1, 18, 15),
+        channels("torus:5x5", 1, 19, 16),
+        channels("torus:5x5", 1, 17, 16, ok=False),
+        channels("torus:5x5", 1, 40, 40, paths="k"),
+        channels("xpander:n=9,d=4,seed=1", 1, 8, 7),
+        channels("genkautz:n=9,d=4", 1, 6, 5),
+        channels("ring:5", 1, 4, 4),
+    ]
+    one = figure("alltoall-channels")
+    table = one.select(pd.DataFrame(rows))
+    assert table.to_numpy().tolist() == [
+        ["torus:5x5", 1, 18, 16],
+        ["torus:5x5", 2, 15, 15],
+        ["genkautz:n=9,d=4", 1, 6, 5],
+        ["xpander:n=9,d=4,seed=1", 1, 8, 7],
+    ]
+    panels = one.draw(table).axes
+    assert [axes.get_title() for axes in panels] == ["torus 5x5", "GenKautz n=9,d=4", "Xpander n=9,d=4,seed=1"]
+    bound, open_, proven = (line.get_xydata().tolist() for line in panels[0].lines)
+    assert (bound, open_, proven) == ([[1, 16], [2, 15]], [[1, 18]], [[2, 15]])
+    assert all(axes.get_xlabel() for axes in panels)
+    assert " ".join(panels[0].get_ylabel().split()) == "largest load [shards \N{DIVISION SIGN} link bandwidth]"
+    assert "torus 5x5 16 to 18, 15; GenKautz n=9,d=4 5 to 6" in one.finding(table)
