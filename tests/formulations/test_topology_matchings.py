@@ -274,7 +274,7 @@ def test_extended_matchings_have_only_pairs_with_demand():
 @pytest.mark.parametrize("case", [3, 4, 6])
 def test_methods_against_all_lists(method, case):
     demand, switches, delay = EVERY[case]
-    fewer = {"moves": 40, "starts": 10} if method == "matching-search" else {}
+    fewer = {"moves": 40} if method == "matching-search" else {}
     spec = f"servers:n={len(demand)},degree={switches}"
     run = oc.solve(NAME, spec, delay=delay, demand=demand, method=method, **fewer)
     assert run.verified
@@ -323,7 +323,7 @@ def test_enumeration_against_the_stated_model(seed):
 
 @pytest.mark.parametrize(("switches", "assignments"), [(2, 10_000), (3, 10_000), (3, 100)])
 def test_small_problems_are_proven_unless_assignments_are_too_many(switches, assignments):
-    search = {"method": "matching-search", "iterations": 0, "starts": 5, "moves": 20, "assignments": assignments}
+    search = {"method": "matching-search", "iterations": 0, "moves": 20, "assignments": assignments}
     run = oc.solve(NAME, f"servers:n=5,degree={switches}", demand="random:2", **search)
     proven = assignments > 100
     assert run.proof == ("optimal" if proven else "certified-gap")

@@ -118,7 +118,7 @@ SEARCHES = {
         "topology.matchings",
         "servers:n=6,degree=2,traffic=alltoall",
         {"delay": 0.1},
-        {"starts": 0, "moves": 0, "iterations": 0},
+        {"moves": 0, "iterations": 0},
     ),
 }
 

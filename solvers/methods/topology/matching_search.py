@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,7 +23,7 @@ from opticoll.solvers.methods.topology.matching_schedules import (
     schedule_of,
     values_of,
 )
-from opticoll.solvers.methods.topology.permutations import fewest_matchings, fewest_permutations, permutations_of
+from opticoll.solvers.methods.topology.permutations import fewest_permutations, permutations_of
 from opticoll.solvers.task import Termination
 
 if TYPE_CHECKING:
@@ -42,8 +41,6 @@ THINNED, REWEIGHTED = 30, 6
 MOST_POOLED = 40
 #: Partial assignments that are enumerated before the bound and the search, times the square of the number of pairs.
 FIRST_WORK = 80_000_000
-#: Standard deviations of the logarithms of random factors.
-NOISE = (0.1, 0.3, 1.0)
 
 
 def exchanged(heads: I64, a: int, b: int, start: int) -> I64:
@@ -84,7 +81,7 @@ class MatchingSearch:
 
     def proven(self) -> bool:
         """Whether the best schedule meets the bound."""
-        return self.value <= self.bound * (1 + self.context.task.tol)
+        return bool(self.value <= self.bound * (1 + self.context.task.tol))
 
     def keep(self, schedule: MatchingSchedule) -> None:
         """Remember the schedule if it is the best one."""
@@ -114,24 +111,6 @@ class MatchingSearch:
             lengths = np.array([max(data.demand[pair] for pair in pairs) for pairs in listed])
             started.append(assigned(data, extended(data, heads), lengths))
         return [polished(data, one) for one in started]
-
-    def draw(self, starts: int) -> None:
-        """Schedules like Spectra's of demands with random factors, each polished for the true demand."""
-        data = self.data
-        for number in range(starts):
-            if self.proven():
-                return
-            self.context.remaining()
-            noise = np.exp(self.random.normal(0.0, NOISE[number % len(NOISE)], data.demand.shape))
-            heads = extended(data, fewest_matchings(data.demand * noise))
-            if number % 2:  # one more matching, of the largest demands
-                heads = np.concatenate([heads, extended(data, heads[:1] * 0 - 1)])
-            single = fitted(replace(data, switches=1), heads, np.zeros(len(heads), dtype=np.int64))
-            if single is None:
-                continue
-            schedule = equalized(data, assigned(data, single.heads, single.lengths))
-            if schedule.makespan(data) < self.value * (1 + THRESHOLD):
-                self.keep(polished(data, schedule))
 
     def price(self, seconds: float, iterations: int) -> None:
         """Generate columns for a bound, and round its solution to a schedule."""
@@ -255,10 +234,9 @@ def run(context: Context) -> Answer:
        (:mod:`opticoll.solvers.methods.topology.matching_prices`); the bound is recomputed from its prices, with every
        largest matching bounded by potentials. Few of the generated matchings that serve the demand, found by reweighted
        linear programs, are further schedules.
-    4. Schedules like Spectra's of the demand with random factors.
-    5. Exchanges from the best schedule: two matchings exchange the circuits of an alternating path, a matching moves to
+    4. Exchanges from the best schedule: two matchings exchange the circuits of an alternating path, a matching moves to
        another switch, or one is set once more; each judged by the linear program.
-    6. The enumeration again, up to ``assignments``.
+    5. The enumeration again, up to ``assignments``.
 
     A value is proven where it meets a bound.
     """
@@ -272,7 +250,6 @@ def run(context: Context) -> Answer:
         search.enumerate(min(FIRST_WORK // len(search.data.pairs) ** 2, int(settings["assignments"])))
         if not search.proven():
             search.price(float(settings["price_s"]), int(settings["iterations"]))
-        search.draw(int(settings["starts"]))
         if search.best is not None:
             search.descend(search.best, int(settings["moves"]))
             search.enumerate(int(settings["assignments"]))
@@ -294,7 +271,6 @@ METHOD = Method(
     # n=4 .. 6, s=1 .. 3: 29 of 30 proven in 15 s each, by certified-branching 20; in a tenth of its time for n=4.
     takes_over=(Beyond("topology.matchings", 36, proves=False),),
     parameters=(
-        Parameter("starts", int, default=100, help="schedules of demands with random factors"),
         Parameter("moves", int, default=400, help="exchanges from the best schedule"),
         Parameter("iterations", int, default=1_000, help="most rounds of column generation; 0 for no prices"),
         Parameter("assignments", int, default=1_000_000, help="most partial assignments enumerated; 0 for no proof"),
