@@ -207,7 +207,11 @@ def pod_design(
     record = pod_records().get((cubes, side, kind)) if table and (kind == "survive" or not survive) else None
     lost = lost_bound = None
     with progress_here(f"design pod cubes={cubes}"):
-        specs = _searched(cubes, side, same, survive, starts, time_limit, seed) if record is None else [record.pod]
+        specs = [] if record is None else [record.pod]
+        if record is None and survive and table and (whole := pod_records().get((cubes, side, places))) is not None:
+            specs = [whole.pod]  # often the best one for a loss, too
+        if record is None:
+            specs += _searched(cubes, side, same, survive, starts, time_limit, seed)
         if survive:
             lost = after_a_loss(specs[0])
             for spec in specs[1:]:

@@ -159,6 +159,9 @@ def test_a_design_is_solved_and_compared():
 
 def test_a_torus_of_one_cube_is_best_possible():
     design = oc.pod_design(1)
+    lost = oc.pod_design(1, survive=1)  # no record of its own: that without a loss is tried
+    assert lost.lost_switch == pytest.approx(design.lost_switch, rel=1e-5)
+    assert lost.pod == design.pod
     assert design.best_possible
     assert design.lines()["gap"] == "none: best possible"
 
