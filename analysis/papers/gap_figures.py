@@ -17,11 +17,16 @@ import pandas as pd
 
 from opticoll.analysis.papers.paper_figure import paper_figure
 from opticoll.analysis.plots.panels import one_panel
-from opticoll.analysis.plots.style import INK, MUTED, label, legend_mark, log_axes, name_rows, series, strip_and_box
+from opticoll.analysis.plots.style import BAND, INK, MUTED, label, legend_mark, log_axes, series
 from opticoll.solvers.task import PROVEN
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from numpy.random import Generator
+    from numpy.typing import ArrayLike
 
 _COLUMNS = [
     "formulation",
@@ -159,13 +164,13 @@ def draw(rows: pd.DataFrame) -> Figure:
         for row, (formulation, _, every) in enumerate(groups):
             colour, marker = series(names.index(formulation))
             selected = every[every["ratio"].notna()]
-            strip_and_box(axes, row, selected["ratio"], selected["proven"].tolist(), colour, marker, spread)
+            _strip_and_box(axes, row, selected["ratio"], selected["proven"].tolist(), colour, marker, spread)
             lost = len(every) - len(selected)
             if lost:
                 edge = axes.get_yaxis_transform()
                 axes.plot(1.012, row, marker="x", color=INK, markersize=6, transform=edge, clip_on=False)
                 axes.text(1.028, row, str(lost), va="center", fontsize=9, transform=edge)
-        name_rows(axes, [_row_label(heuristic, selected) for _, heuristic, selected in groups])
+        _name_rows(axes, [_row_label(heuristic, selected) for _, heuristic, selected in groups])
         if len(measured) and measured["ratio"].max() > 4:
             log_axes(axes, "x")
         elif len(measured) and measured["ratio"].max() < 1.02:
@@ -243,3 +248,38 @@ FIGURES = tuple(
     )
     for paper, wanted in HEURISTICS.items()
 )
+
+
+def _strip_and_box(
+    axes: Axes, row: int, values: ArrayLike, sure: Sequence[bool], colour: str, marker: str, spread: Generator
+) -> None:
+    """Draw values along a row: quartiles as a box, a mark per value, filled where ``sure``; shade every other row."""
+    at = np.asarray(values, dtype=float)
+    if row % 2 == 0:
+        axes.axhspan(row - 0.5, row + 0.5, color=BAND, linewidth=0, zorder=0)
+    if at.size:
+        axes.boxplot(
+            [at],
+            positions=[row],
+            orientation="horizontal",
+            widths=0.55,
+            showfliers=False,
+            manage_ticks=False,
+            boxprops={"color": MUTED},
+            whiskerprops={"color": MUTED},
+            capprops={"color": MUTED},
+            medianprops={"color": INK, "linewidth": 1.6},
+        )
+    fill = [colour if one else "none" for one in sure]
+    aside = row + spread.uniform(-0.22, 0.22, at.size)
+    axes.scatter(at, aside, marker=marker, s=20, edgecolors=colour, facecolors=fill, zorder=3)
+
+
+def _name_rows(axes: Axes, names: Sequence[str]) -> None:
+    """Label the rows of strips from the top, and draw a reference line at a ratio of 1."""
+    axes.axvline(1.0, color=INK, linewidth=1, linestyle=(0, (4, 3)), zorder=1)
+    axes.set_yticks(range(len(names)), names)
+    axes.tick_params(axis="y", length=0)
+    axes.set_ylim(max(len(names), 1) - 0.5, -0.5)
+    axes.grid(visible=True, axis="x")
+    axes.set_axisbelow(True)

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-    from numpy.random import Generator
-    from numpy.typing import ArrayLike
 
 
 INK, MUTED, GRID, BAND = "#1b1f24", "#5f6b7a", "#d5dbe2", "#eef1f5"
@@ -205,40 +203,3 @@ def drawing(figure: Figure) -> str:
         )
         figure.set_facecolor(face)
     return re.sub(r"<metadata>.*?</metadata>", "", buffer.getvalue(), flags=re.DOTALL)
-
-
-def strip_and_box(
-    axes: Axes, row: int, values: ArrayLike, sure: Sequence[bool], colour: str, marker: str, spread: Generator
-) -> None:
-    """Draw values along a row: quartiles as a box, a mark per value, filled where ``sure``; shade every other row."""
-    import numpy as np
-
-    at = np.asarray(values, dtype=float)
-    if row % 2 == 0:
-        axes.axhspan(row - 0.5, row + 0.5, color=BAND, linewidth=0, zorder=0)
-    if at.size:
-        axes.boxplot(
-            [at],
-            positions=[row],
-            orientation="horizontal",
-            widths=0.55,
-            showfliers=False,
-            manage_ticks=False,
-            boxprops={"color": MUTED},
-            whiskerprops={"color": MUTED},
-            capprops={"color": MUTED},
-            medianprops={"color": INK, "linewidth": 1.6},
-        )
-    fill = [colour if one else "none" for one in sure]
-    aside = row + spread.uniform(-0.22, 0.22, at.size)
-    axes.scatter(at, aside, marker=marker, s=20, edgecolors=colour, facecolors=fill, zorder=3)
-
-
-def name_rows(axes: Axes, names: Sequence[str]) -> None:
-    """Label the rows of strips from the top, and draw a reference line at a ratio of 1."""
-    axes.axvline(1.0, color=INK, linewidth=1, linestyle=(0, (4, 3)), zorder=1)
-    axes.set_yticks(range(len(names)), names)
-    axes.tick_params(axis="y", length=0)
-    axes.set_ylim(max(len(names), 1) - 0.5, -0.5)
-    axes.grid(visible=True, axis="x")
-    axes.set_axisbelow(True)
