@@ -41,7 +41,7 @@ ANNEALS, MANY_PAIRS = 2, 20_000
 TARGETS = 4
 #: Most times that the orders are annealed again while some pair has no ascending path; of many pairs, with fewer moves.
 AGAIN, SHORTER = 8, 4
-#: Pairs without an ascending path beyond which that is of no use, and their share.
+#: Pairs without an ascending path beyond which orders are shortened at once, where they can be, and their share.
 FEW_LOST, LOST = 10, 0.01
 #: Part of a descent by which costs of other paths vary: less than 1, so that pairs keep a path that ascends.
 VARIED = 0.9
@@ -210,6 +210,7 @@ class OrderSearch:
         """Search with so many layers; whether the load is small enough."""
         self.best = None
         moves = self.moves if self.amount.size <= MANY_PAIRS else self.moves // SHORTER
+        small = not self.listed and self.topology.num_ranks * self.topology.arcs * layers <= MOST_SHORTENED
         orders = self._orders(layers, moves)
         for number in range(AGAIN + 1):
             order = np.argsort(orders.place, axis=1)
@@ -222,14 +223,13 @@ class OrderSearch:
             lost = int((found.route[:, 0] < 0).sum())
             if self.best is not None or number == AGAIN or (self.listed and self.expired):
                 break
-            if not self.listed and lost > max(FEW_LOST, LOST * self.amount.size):
+            if small and lost > max(FEW_LOST, LOST * self.amount.size):
                 break
             if self.listed:
                 orders = self._other_routes(orders, layers, number)
             begun = time.monotonic()
             with suppress(TimeoutError):  # some pair has no ascending path
                 orders.anneal(moves, partial(self.tick, SHARE, begun))
-        small = not self.listed and self.topology.num_ranks * self.topology.arcs * layers <= MOST_SHORTENED
         if self.best is None:
             order[0] = up_and_down(self.topology)
             self._along(order, Routing.empty(self.topology, self.amount.size), once=small)
