@@ -161,7 +161,7 @@ class OcsCircuits(Formulation):
         b.row(
             "chord",
             lambda i, j, h: t + v[i, j] / (h * (h + 1)) * c[i, j] >= v[i, j] * (2 * h + 1) / (h * (h + 1)),
-            where=lambda i, j, h: h < max(high[i, j], 2),
+            over=[(i, j, h) for i, j in P for h in range(1, max(high[i, j], 2))],
         )
         if self.model == "counts":
             b.row("ports_out", lambda i: quicksum(c[p] for p in sends[i]) <= D, where=lambda i: sends[i])
