@@ -123,8 +123,6 @@ def _control_groups(processes: Path, groups: Path) -> Iterator[Path]:
 
 
 def _cached(folder: Path) -> float:
-    for line in (folder / "memory.stat").read_text(encoding="ascii").splitlines():
-        name, _, value = line.partition(" ")
-        if name == "inactive_file":
-            return float(value)
-    return 0.0
+    lines = (folder / "memory.stat").read_text(encoding="ascii").splitlines()
+    held = dict(line.split(" ", 1) for line in lines)
+    return float(held.get("inactive_file", 0)) + float(held.get("active_file", 0))

@@ -191,7 +191,7 @@ def group(folder: Path, limit: str, used: int, cached: int) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in (("memory.max", limit), ("memory.current", str(used))):
         (folder / name).write_text(text + "\n")
-    (folder / "memory.stat").write_text(f"anon 1\ninactive_file {cached}\n")
+    (folder / "memory.stat").write_text(f"anon 1\ninactive_file {cached // 5}\nactive_file {cached - cached // 5}\n")
 
 
 @pytest.mark.parametrize("inside", [True, False], ids=["own-view", "path-not-visible"])
