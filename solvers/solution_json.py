@@ -626,7 +626,7 @@ def _within_channels(
     if most is not None and isinstance(layers, int) and layers > most:
         return refused("layers", f"the routes use {layers} layers, but layers={most}; set layers={layers}")
     if load and verdict.time is not None and verdict.time > load * (1 + TOLERANCE):
-        return refused("load", f"the largest load is {verdict.time:g}, but load={load:g}; set load={verdict.time:g}")
+        return refused("load", f"the largest load is {verdict.time}, but load={load}; set load={verdict.time}")
     return verdict
 
 

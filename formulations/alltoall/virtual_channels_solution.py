@@ -56,7 +56,7 @@ def metrics(problem: LayeredRoutes, value: float | None) -> dict[str, Json]:
         "layers": value,
         "routes": problem.known_routes.paths,
         "dependencies": problem.dependencies.size,
-        "max_load": float(arc_load(problem.known_routes, np.ones(problem.known_routes.paths)).max()),
+        "max_load": links(problem).time,
         "conditional_on": "for the given routes",
     }
 

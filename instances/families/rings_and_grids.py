@@ -463,14 +463,13 @@ def twisted_torus(shape: Dimensions, twist: Dimensions | None = None) -> Topolog
     A node has links to its neighbours at :math:`\pm 1` in every dimension, as in a torus. But a link that wraps around
     dimension :math:`i`, from :math:`s_i - 1` to 0, is shifted by :math:`t_{ij}` along every later dimension :math:`j`.
     So the nodes are the points of :math:`Z^k` modulo the rows of :math:`\mathrm{diag}(s) - t`, the Cayley graph of an
-    abelian group; every lattice of full rank has such a form. ``twist`` lists the shifts:
+    abelian group; every lattice of full rank has such a form.
 
-    * of two dimensions, :math:`t_{12}`: ``twisted-torus:4x8,twist=4``;
-    * of :math:`k` dimensions, all :math:`t_{ij}` with :math:`i < j` by rows: ``4x4x8,twist=0x3x4`` has
-      :math:`t_{12} = 0`, :math:`t_{13} = 3`, :math:`t_{23} = 4`;
-    * or :math:`k - 1` of them, the others being 0: if the first size is smaller than all others, which are equal, those
-      of the first dimension, as in ``4x8x8,twist=4x4``; otherwise those along the last dimension, as in
-      ``4x4x8,twist=3x4``.
+    ``twist`` lists the shifts. Of two dimensions that is :math:`t_{12}`: ``twisted-torus:4x8,twist=4``. Of :math:`k`
+    dimensions it is all :math:`t_{ij}` with :math:`i < j` by rows: ``4x4x8,twist=0x3x4`` has :math:`t_{12} = 0`,
+    :math:`t_{13} = 3`, :math:`t_{23} = 4`. Or it is :math:`k - 1` of them, the others being 0: if the first size is
+    smaller than all others, which are equal, those of the first dimension, as in ``4x8x8,twist=4x4``; otherwise those
+    along the last dimension, as in ``4x4x8,twist=3x4``.
 
     Without ``twist`` it is that of TPU v4 slices: in ``k x k x 2k``, ``k x 2k x 2k`` and their like every shift of the
     last item is :math:`k`. Links that coincide, as in a dimension of size 2 without a shift, count once; loops are

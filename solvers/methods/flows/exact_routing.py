@@ -25,7 +25,6 @@ from opticoll.formulations.flows.path_sets import (
 )
 from opticoll.formulations.parameters import Parameter
 from opticoll.solvers.methods.flows.column_generation import generate, pricing_for
-from opticoll.solvers.methods.flows.dimension_order import arc_groups, dimension_ordered
 from opticoll.solvers.methods.method import Answer, Beyond, Method
 from opticoll.solvers.task import SolveRequest, Termination
 
@@ -231,6 +230,8 @@ def _shortest_candidates(data: PathFlow, seed: int) -> Iterator[PathSet]:
     if data.rule.kind != "all":
         yield shortest_of(data.paths)
         return
+    from opticoll.solvers.methods.flows.dimension_order import arc_groups, dimension_ordered
+
     group = arc_groups(data.topology)
     listed = count_all(data.topology, PathRule("shortest"), MOST_PATHS, data.commodities)[2]
     if group.any() or not listed:

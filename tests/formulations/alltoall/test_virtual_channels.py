@@ -192,3 +192,9 @@ def test_routes_come_from_min_congestion(routes):
     assert set(run.record["metrics"]["layers_by_heuristic"]) == {"breaking-cycles", "random", "conflict-colouring"}
     assert not has_cycle(run.plan.problem, model.layers_of(run.plan.problem, run.values))
     assert run.objective == run.record["metrics"]["layers"] >= run.bound
+
+
+@pytest.mark.parametrize(("spec", "load"), [("torus:4x4+scale=2.5", 3.2), ("ring:4+scale=0.5", 4.0)])
+def test_the_largest_load_is_over_the_capacity_of_its_link(spec, load):
+    run = solve.solve(Task("alltoall.virtual-channels", spec))
+    assert run.record["metrics"]["max_load"] == pytest.approx(load)
