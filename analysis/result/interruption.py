@@ -33,12 +33,18 @@ def stoppable(notify: Callable[[str], None], *, ended_too: bool = True) -> Itera
     """
     stop = threading.Event()
 
+    def say(line: str) -> None:
+        try:
+            notify(line)
+        except RuntimeError:  # the signal came while this thread wrote to the same stream: another one waits for it
+            threading.Thread(target=notify, args=(line,)).start()
+
     def interrupted(number: int, frame: object) -> None:
         global _last_stop
         before, _last_stop = _last_stop, time.monotonic()
         if stop.is_set() or _last_stop - before <= TWICE_S:
             raise KeyboardInterrupt
-        notify(
+        say(
             f"stopping; the incumbent is kept (Ctrl-C again discards it, and within {TWICE_S:g} s ends what runs "
             "around this solve, such as a loop)"
         )
@@ -46,7 +52,7 @@ def stoppable(notify: Callable[[str], None], *, ended_too: bool = True) -> Itera
 
     def ended(number: int, frame: object) -> None:
         if not stop.is_set():
-            notify(f"stopping on {signal.Signals(number).name}; the incumbent is kept")
+            say(f"stopping on {signal.Signals(number).name}; the incumbent is kept")
             stop.set()
 
     handlers = {signal.SIGINT: interrupted}

@@ -470,6 +470,7 @@ def test_ctrl_c_in_a_solve_keeps_what_has_been_found() -> None:
         out, err = process.communicate(timeout=240)
     finally:
         process.kill()  # its worker ends with it
+    assert out, (process.returncode, err)
     record = json.loads(out)
     assert "opticoll: stopping; the incumbent is kept" in err
     assert record["termination"] == "interrupted"

@@ -231,3 +231,21 @@ def test_the_analytic_bound_is_shown_during_a_solve(monkeypatch):
     shown = [one["bound"] for one in told if one["bound"] is not None]
     assert shown == sorted(shown, reverse=True), "of the bounds the tightest so far"
     assert shown[-1] >= result.bound * (1 - 1e-9)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_while_a_line_is_written_stops_the_solve_and_is_said_afterwards(number):
+    said, written, here = [], threading.Event(), threading.current_thread()
+
+    def notify(line):
+        if threading.current_thread() is here:  # as Python's streams do
+            msg = "reentrant call inside <_io.BufferedWriter name='<stderr>'>"
+            raise RuntimeError(msg)
+        said.append(line)
+        written.set()
+
+    with interruption.stoppable(notify) as stop:
+        signal.raise_signal(number)
+        assert stop.is_set()
+    assert written.wait(60)
+    assert "the incumbent is kept" in said[0]
