@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import signal
@@ -234,7 +235,8 @@ def test_the_analytic_bound_is_shown_during_a_solve(monkeypatch):
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_while_a_line_is_written_stops_the_solve_and_is_said_afterwards(number):
+def test_a_signal_while_a_line_is_written_stops_the_solve_and_is_said_afterwards(number, monkeypatch):
+    monkeypatch.setattr(interruption, "_last_stop", -math.inf)
     said, written, here = [], threading.Event(), threading.current_thread()
 
     def notify(line):
