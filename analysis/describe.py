@@ -126,7 +126,7 @@ def _formulation(name: str) -> Description | None:
         facts={
             "class": model.problem,
             "sense": model.sense,
-            "needs": None if model.needs is None else model.needs.formulation,
+            "needs": None if model._needs is None else model._needs.formulation,
         },
     )
 

@@ -89,7 +89,7 @@ def build_in_worker(
     from opticoll.solvers.task import Task
 
     plan = make_plan(Task(formulation, instance, "highs", form, settings))
-    estimate = plan.problem.estimate() or {}
+    estimate = plan.problem._estimate() or {}
     import_layer(plan.form)
     if plan.form != "matrix":
         small = make_plan(Task("alltoall.master", "ring:4", "highs", form))

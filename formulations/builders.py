@@ -127,7 +127,7 @@ class _Builder:
                 raise ModelError(msg)
         return sets
 
-    def _changeable(self, name: str) -> tuple[NDArray[np.float64], tuple[Axis, ...]]:
+    def changeable(self, name: str) -> tuple[NDArray[np.float64], tuple[Axis, ...]]:
         """An array of data that can change, and its axes."""
         data = self.problem.changeable()
         if name not in data:
@@ -226,7 +226,7 @@ class Cvx(_Builder):
         """Data that can change in the model, a parameter along its axes."""
         import cvxpy as cp
 
-        values, axes = self._changeable(name)
+        values, axes = self.changeable(name)
         return cp.Parameter(self._shape(axes, name), name=name, value=values)
 
     def row(self, name: str, constraint: Any, *, where: ArrayLike | None = None, over: Index | None = None) -> None:
@@ -490,7 +490,7 @@ class Pyo(_Builder):
         """Data that can change in the model, by index: all entries, or those for whose labels ``where`` is true."""
         import pyomo.core as pyo
 
-        values, axes = self._changeable(name)
+        values, axes = self.changeable(name)
         keys = _keys([axis.members for axis in axes])
         entries = {
             index: number

@@ -142,7 +142,8 @@ class Formulation:
     states the model (``pyomo`` or ``cvxpy``; of several, the first one in the class is the default form),
     :meth:`residuals` and :meth:`objective`; everything else has a default. A method ``matrix`` states the model as
     sparse rows and columns, for methods that solve many models. The checker and the bounds use numpy alone, and nothing
-    here calls a solver. A subclass without a name is a base of others.
+    here calls a solver. A subclass without a name is a base of others. Methods and attributes with an underscore are
+    between the package's formulations and its solvers, and no interface for others.
 
     An object keeps its instance as ``self.instance`` and the stated parameters as attributes of their names. A class
     with data of its own defines ``__init__(self, instance, *, root=0)``, whose arguments with defaults are then its
@@ -165,8 +166,6 @@ class Formulation:
         if they depend on the instance; ``problem`` of the class is then the more general one.
     parameters
         What ``--set`` may change; by default the arguments of ``__init__`` that have defaults.
-    needs
-        Formulation whose solution is part of the data: :meth:`prepare` takes its values as third argument.
     concurrent
         Name of the variable F if the model is a concurrent flow: F is maximised, and scaling F and all flows by the
         same factor keeps every row except the capacities satisfied. The model can then be solved for T = 1/F.
@@ -176,9 +175,6 @@ class Formulation:
         What every dimension of a variable or a constraint counts: names of axes. Shapes, labels and positions in both
         builds follow (:mod:`opticoll.formulations.builders`), as do link loads and routes that are not stated
         (:mod:`opticoll.formulations.declared_axes`).
-    beside
-        Modules whose functions with the names of methods, such as ``bounds`` and ``describe``, are methods of the
-        class: what stands beside the model.
     units
         The units of variables. If one of them, or the ``meaning``, is in shards, a shard size gives bytes and, with a
         unit of capacity, seconds (:func:`counts_shards`).
@@ -190,17 +186,19 @@ class Formulation:
     sense: Literal["min", "max"] = "min"
     problem: Literal["LP", "MILP"] = "LP"
     parameters: ClassVar[tuple[Parameter, ...]] = ()
-    needs: ClassVar[NeededSolution | None] = None
     concurrent: ClassVar[str | None] = None
     meaning: str = ""
     variables: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     constraints: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     units: ClassVar[Mapping[str, str]] = {}
-    beside: ClassVar[tuple[ModuleType, ...]] = ()
+    #: The formulation whose solution is part of the data: :meth:`prepare` takes its values as third argument.
+    _needs: ClassVar[NeededSolution | None] = None
+    #: Modules whose functions with the names of methods (``bounds``, ``describe`` for ``describe``) are the methods.
+    _beside: ClassVar[tuple[ModuleType, ...]] = ()
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        for module in vars(cls).get("beside", ()):
+        for module in vars(cls).get("_beside", ()):
             _take_methods(cls, module)
         if "parameters" not in vars(cls) and "__init__" in vars(cls):
             cls.parameters = parameters_of(cls)
@@ -210,8 +208,8 @@ class Formulation:
             _follow_axes(cls)
         if is_own(cls) and cls.name:
             check_stated(cls)
-        if is_own(cls) and "label_invariant" not in vars(cls):  # what a derived class adds may name vertices
-            cls.label_invariant = Formulation.label_invariant  # type: ignore[method-assign]
+        if is_own(cls) and "_label_invariant" not in vars(cls):  # what a derived class adds may name vertices
+            cls._label_invariant = Formulation._label_invariant  # type: ignore[method-assign]
         if is_own(cls) and any(form in vars(cls) for form in FORMS):
             _relax_closed_forms(cls)
 
@@ -240,7 +238,7 @@ class Formulation:
             Values by name, converted to their types; the others have their defaults. A function that makes data
             (``Parameter.constructs``) stays as it is.
         needed
-            Values of the solution of ``needs``, if there is one.
+            Values of the solution of ``_needs``, if there is one.
 
         Raises
         ------
@@ -299,17 +297,17 @@ class Formulation:
         msg = f"{self.name}: the class {type(self).__name__} does not define {method}"
         raise NotImplementedError(msg)
 
-    def estimate(self) -> dict[str, int] | None:
+    def _estimate(self) -> dict[str, int] | None:
         """About the ``variables``, ``constraints`` and ``nonzeros`` of the matrix, by the axes; None if unknown."""
         from opticoll.formulations import declared_axes
 
         return declared_axes.size(self)
 
-    def unfold(self, values: Values) -> dict[str, NDArray[np.float64]]:
+    def _unfold(self, values: Values) -> dict[str, NDArray[np.float64]]:
         """Add the named arrays of the docstring to a solver's values; for models with a flat list of variables."""
         return dict(values)
 
-    def derived(self) -> Iterable[Fraction]:
+    def _derived(self) -> Iterable[Fraction]:
         """Numbers of the matrix that are computed from the data rather than given there as decimals.
 
         Such as shares of a total: the exact values of the model's floats, for exact solving. Signs do not matter.
@@ -339,7 +337,7 @@ class Formulation:
         """Analytic bounds on the optimum."""
         return []
 
-    def closed_forms(self) -> list[Bound]:
+    def _closed_forms(self) -> list[Bound]:
         """Those among :meth:`bounds` that are exact and cheap; every run is checked against them."""
         return []
 
@@ -347,7 +345,7 @@ class Formulation:
         """A rigorous bound from any dual values, however inexact."""
         return None
 
-    def refute(self) -> Bound | None:
+    def _refute(self) -> Bound | None:
         """A bound that excludes every solution that the parameters allow. Nothing is solved then."""
         return None
 
@@ -365,7 +363,7 @@ class Formulation:
         """Properties of a verified solution, added to the metrics."""
         return {}
 
-    def arrays(self, names: Collection[str]) -> dict[str, Array] | None:
+    def _arrays(self, names: Collection[str]) -> dict[str, Array] | None:
         """Axes and ranges of the arrays of a solution that consists of ``names``, and of duals for :meth:`certify`.
 
         Checked before any other method reads them. None: the variables of the model that was built.
@@ -377,7 +375,7 @@ class Formulation:
         self._undefined("links")
 
     @classmethod
-    def label_invariant(cls, parameters: Settings) -> bool:
+    def _label_invariant(cls, parameters: Settings) -> bool:
         """Whether isomorphic topologies have the same optimum: nothing depends on numbers of vertices and arcs.
 
         Neither a root nor ties between paths. By default this is not assumed, and ``opticoll sweep`` solves isomorphic
@@ -387,17 +385,20 @@ class Formulation:
 
 
 def _take_methods(cls: type[Formulation], module: ModuleType) -> None:
-    """Make methods of the functions of a module that have the names of methods, where the class defines none."""
+    """Make methods of the functions of a module that have the names of methods, where the class defines none.
+
+    The names of hooks have their underscore in the class only.
+    """
     for name in vars(Formulation):
-        function = vars(module).get(name)
+        function = None if name.startswith("__") else vars(module).get(name.removeprefix("_"))
         if getattr(function, "__module__", None) == module.__name__ and name not in vars(cls):
             setattr(cls, name, function)
 
 
 def _relax_closed_forms(cls: type[Formulation]) -> None:
     """Make inherited optima mere bounds: the model of a class that states it anew has rows that its base has not."""
-    if "closed_forms" not in vars(cls) and states(cls, "closed_forms"):
-        cls.closed_forms = Formulation.closed_forms  # type: ignore[method-assign]
+    if "_closed_forms" not in vars(cls) and states(cls, "_closed_forms"):
+        cls._closed_forms = Formulation._closed_forms  # type: ignore[method-assign]
     if "bounds" not in vars(cls) and states(cls, "bounds"):
         inherited = cls.bounds
 
@@ -411,7 +412,7 @@ def _follow_axes(cls: type[Formulation]) -> None:
     """Define what follows from the axes of variables, where the class does not define it itself."""
     from opticoll.formulations import declared_axes
 
-    methods: dict[str, Any] = {"arrays": declared_axes.arrays}
+    methods: dict[str, Any] = {"_arrays": declared_axes.arrays}
     if any(declared_axes.ARC in along for along in cls.variables.values()):
         methods["links"] = declared_axes.links
     if cls.concurrent is not None:

@@ -1,6 +1,6 @@
 """Arrays of a solution: declared shapes and ranges, names of their indices, and the load of every link.
 
-Every formulation declares its arrays (:attr:`opticoll.formulations.model.Formulation.arrays`). Arrays from a file or a
+Every formulation declares its arrays (:attr:`opticoll.formulations.model.Formulation._arrays`). Arrays from a file or a
 solver are checked against that declaration before any other use, because an index out of range fails inside numpy.
 
 An axis (:class:`Axis`) names its indices: vertices by the labels of the topology, an arc as ``u->v``, a commodity as

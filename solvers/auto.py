@@ -116,7 +116,7 @@ def fastest_form(problem: Formulation, size: Size | None) -> str:
 def _size(problem: Formulation) -> tuple[Size | None, str | None]:
     """The size of the stated model, or None and the reason why it cannot be counted."""
     try:
-        return problem.estimate(), None
+        return problem._estimate(), None
     except NotApplicable as error:
         return None, str(error).removeprefix(f"{problem.name}: ")
 

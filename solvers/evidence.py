@@ -224,7 +224,7 @@ def at_optimum(
     near = abs(objective - float(optimum)) <= verify.FEASIBLE * max(size, 1.0 if nil else 0.0)
     if not near or not (past or nil):
         return checked
-    values = problem.unfold(form.values(exact))
+    values = problem._unfold(form.values(exact))
     violations = {**verify.residuals(problem, values), **on_the_matrix(form, values)}
     agrees = abs(verify.objective(problem, values) - float(optimum)) <= verify.PAST * size
     if not agrees or verify.violated(violations) is not None:
@@ -266,7 +266,7 @@ def evidence_of(state: RunState, solved: Solved, analytic: list[Bound] | None = 
         checked = state.asked("objective", checked, at_optimum, problem, solved, checked, best, gathered.optimum)
     closed_forms: list[Bound] = []
     if gathered.analytic is None:  # else they are among the analytic bounds
-        closed_forms = state.asked("closed_forms", [], problem.closed_forms)
+        closed_forms = state.asked("closed_forms", [], problem._closed_forms)
         if not verify.closes(best, checked.objective, sense, tol):  # the others took too long
             bounds = [*bounds, *closed_forms]
     state.times["verify_s"] = time.monotonic() - start - ((state.times["exact_s"] or 0.0) - before)

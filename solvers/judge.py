@@ -104,7 +104,7 @@ def compared(run: Run) -> Run:
     A run computes the bounds of user-defined formulations always, and ours only where no other bound closes the gap.
     """
     plan, record = run.plan, run.record
-    if plan is None or run.bounds is not None or is_own(plan.problem) or plan.problem.needs is not None:
+    if plan is None or run.bounds is not None or is_own(plan.problem) or plan.problem._needs is not None:
         return run
     deadline, sense = None if run.task.time_limit_s is None else time.monotonic(), plan.problem.sense
     try:

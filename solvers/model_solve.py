@@ -78,7 +78,7 @@ def solve_model(state: RunState) -> Solved:
     solver = SolverInfo(name=plan.adapter.name, version=version, algorithm=out.algorithm, options=out.options)
     values = duals = None
     if out.x is not None:
-        values = state.asked("unfold", None, plan.problem.unfold, form.values(verify.whole(form, out.x)))
+        values = state.asked("unfold", None, plan.problem._unfold, form.values(verify.whole(form, out.x)))
     if out.row_duals is not None:
         duals = form.duals(out.row_duals)
     solved = Solved(out, solver, form, values, duals)

@@ -86,9 +86,9 @@ def make_plan(
     over = taking_over(formulation.name, parameters) if task.method == "auto" else []
     problem = prepared(formulation, instance, parameters, needed)
     if task.exact:
-        problem.derived()  # raises an error for data that are not fractions
+        problem._derived()  # raises an error for data that are not fractions
 
-    sized = formulation.needs is None or needed is not None
+    sized = formulation._needs is None or needed is not None
     choice = choose(problem, task, instance, over, sized=sized) if task.method == "auto" else None
     name, form = (task.method, form) if choice is None else (choice.method, choice.form)
     method = method_named(name)
@@ -140,12 +140,14 @@ def shared_parameters(formulation: Formulation | type[Formulation], parameters: 
 
     Values that are the default there are left out.
     """
-    if formulation.needs is None:
+    if formulation._needs is None:
         return {}
-    basis = formulation_named(formulation.needs.formulation)
+    basis = formulation_named(formulation._needs.formulation)
     defaults = {parameter.name: parameter.default for parameter in basis.parameters}
-    passed = {name: parameters[name] for name in formulation.needs.passed_on if name in defaults and name in parameters}
-    return dict(formulation.needs.settings) | {
+    passed = {
+        name: parameters[name] for name in formulation._needs.passed_on if name in defaults and name in parameters
+    }
+    return dict(formulation._needs.settings) | {
         name: value for name, value in passed.items() if value is not None and value != defaults[name]
     }
 
@@ -286,8 +288,8 @@ def parameters_named(plan: Plan) -> Iterator[None]:
 def needed_task(task: Task, plan: Plan) -> Task:
     """The task whose solution the task's formulation takes as data."""
     problem = plan.problem
-    assert problem.needs is not None
-    needs = problem.needs
+    assert problem._needs is not None
+    needs = problem._needs
     method = "auto" if needs.method is None else str(plan.parameters[needs.method])
     basis = formulation_named(needs.formulation)
     exact = task.exact and basis.problem == "LP"  # other formulations have integer solutions

@@ -43,12 +43,12 @@ def plan_key(task: Task, plan: Plan, needed: str | None = None, digests: Mapping
         digests = plugin_digests(plan)
     settings = texts(plan.settings)
     chosen: dict[str, str | None] = {}
-    if plan.choice is not None and plan.problem.needs is not None:  # the key is known before the choice
+    if plan.choice is not None and plan.problem._needs is not None:  # the key is known before the choice
         settings = texts({**task.settings, **plan.parameters})
         chosen = {"method": "auto", "form": task.form}
     elif plan.choice is not None and plan.choice.beyond is not None:
         chosen = {"beyond": plan.choice.beyond}
-    if plan.problem.needs is not None and needed is None:
+    if plan.problem._needs is not None and needed is None:
         basis = needed_task(task, plan)
         needed = plan_key(basis, make_plan(basis, instance=plan.instance))
     return digest(
@@ -97,7 +97,7 @@ def versions_of(task: Task, plan: Plan, digests: Mapping[str, str]) -> dict[str,
     if plan.procedure is not None and plan.method_name not in MODULES:
         used += adapters().values()
     form = plan.form if plan.builds else None
-    if plan.choice is not None and plan.problem.needs is not None:  # the key is known before the choice
+    if plan.choice is not None and plan.problem._needs is not None:  # the key is known before the choice
         form = task.form or forms_of(plan.problem)[0]
     always = ALWAYS_USED + LAYERS.get(form or "", ())
     always += (EXACT_USED if task.exact else ()) + (PLUGINS_USE if digests else ())
@@ -107,7 +107,7 @@ def versions_of(task: Task, plan: Plan, digests: Mapping[str, str]) -> dict[str,
 def _plugins_of(plan: Plan) -> list[plugins.Plugin]:
     formulation = type(plan.problem)
     makers = [method_named(str(plan.parameters[one.name])) for one in formulation.parameters if one.constructs]
-    basis = None if formulation.needs is None else formulation_named(formulation.needs.formulation)
+    basis = None if formulation._needs is None else formulation_named(formulation._needs.formulation)
     objects = (formulation, plan.method, plan.adapter, basis, *makers)
     return plugins.involved(objects, modules_behind(plan.instance.spec))
 

@@ -184,8 +184,8 @@ def check(
     stated = read_solution(model, instance, parameters, document, path)
     violations, objective, bound = stated.violations, stated.objective, stated.bound
     notes: list[str] = []
-    if model.needs is not None:
-        notes.append(f"the data are the file's own solution of {model.needs}, which was checked as well")
+    if model._needs is not None:
+        notes.append(f"the data are the file's own solution of {model._needs}, which was checked as well")
     claimed = _claimed(document.get("objective"), path)
     wrong_claim = claimed is not None and not math.isclose(
         claimed, objective, rel_tol=1e-6, abs_tol=0.0 if objective else 1e-12
@@ -259,7 +259,7 @@ def read_solution(
     """
     refuse_other_problem(model, instance, document, path)
     needed = None
-    if model.needs is not None:
+    if model._needs is not None:
         basis = _basis_data(model, instance, parameters)
         needed = named_arrays(document, "needed", path, partial(declared_arrays, basis))
     data = prepared(model, instance, parameters, needed)
@@ -282,8 +282,8 @@ def recomputed_violations(
 ) -> dict[str, float]:
     """Worst violation of every block by the values and by those of the needed solution, whose blocks are prefixed."""
     violations: dict[str, float] = {}
-    if model.needs is not None and needed is not None:
-        basis = formulation(model.needs.formulation)
+    if model._needs is not None and needed is not None:
+        basis = formulation(model._needs.formulation)
         worst = _residuals(_basis_data(model, instance, parameters), needed)
         violations = {f"{basis.name}.{block}": value for block, value in worst.items()}
     return violations | _residuals(data, values)
@@ -291,8 +291,8 @@ def recomputed_violations(
 
 def _basis_data(model: type[Formulation], instance: Instance, parameters: Mapping[str, Any]) -> Any:
     """Data of the formulation whose solution ``model`` needs."""
-    assert model.needs is not None
-    return formulation(model.needs.formulation).prepare(instance, shared_parameters(model, parameters))
+    assert model._needs is not None
+    return formulation(model._needs.formulation).prepare(instance, shared_parameters(model, parameters))
 
 
 def _stated_duals(data: Formulation, document: Mapping[str, Any], path: Path) -> dict[str, NDArray[np.float64]] | None:
@@ -417,8 +417,8 @@ def _sol_values(
     from opticoll.instances.readers.solver_solutions import positions, read_sol
     from opticoll.solvers.compile.compilation import compile_built
 
-    if model.needs is not None:
-        msg = f"{path}: {model.name} takes its data from a solution of {model.needs}; name a JSON file with both"
+    if model._needs is not None:
+        msg = f"{path}: {model.name} takes its data from a solution of {model._needs}; name a JSON file with both"
         raise BadFile(msg)
     where = f"solution file {path}"
     problem = prepared(model, instance, parameters)
@@ -433,7 +433,7 @@ def _sol_values(
     columns = np.zeros(len(file.columns))
     columns[positions(result.values, file.columns, where)] = list(result.values.values())
     x = columns[: form.cost.size]  # after them, the constant of the objective
-    values = problem.unfold(form.values(x)) if program is None else {"x": x}
+    values = problem._unfold(form.values(x)) if program is None else {"x": x}
     return result, problem, form, x, values
 
 

@@ -142,10 +142,10 @@ def _prepared(
     def second() -> tuple[Plan, WarmStart, Bound | None]:
         made = plan if needed is None else make_plan(task, instance=read, needed=needed.values)
         start = WarmStart() if known is None else known.checked(made)
-        refutation = made.problem.refute()
+        refutation = made.problem._refute()
         if refutation is None:
             memory.refuse_plan(task, made)
-        if refutation is None and task.exact and made.problem.needs is None:
+        if refutation is None and task.exact and made.problem._needs is None:
             from opticoll.solvers.exact.prove import exact_problem
 
             made = replace(made, stated=exact_problem(made.problem))
@@ -221,7 +221,7 @@ def solve_needed(task: Task, instance: Instance, plan: Plan, caller: Budget) -> 
     NoSolution
         If no verified solution of it is found within the limits.
     """
-    needs = plan.problem.needs
+    needs = plan.problem._needs
     if needs is None:
         return None
     basis, show = needed_task(task, plan), caller.on_progress

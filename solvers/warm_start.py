@@ -62,7 +62,7 @@ class WarmStart:
         where = f"{self.source} is no solution of {problem.name} on {plan.instance.spec}"
         given = self._numbers()
         check_arrays(declared_arrays(problem, given.keys()), given, self.source)
-        values = problem.unfold(given)
+        values = problem._unfold(given)
         violations = verify.residuals(problem, values)
         worst = max(violations, key=lambda block: violations[block])
         if violations[worst] > verify.FEASIBLE:

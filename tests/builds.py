@@ -33,7 +33,7 @@ def problem_of(name, spec, settings=()):
 
 def needed_of(model, instance, parameters):
     """A solution that a formulation takes its data from, if it does."""
-    return model.needs and PROBLEMS[model.name].needed(instance, shared_parameters(model, parameters))
+    return model._needs and PROBLEMS[model.name].needed(instance, shared_parameters(model, parameters))
 
 
 def builds(name, spec, settings):

@@ -28,8 +28,8 @@ def lacking(model: type[Formulation], problems: Problems) -> Iterator[str]:
     """The parts that problems of a formulation lack."""
     if not problems.cases:
         yield "cases (instances with settings that reach every line of its builds)"
-    if model.needs is not None and problems.needed is None:
-        yield f"needed (a function that makes a solution of {model.needs.formulation})"
+    if model._needs is not None and problems.needed is None:
+        yield f"needed (a function that makes a solution of {model._needs.formulation})"
     if model.name != FROM_FILES and problems.optimum is None:
         yield "optimum (an instance, and how its optimum is known without the stated model)"
     if model.name != FROM_FILES and model.problem == "MILP" and problems.draws is None:

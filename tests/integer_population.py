@@ -69,7 +69,7 @@ def population(seed: int = 0, wanted: Mapping[str, Collection[int]] | None = Non
 def _accepted(number: int, name: str, draws: Draws, random: Random) -> Case:
     for _ in range(200):
         instance, settings = draws.draw(random)
-        if formulation(name).needs is not None:
+        if formulation(name)._needs is not None:
             return Case(number, name, instance, settings)
         with contextlib.suppress(BadInput):
             make_plan(Task(name, instance, settings=settings))
@@ -80,7 +80,7 @@ def _accepted(number: int, name: str, draws: Draws, random: Random) -> Case:
 
 def without_bounds(model: type[Formulation]) -> type[Formulation]:
     """The formulation of a user who states the same model and no bounds."""
-    removed = {"closed_forms": Formulation.closed_forms, "refute": Formulation.refute, "bounds": lambda _: []}
+    removed = {"_closed_forms": Formulation._closed_forms, "_refute": Formulation._refute, "bounds": lambda _: []}
     return type(model.__name__, (model,), {"name": f"own.{model.name}", **removed})
 
 

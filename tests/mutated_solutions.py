@@ -51,7 +51,7 @@ def declared(name: str, spec: str, settings: dict[str, str], names: tuple[str, .
 
 def of_solutions(data: Any, names: tuple[str, ...] = ()) -> dict[str, Array]:
     """The arrays of solutions, without duals."""
-    return {key: array for key, array in data.arrays(names).items() if not array.dual}
+    return {key: array for key, array in data._arrays(names).items() if not array.dual}
 
 
 def entries(array: np.ndarray[Any, Any]) -> dict[str, Any]:

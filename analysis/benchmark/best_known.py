@@ -189,7 +189,7 @@ def _ship(problem: BenchmarkProblem, values: Mapping[str, NDArray[np.float64]]) 
     from opticoll.analysis.benchmark.runs import ProblemMatrix, packed_solution
 
     stated = ProblemMatrix.of(problem)
-    x = verify.pack(stated.form, stated.data.unfold(values))
+    x = verify.pack(stated.form, stated.data._unfold(values))
     target = SOLUTIONS / f"{problem.name}.sol.gz"
     target.unlink(missing_ok=True)
     content = b"" if x is None else packed_solution(stated, np.asarray(x))

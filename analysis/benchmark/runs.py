@@ -484,7 +484,7 @@ def _judged(stated: ProblemMatrix, x: NDArray[np.float64] | None, y: NDArray[np.
     form, data = stated.form, stated.data
     if x is None or not np.isfinite(x).all():
         return {}
-    values = data.unfold(form.values(verify.whole(form, x)))
+    values = data._unfold(form.values(verify.whole(form, x)))
     with np.errstate(all="ignore"):
         known = _checked(stated, values)
         if not known["verified"] and not form.is_mip and states(data, "repair"):

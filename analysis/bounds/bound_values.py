@@ -103,8 +103,8 @@ def data_of(model: type[Formulation], instance: Instance, parameters: Settings, 
 
     if not taken:
         return None
-    if model.needs is not None:
-        msg = f"{model.name} takes its data from a solution of {model.needs}; give a bound of the instance alone"
+    if model._needs is not None:
+        msg = f"{model.name} takes its data from a solution of {model._needs}; give a bound of the instance alone"
         raise BadInput(msg)
     return prepared(model, instance, parameters)
 

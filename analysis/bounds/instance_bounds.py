@@ -152,8 +152,8 @@ def _of_instance(
 
     if name is not None or type(instance) is Topology or (settings and isinstance(instance, Topology)):
         model = formulation(name or FLOW)
-        if model.needs is not None:
-            msg = f"{model.name} takes its data from a solution of {model.needs}; ask for the bounds of {model.needs}"
+        if model._needs is not None:
+            msg = f"{model.name} takes its data from a solution of {model._needs}; ask for the bounds of {model._needs}"
             raise BadInput(msg)
         return _rows(model, instance, settings, shard)
     return _of_every_formulation(instance.spec, instance, settings, shard)
@@ -168,7 +168,7 @@ def _of_every_formulation(
     taken = False
     for model in formulations().values():
         known = {one.name for one in model.parameters} >= settings.keys()
-        if known and model.needs is None and (model.name == FLOW or not model.name.startswith("alltoall.")):
+        if known and model._needs is None and (model.name == FLOW or not model.name.startswith("alltoall.")):
             try:
                 result += _rows(model, instance, settings, shard)
             except BadInput:
@@ -205,7 +205,7 @@ def rows(model: Formulation, bounds: Iterable[Bound], seconds: float | None = No
 
 def rows_of(run: Run, seconds: float | None = None) -> list[BoundRow]:
     """The analytic bounds of a run as rows; empty if they need more than the instance."""
-    if run.plan is None or run.plan.problem.needs is not None:
+    if run.plan is None or run.plan.problem._needs is not None:
         return []
     return rows(run.plan.problem, run.bounds or (), seconds)
 

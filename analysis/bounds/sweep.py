@@ -246,7 +246,7 @@ def sweep(
     function, label = bound_function(bound)
     specs, instances = instances_of(over)
     quantity = _quantity(model, function, on, sense, lambda: _quantities(model, instances[0], given))
-    alike = not quantity.metric and model.label_invariant(parameters_of(model, given))
+    alike = not quantity.metric and model._label_invariant(parameters_of(model, given))
     classes = _classes(model, function or label, instances, given, merged=alike)
     if quantity.inverse:
         _refuse_without_time(model, classes[0].instance, given)

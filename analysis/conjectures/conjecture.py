@@ -251,7 +251,7 @@ def _quantity(model: type[Formulation], instance: Instance, on: str | None, sett
     from opticoll.solvers.methods.registry import prepared
 
     timed = False
-    if model.concurrent is not None and model.needs is None and on in (None, "T"):
+    if model.concurrent is not None and model._needs is None and on in (None, "T"):
         timed = "T" in prepared(model, instance, parameters_of(model, settings)).metrics(1.0)
     name = on or ("T" if timed else "objective")
     if name == "T" and not timed:

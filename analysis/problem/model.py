@@ -172,7 +172,7 @@ class Model:
         return now != self._original or not self._data_as_stated()
 
     def _data_as_stated(self) -> bool:
-        data = _changeable(self.formulation)
+        data = changeable(self.formulation)
         return all(
             np.array_equal(array, _held(data[name], data[name], array.size))
             for name, array in self._parameters().items()
@@ -180,7 +180,7 @@ class Model:
 
     def _parameters(self) -> dict[str, F64]:
         """Current values of the parameters of the model that the formulation can update."""
-        data = _changeable(self.formulation)
+        data = changeable(self.formulation)
         if self.form == "cvxpy":
             found = {name: self._stated.param_dict.get(name) for name in data}
             return {name: np.asarray(one.value).ravel() for name, one in found.items() if one is not None}
@@ -247,14 +247,14 @@ class Model:
 
     def _changes_in_place(self, new: Formulation) -> bool:
         """Put new data into the parameters of the model; False if they do not fit into it."""
-        old, now = _changeable(self.formulation), _changeable(new)
+        old, now = changeable(self.formulation), changeable(new)
         held = self._parameters()
         same = {name for name in now if name in old and np.array_equal(old[name], now[name])}
         fits = now.keys() == old.keys() and all(old[name].shape == now[name].shape for name in now)
         if not now or not fits or not (now.keys() - same) <= held.keys():
             return False
         named = self._built.variables.keys()
-        if index_names(self.formulation.arrays(named)) != index_names(new.arrays(named)):
+        if index_names(self.formulation._arrays(named)) != index_names(new._arrays(named)):
             return False
         for name in now.keys() - same:
             values = np.asarray(now[name], dtype=float)
@@ -427,7 +427,7 @@ class Model:
 # helpers
 
 
-def _changeable(formulation: Formulation) -> dict[str, F64]:
+def changeable(formulation: Formulation) -> dict[str, F64]:
     """The data of a formulation that can change in a model, by symbol."""
     return {name: np.asarray(values, dtype=float) for name, (values, *_) in formulation.changeable().items()}
 
@@ -450,8 +450,8 @@ def _planned(
     from opticoll.solvers.plan import make_plan, refuse_arguments_of_topology
 
     stated = formulation_named(formulation)
-    if stated.needs is not None:
-        msg = f"model: {stated.name} takes its data from a solution of {stated.needs}; use solve"
+    if stated._needs is not None:
+        msg = f"model: {stated.name} takes its data from a solution of {stated._needs}; use solve"
         raise BadInput(msg)
     refuse_arguments_of_topology(settings, stated, None)
     own = {parameter.name for parameter in stated.parameters}

@@ -62,7 +62,7 @@ def takes(able: Capabilities, model: type[Formulation]) -> bool:
 def example_sizes(model: type[Formulation]) -> Sizes | None:
     """Sizes of the example; None where they are not known without a solve."""
     try:
-        return None if model.needs is not None else model_sizes(model, model.example, {})
+        return None if model._needs is not None else model_sizes(model, model.example, {})
     except BadInput:  # a user's formulation, which takes other instances
         return None
 
@@ -78,13 +78,13 @@ def model_sizes(model: type[Formulation], spec: str, settings: Mapping[str, obje
     from opticoll.solvers.process.memory import entries
     from opticoll.solvers.task import Task
 
-    if model.needs is not None:
-        msg = f"describe: {model.name} takes its data from a solution of {model.needs}; its sizes follow from a solve"
+    if model._needs is not None:
+        msg = f"describe: {model.name} takes its data from a solution of {model._needs}; its sizes follow from a solve"
         raise BadInput(msg)
     value = parse(spec)
     parameters = read_parameters(model.parameters, settings, model.name)
     problem = prepared(model, value, parameters)
-    known = problem.estimate()
+    known = problem._estimate()
     if value.n <= BUILT_VERTICES if known is None else entries(known) <= BUILT_ENTRIES:
         known = compile_built(problem, build_model(problem, fastest_form(problem, known))).size
     rows = [BoundValue(name=b.name, value=b.value, reason=b.reason, exact=b.exact) for b in bounds_of(problem)]

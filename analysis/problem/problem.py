@@ -95,7 +95,7 @@ class Problem(Printed):
 
     def size(self) -> dict[str, int] | None:
         """``variables``, ``constraints``, ``nonzeros`` (or somewhat more) and ``integers``; nothing is built."""
-        return self.formulation.estimate()
+        return self.formulation._estimate()
 
     # what is true of a solution
 
@@ -210,8 +210,8 @@ def problem(
         solution.
     """
     stated, value = formulation_named(formulation), as_instance(instance)
-    if stated.needs is not None:
-        msg = f"problem: {stated.name} takes its data from a solution of {stated.needs}; use solve"
+    if stated._needs is not None:
+        msg = f"problem: {stated.name} takes its data from a solution of {stated._needs}; use solve"
         raise BadInput(msg)
     chosen: Any = settings if demand is None else {**settings, "demand": demand}
     with exits_refused():

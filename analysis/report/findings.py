@@ -247,7 +247,7 @@ def _rows(name: str, best: Any, problem: str, settings: dict[str, Any]) -> list[
     from opticoll.solvers.methods import prepared
 
     model = formulation(name)
-    if model.needs is not None:
+    if model._needs is not None:
         return []
     instance = parse(str(best["instance"]))
     if instance.hash != best["instance_hash"]:

@@ -451,7 +451,7 @@ class Result(rendering.Printed, Run):
         if not isinstance(name, str) or name not in values:
             msg = f"{plan.problem.name}: no array {name!r} in the solution; it has {', '.join(values)}"
             raise BadInput(msg)
-        declared = (plan.problem.arrays(values.keys()) or {}).get(name)
+        declared = (plan.problem._arrays(values.keys()) or {}).get(name)
         array = np.asarray(values[name])
         if name in self._labels:
             declared = labelled_axes(array, self._labels[name])

@@ -114,10 +114,10 @@ def load(
         **proven,
     )
     needed = None
-    if result.needed is not None and model.needs is not None:
+    if result.needed is not None and model._needs is not None:
         needed = Run(
-            Task(model.needs.formulation, own),
-            Record(formulation=model.needs.formulation, verified=record.verified),
+            Task(model._needs.formulation, own),
+            Record(formulation=model._needs.formulation, verified=record.verified),
             result.needed,
         )
     plan = Plan(

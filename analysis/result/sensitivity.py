@@ -316,7 +316,7 @@ def what_if(result: Result, factors: Mapping[Any, float] | float, solve: Callabl
     if isinstance(plan.problem, StatedModel) and plan.problem.origin is not None:
         msg = "what_if: the model was changed by hand; ask m.update(capacity={...}).solve(), which keeps the change"
         raise BadInput(msg)
-    if result.T is None or not isinstance(plan.instance, Topology) or plan.problem.needs is not None:
+    if result.T is None or not isinstance(plan.instance, Topology) or plan.problem._needs is not None:
         msg = f"what_if: {plan.problem.name} states no time on the links of a topology"
         raise BadInput(msg)
     old = plan.instance

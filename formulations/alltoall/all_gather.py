@@ -67,9 +67,9 @@ class AllGather(Formulation):
     variables: ClassVar = {"h": ("arc", "receiver"), "T": ()}
     constraints: ClassVar = {"balance": ("vertex", "receiver"), "capacity": ("arc", "receiver")}
     units: ClassVar = shared.UNITS
-    beside = (shared,)
+    _beside = (shared,)
 
-    label_invariant = staticmethod(lambda parameters: True)
+    _label_invariant = staticmethod(lambda parameters: True)
 
     topology: Topology
     ends: I64

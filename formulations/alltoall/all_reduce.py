@@ -84,11 +84,11 @@ class AllReduction(Formulation):
         "gathers": ("vertex",),
     }
     units: ClassVar = dict.fromkeys("xyzfg", SHARDS) | {"T": TIME}
-    beside = (all_reduce_bounds,)
+    _beside = (all_reduce_bounds,)
 
     objective = shared_flows.objective
     metrics = shared_flows.metrics
-    arrays = all_arrays
+    _arrays = all_arrays
 
     topology: Topology
 

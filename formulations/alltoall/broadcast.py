@@ -62,7 +62,7 @@ class Broadcast(Formulation):
     variables: ClassVar = {"h": ("arc", "receiver"), "T": ()}
     constraints: ClassVar = {"balance": ("vertex", "receiver"), "capacity": ("arc", "receiver")}
     units: ClassVar = shared.UNITS
-    beside = (shared,)
+    _beside = (shared,)
     parameters = (Parameter("root", int, 0, "rank that has the shard, counted from 0"),)
 
     bounds = shared.root_bounds

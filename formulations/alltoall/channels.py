@@ -103,9 +103,9 @@ class RoutedChannels(Formulation):
         "symmetry": ("lower",),
     }
     units: ClassVar = {"Lambda": TIME}
-    beside = (channels_routes, channels_bounds)
+    _beside = (channels_routes, channels_bounds)
 
-    derived = path_flow.derived
+    _derived = path_flow.derived
 
     routing: PathFlow
     layers: int

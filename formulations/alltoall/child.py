@@ -51,12 +51,12 @@ class Child(Formulation):
     name = "alltoall.child"
     where = "(10)-(14)"
     parameters = (concurrent_flow.source_parameter(), concurrent_flow.demand_parameter())
-    needs = NeededSolution(Master.name)
+    _needs = NeededSolution(Master.name)
     concurrent = "F"
     meaning = "concurrent flow F_s of one source within its share of the master's flow [link bandwidths / shard]"
     variables: ClassVar = {"f": ("arc", "destination"), "F": ()}
     constraints: ClassVar = {"balance": ("vertex", "destination"), "capacity": ("arc",)}
-    beside = (child_bounds, checks)
+    _beside = (child_bounds, checks)
 
     flow: ConcurrentFlow
     topology = property(checks.topology)

@@ -62,8 +62,8 @@ class LinkFlow(Formulation):
         "delivery": ("commodity",),
         "capacity": ("arc",),
     }
-    beside = (link_mcf_bounds, checks)
-    label_invariant = staticmethod(concurrent_flow.equal_demands)
+    _beside = (link_mcf_bounds, checks)
+    _label_invariant = staticmethod(concurrent_flow.equal_demands)
 
     flow: ConcurrentFlow
     printed: bool

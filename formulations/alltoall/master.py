@@ -42,11 +42,11 @@ class Master(Formulation):
     concurrent = "F"
     variables: ClassVar = {"g": ("arc", "source"), "F": ()}
     constraints: ClassVar = {"balance": ("vertex", "source"), "capacity": ("arc",)}
-    beside = (checks,)
-    label_invariant = staticmethod(concurrent_flow.equal_demands)
+    _beside = (checks,)
+    _label_invariant = staticmethod(concurrent_flow.equal_demands)
 
     bounds = checks.analytic_bounds
-    closed_forms = checks.declared_optimum
+    _closed_forms = checks.declared_optimum
 
     flow: ConcurrentFlow
     topology = property(checks.topology)

@@ -64,11 +64,11 @@ class ChosenPaths(Formulation):
         demand_parameter(),
     )
     meaning = "largest load per capacity Lambda / kappa, the time T [shards / link bandwidth]"
-    label_invariant = staticmethod(path_flow.label_invariant)
+    _label_invariant = staticmethod(path_flow.label_invariant)
 
     variables: ClassVar = {"x": ("path",), "Lambda": ()}
     constraints: ClassVar = {"congestion": ("arc",), "choose": ("commodity",)}
-    beside = (min_congestion_solution, path_flow)
+    _beside = (min_congestion_solution, path_flow)
 
     bounds = path_bounds.share_bounds
     certify = path_bounds.share_certificate

@@ -55,14 +55,14 @@ class PathConcurrentFlow(Formulation):
     concurrent = "F"
     variables: ClassVar = {"f": ("path",), "F": ()}
     constraints: ClassVar = {"serve": ("commodity",), "capacity": ("arc",)}
-    beside = (path_mcf_solution,)
-    label_invariant = staticmethod(path_flow.label_invariant)
+    _beside = (path_mcf_solution,)
+    _label_invariant = staticmethod(path_flow.label_invariant)
 
     bounds = path_bounds.set_bounds
     certify = path_bounds.length_certificate
     matrix = path_mcf_solution.flow_program
     sets = path_flow.pairs_and_paths
-    derived = path_flow.exact_amounts
+    _derived = path_flow.exact_amounts
 
     routing: PathFlow
 

@@ -61,7 +61,7 @@ class ReduceScatter(Formulation):
     variables: ClassVar = {"h": ("arc", "contributor"), "T": ()}
     constraints: ClassVar = {"balance": ("vertex", "contributor"), "capacity": ("arc", "contributor")}
     units: ClassVar = shared.UNITS
-    beside = (shared,)
+    _beside = (shared,)
 
     topology: Topology
     ends: I64

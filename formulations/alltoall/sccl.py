@@ -91,10 +91,10 @@ class ChunkSteps(Formulation):
         "balance": ("vertex", "chunk"),
     }
     units: ClassVar = {"f": "chunks", "U": "rounds"}
-    beside = (sccl_bounds,)
-    label_invariant = staticmethod(lambda parameters: True)
+    _beside = (sccl_bounds,)
+    _label_invariant = staticmethod(lambda parameters: True)
 
-    arrays = all_arrays
+    _arrays = all_arrays
 
     flow: StepFlow
     chunks: int

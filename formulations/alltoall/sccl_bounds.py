@@ -49,4 +49,4 @@ def bounds(problem: ChunkSteps) -> list[Bound]:
 
 def estimate(problem: ChunkSteps) -> dict[str, int] | None:
     """About the size of the model: that of the flow in steps."""
-    return problem.flow.estimate()
+    return problem.flow._estimate()

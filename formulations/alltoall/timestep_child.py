@@ -61,13 +61,13 @@ class StepChild(Formulation):
         source_parameter(),
         *(one for one in StepFlow.parameters if one.name in ("steps", "relays", "demand")),
     )
-    needs = NeededSolution(StepFlow.name, settings=(("aggregate", "source"),), passed_on=("steps", "relays", "demand"))
+    _needs = NeededSolution(StepFlow.name, settings=(("aggregate", "source"),), passed_on=("steps", "relays", "demand"))
     concurrent = "F"
     meaning = "served fraction F_s of one source within its share of the master's flow [-]"
     variables: ClassVar = {"f": ("arc", "destination"), "F": ()}
     constraints: ClassVar = {"balance": ("vertex", "destination"), "capacity": ("arc",)}
     units: ClassVar = {"f": SHARDS, "F": ""}
-    beside = (timestep_child_bounds, checks)
+    _beside = (timestep_child_bounds, checks)
 
     flow: ConcurrentFlow
     commodities: StepFlow
@@ -78,7 +78,7 @@ class StepChild(Formulation):
     def _prepare(cls, instance: object, given: dict[str, Any], needed: Values | None = None) -> Self:
         """The problem under ``needed``, the values of a solution of ``alltoall.timestep-mcf`` by source."""
         number = given.pop("source")
-        master = StepFlow.prepare(instance, {**given, **dict(cls.needs.settings)})
+        master = StepFlow.prepare(instance, {**given, **dict(cls._needs.settings)})
         senders = np.searchsorted(master.topology.terminals, master.groups.sources)
         column = int(np.searchsorted(senders, numbered_source(number, master.topology, senders, cls.name)))
         g, time = (None, 1.0) if needed is None else (needed["f"][:, column], float(np.sum(needed["U"])))

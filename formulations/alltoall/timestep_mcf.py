@@ -106,8 +106,8 @@ class StepFlow(Formulation):
         "balance": ("vertex", "group"),
     }
     units: ClassVar = {"f": SHARDS, "U": TIME}
-    beside = (timestep_bounds, time_expansion)
-    label_invariant = staticmethod(concurrent_flow.equal_demands)
+    _beside = (timestep_bounds, time_expansion)
+    _label_invariant = staticmethod(concurrent_flow.equal_demands)
 
     groups: ConcurrentFlow
     steps: int

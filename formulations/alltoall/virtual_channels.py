@@ -69,7 +69,7 @@ class LayeredRoutes(Formulation):
         ),
         *rule_parameters("all"),
     )
-    needs = NeededSolution(ChosenPaths.name, method="routes", passed_on=("paths", "k", "lmax"))
+    _needs = NeededSolution(ChosenPaths.name, method="routes", passed_on=("paths", "k", "lmax"))
     meaning = "layers of virtual channels, for routes of a shard each"
     variables: ClassVar = {
         "y": ("route", "layer"),
@@ -84,7 +84,7 @@ class LayeredRoutes(Formulation):
         "order": ("dependency", "layer"),
         "symmetry": ("lower",),
     }
-    beside = (virtual_channels_solution,)
+    _beside = (virtual_channels_solution,)
 
     topology: Topology
     routes: PathSet | None
@@ -94,7 +94,7 @@ class LayeredRoutes(Formulation):
     @classmethod
     def _prepare(cls, instance: object, given: dict[str, Any], needed: Values | None = None) -> Self:
         """The problem for ``needed``, the values of a solution of ``alltoall.min-congestion``."""
-        rule = {name: given[name] for name in cls.needs.passed_on}
+        rule = {name: given[name] for name in cls._needs.passed_on}
         routing = ChosenPaths.prepare(instance, rule).routing
         return cls(routing.topology, None if needed is None else chosen_paths(routing, needed), given["layers"])
 

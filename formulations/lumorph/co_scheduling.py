@@ -137,7 +137,7 @@ class CallBatches(Formulation):
         (j, k), x = self.pairs, np.asarray(values["x"], dtype=float)
         return float(self.time @ x[j == k]) if x.shape == j.shape else np.inf
 
-    arrays = co_scheduling_solution.batch_arrays
+    _arrays = co_scheduling_solution.batch_arrays
     bounds = co_scheduling_solution.busiest_gpu
     metrics = co_scheduling_solution.batch_metrics
 

@@ -93,7 +93,7 @@ class ForwardedRounds(Formulation):
     )
     variables: ClassVar = {"D": ("circuit",), "X": ("sent",), "B": ("state",), "R": ("round",)}
     chosen: ClassVar = ("D", "X")
-    beside = (forwarded_solution, scheduled_rounds)
+    _beside = (forwarded_solution, scheduled_rounds)
 
     topology: Topology
     collective: Collective

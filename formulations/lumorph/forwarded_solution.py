@@ -102,7 +102,7 @@ def doubling_rounds(data: ForwardedRounds) -> int:
 def repair(data: ForwardedRounds, values: Mapping[str, NDArray[Any]]) -> dict[str, F64] | None:
     """Round D and X and add the schedule; None if D or X is missing or invalid."""
     whole = scheduled_rounds.rounded(data, values)
-    return None if whole is None else data.unfold(whole)
+    return None if whole is None else data._unfold(whole)
 
 
 def rounds_to_reach(k: int, held: int, reached: int) -> int:

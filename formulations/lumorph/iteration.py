@@ -256,10 +256,10 @@ class StagedCalls(Formulation):
         """The given z; :meth:`residuals` checks that the iteration ends by then."""
         return float(np.asarray(values["z"]))
 
-    arrays = iteration_solution.iteration_arrays
+    _arrays = iteration_solution.iteration_arrays
     bounds = iteration_solution.iteration_bounds
     metrics = iteration_solution.iteration_metrics
-    derived = iteration_solution.exact_iteration_numbers
+    _derived = iteration_solution.exact_iteration_numbers
 
 
 FORMULATION = StagedCalls

@@ -265,13 +265,13 @@ class Overlap(Formulation):
         routes = overlap_solution.traced(self, np.asarray(values["x"], dtype=float))
         return np.inf if routes is None else overlap_solution.overlap(routes)
 
-    arrays = overlap_solution.overlap_arrays
+    _arrays = overlap_solution.overlap_arrays
     links = overlap_solution.overlap_links
     repair = overlap_solution.traced_values
-    unfold = overlap_solution.on_arcs
+    _unfold = overlap_solution.on_arcs
     certify = any_lengths_bound
     bounds = overlap_bounds
-    closed_forms = overlap_bounds
+    _closed_forms = overlap_bounds
     metrics = overlap_solution.overlap_metrics
 
 

@@ -132,7 +132,7 @@ class RoundModel(Formulation):
     parameters = rounds_data.PARAMETERS
     variables: ClassVar = {"C": ("transfer",), "H": ("received",), "R": ("round",), "z": ()}
     chosen: ClassVar = ("C",)
-    beside = (rounds_data, rounds_bounds, rounds_solution, scheduled_rounds)
+    _beside = (rounds_data, rounds_bounds, rounds_solution, scheduled_rounds)
 
     topology: Topology
     collective: Collective

@@ -54,11 +54,11 @@ def repair(data: RoundModel, values: Mapping[str, NDArray[Any]]) -> dict[str, F6
     C, R = whole["C"], np.rint(np.asarray(values["R"], dtype=float))
     if data.version != "corrected":
         z = published_programs.objective(data.programs[0], data.rmin, R)
-        return data.unfold({"C": C, "R": R, "z": np.array(z)})
+        return data._unfold({"C": C, "R": R, "z": np.array(z)})
     held, sent = data.tables["received"], data.tables["transfer"]
     sent = sent.given(when=sent["r"]).known_by("p c d when")
     made = held.of(sent, p="p", where=lambda delivery, one: one["when"] <= delivery["r"])
-    return data.unfold({"C": C, "H": made @ C, "R": R})
+    return data._unfold({"C": C, "H": made @ C, "R": R})
 
 
 def metrics(data: RoundModel, value: float | None) -> dict[str, Json]:

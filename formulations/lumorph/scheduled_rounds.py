@@ -71,7 +71,7 @@ def horizon(problem: Unphased) -> int:
     NotApplicable
         For a program with more variables than can be listed.
     """
-    size = problem.estimate()
+    size = problem._estimate()
     if size is not None and size["variables"] > MOST_COLUMNS:
         listed = f"{size['variables']:,} variables on {problem.topology.spec}"
         msg = f"{problem.name}: {listed} are too many to list; lower rmax or paths"

@@ -119,7 +119,7 @@ class SumModel(Formulation):
         "R": ("round",),
     }
     chosen: ClassVar = ("C", "F")
-    beside = (sum_solution, scheduled_rounds)
+    _beside = (sum_solution, scheduled_rounds)
 
     topology: Topology
     collective: Collective

@@ -51,7 +51,7 @@ def bounds_for_any_composition(data: SumModel) -> list[Bound]:
 def repair(data: SumModel, values: Mapping[str, NDArray[Any]]) -> dict[str, F64] | None:
     """Round C and F, recompute the other variables, and add the schedule; None if C or F is missing or invalid."""
     whole = scheduled_rounds.rounded(data, values)
-    return None if whole is None else data.unfold({**whole, **variables_of_sums(data, whole["C"], whole["F"])})
+    return None if whole is None else data._unfold({**whole, **variables_of_sums(data, whole["C"], whole["F"])})
 
 
 def metrics(data: SumModel, value: float | None) -> dict[str, Json]:

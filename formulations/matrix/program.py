@@ -188,7 +188,7 @@ class FileProgram(Formulation):
         program = self.program
         return float(program.offset + program.cost @ np.asarray(values["x"], dtype=float))
 
-    def estimate(self) -> dict[str, int]:
+    def _estimate(self) -> dict[str, int]:
         """Size of the matrix."""
         program = self.program
         return {
@@ -198,12 +198,12 @@ class FileProgram(Formulation):
             "integers": int(program.integer.sum()),
         }
 
-    def arrays(self, names: Collection[str]) -> dict[str, Array]:
+    def _arrays(self, names: Collection[str]) -> dict[str, Array]:
         """One value per column."""
         return {"x": Array((Axis("column", self.program.n),))}
 
-    refute = contradictions.contradiction
-    unfold = contradictions.with_absent_columns
+    _refute = contradictions.contradiction
+    _unfold = contradictions.with_absent_columns
 
 
 FORMULATION = FileProgram

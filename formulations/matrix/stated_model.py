@@ -113,12 +113,12 @@ class StatedModel(FileProgram):
         """The objective of the model."""
         return super().objective(self.columns(values))
 
-    def unfold(self, values: Values) -> dict[str, F64]:
+    def _unfold(self, values: Values) -> dict[str, F64]:
         """Set columns that appear nowhere to a value within their bounds."""
-        x = super().unfold(self.columns(values))["x"]
+        x = super()._unfold(self.columns(values))["x"]
         return {name: block.gather(x) for name, block in self.model.variables.items()}
 
-    def arrays(self, names: Collection[str]) -> dict[str, Array]:
+    def _arrays(self, names: Collection[str]) -> dict[str, Array]:
         """Shapes of the arrays; axes and units as the original problem declares them."""
         known = self._declared()
         return {name: known.get(name, Array(numbered(block.shape))) for name, block in self.model.variables.items()}
@@ -128,7 +128,7 @@ class StatedModel(FileProgram):
         if self.origin is None:
             return {}
         shapes = {name: block.shape for name, block in self.model.variables.items()}
-        declared = self.origin.arrays(shapes.keys()) or {}
+        declared = self.origin._arrays(shapes.keys()) or {}
         return {name: array for name, array in declared.items() if array.shape == shapes.get(name)}
 
     def index_labels(self) -> dict[str, tuple[Sequence[Hashable] | None, ...]]:
@@ -141,12 +141,12 @@ class StatedModel(FileProgram):
         """The values as a solution of the original problem; None if it needs other variables."""
         if self.origin is None:
             return None
-        declared = self.origin.arrays(values.keys()) or {}
+        declared = self.origin._arrays(values.keys()) or {}
         kept = self._declared()
         if any(array.required and not array.dual and name not in kept for name, array in declared.items()):
             return None
         own = {name: np.asarray(values[name], dtype=float) for name in kept}
-        return self.origin.unfold(own) if own else None
+        return self.origin._unfold(own) if own else None
 
     def links(self, values: Values) -> Links:
         """Load of every link, where the variables of the original problem still say so.

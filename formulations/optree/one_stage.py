@@ -60,7 +60,7 @@ class AllToAll(Formulation):
     meaning = "wavelengths"
     variables: ClassVar = {"x": ("route", "wavelength"), "y": ("wavelength",)}
     constraints: ClassVar = {"choose": ("pair",), "conflict": ("arc", "wavelength"), "symmetry": ("lower",)}
-    beside = (one_stage_solution,)
+    _beside = (one_stage_solution,)
 
     fibres: WdmFibres
     colours: int

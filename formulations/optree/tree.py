@@ -63,7 +63,7 @@ class TreeChoice(Formulation):
     meaning = "steps (rounds) of the tree"
     variables: ClassVar = {"y": ("stage",)}
     constraints: ClassVar = {"walk": ("product",), "stages": ()}
-    beside = (tree_solution,)
+    _beside = (tree_solution,)
 
     fibres: WdmFibres
     fabric: Fabric

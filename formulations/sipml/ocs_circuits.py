@@ -222,19 +222,19 @@ class OcsCircuits(Formulation):
         c = ocs_solution.circuits_of(self, values)
         return np.inf if c is None else self.transfers.slowest(c)
 
-    def closed_forms(self) -> list[Bound]:
+    def _closed_forms(self) -> list[Bound]:
         """The exact ones among the bounds."""
         return self.bounds()
 
-    refute = ocs_solution.too_few_ports
-    estimate = ocs_solution.ocs_size
-    arrays = ocs_solution.ocs_arrays
+    _refute = ocs_solution.too_few_ports
+    _estimate = ocs_solution.ocs_size
+    _arrays = ocs_solution.ocs_arrays
     links = ocs_solution.ocs_links
     repair = ocs_solution.rounded_circuits
     bounds = ocs_solution.ocs_bounds
     metrics = ocs_solution.ocs_metrics
     describe = ocs_solution.described_circuits
-    derived = exact_chord_numbers
+    _derived = exact_chord_numbers
 
 
 FORMULATION = OcsCircuits

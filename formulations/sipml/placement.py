@@ -292,9 +292,9 @@ class Placement(Formulation):
         return np.inf if read is None else float((read[1] + self.graph.duration).max())
 
     bounds = placement_bounds.placement_bounds
-    derived = placement_bounds.exact_placement_numbers
-    estimate = placement_solution.placement_size
-    arrays = placement_solution.placement_arrays
+    _derived = placement_bounds.exact_placement_numbers
+    _estimate = placement_solution.placement_size
+    _arrays = placement_solution.placement_arrays
     repair = placement_solution.earliest_placement
     metrics = placement_solution.placement_metrics
     describe = placement_solution.described_placement

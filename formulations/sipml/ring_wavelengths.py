@@ -288,14 +288,14 @@ class RingTraffic(Formulation):
         return self.transfers.slowest(np.bincount(read[0][:, 0], minlength=self.transfers.pairs))
 
     priced_time = ring_bounds.priced_time
-    refute = ring_bounds.too_many_pairs
-    estimate = ring_solution.ring_size
-    arrays = ring_solution.ring_arrays
+    _refute = ring_bounds.too_many_pairs
+    _estimate = ring_solution.ring_size
+    _arrays = ring_solution.ring_arrays
     repair = ring_solution.whole_circuits
     bounds = ring_bounds.ring_bounds
     certify = ring_bounds.heaviest_sets_bound
     describe = ring_solution.described_ring
-    derived = exact_chord_numbers
+    _derived = exact_chord_numbers
     links = ring_solution.loads_of_ring
     metrics = ring_solution.ring_metrics
 

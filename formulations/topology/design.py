@@ -90,7 +90,7 @@ class Design(Formulation):
         "balance": ("node", "source"),
         "capacity": ("src", "dst"),
     }
-    beside = (design_bounds, design_solution)
+    _beside = (design_bounds, design_solution)
 
     n: int
     degree: int
@@ -203,7 +203,7 @@ class Design(Formulation):
         """F."""
         return float(values["F"])
 
-    arrays = all_arrays
+    _arrays = all_arrays
     most_links = property(design_bounds.most_links)
     leaving = design_bounds.leaving
 

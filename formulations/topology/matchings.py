@@ -109,7 +109,7 @@ class TopologyMatchings(Formulation):
         "longest_first": ("switch", "earlier"),
         "switches": ("upper",),
     }
-    beside = (matching_bounds, matchings_solution)
+    _beside = (matching_bounds, matchings_solution)
 
     n: int
     switches: int

@@ -95,7 +95,7 @@ class PodWiring(Formulation):
         "up": ("lost", "switch", "plus_cube", "minus_cube"),
         "down": ("lost", "switch", "plus_cube", "minus_cube"),
     }
-    beside = (pod_bounds, pod_solution)
+    _beside = (pod_bounds, pod_solution)
 
     cubes: int
     side: int

@@ -183,7 +183,7 @@ class TopologySequence(Formulation):
         "held": ("phase", "source", "node"),
         "served": ("source", "node"),
     }
-    beside = (sequence_bounds, sequence_solution)
+    _beside = (sequence_bounds, sequence_solution)
 
     n: int
     degree: int

@@ -68,7 +68,7 @@ class TopologySteps(Formulation):
     meaning = "time of all steps and changes [shards / link bandwidth]"
     variables: ClassVar = {"y": ("step", "topology"), "v": ("step", "topology")}
     constraints: ClassVar = {"one": ("step",), "changed": ("step", "topology")}
-    beside = (steps_solution,)
+    _beside = (steps_solution,)
 
     n: int
     steps: tuple[str, ...]

@@ -44,7 +44,7 @@ class FixedCircuits(Formulation):
     variables: ClassVar = {"f": ("arc", "source"), "F": ()}
     constraints: ClassVar = {"balance": ("vertex", "source"), "capacity": ("arc",)}
     units: ClassVar = {"f": "unit loads", "F": ""}  # Lambda_0, ``unit_load`` of the metrics
-    beside = (routing_solution, checks)
+    _beside = (routing_solution, checks)
 
     flow: ConcurrentFlow
     design: CircuitDesign

@@ -69,7 +69,7 @@ class Plane(Formulation):
     meaning = "iteration time by Eq. (1) [s]"
     variables: ClassVar = {"x": ("kind", "way")}
     constraints: ClassVar = {"parts": ("kind",), "memory": ()}
-    beside = (strategy_solution,)
+    _beside = (strategy_solution,)
 
     pool: ServerPool
     kinds: tuple[TrainingJob, ...]

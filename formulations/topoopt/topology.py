@@ -104,7 +104,7 @@ class Wiring(Formulation):
         "total_hops": (),
     }
     parameters = wiring_demand.PARAMETERS
-    beside = (wiring_bounds, wiring_solution)
+    _beside = (wiring_bounds, wiring_solution)
 
     pool: ServerPool
     goal: str

@@ -61,7 +61,7 @@ class CircuitUtility(Formulation):
     meaning = "demand with the discounts of its circuits [bytes]"
     variables: ClassVar = {"y": ("pair", "circuit")}
     constraints: ClassVar = {"ports_out": ("server",), "ports_in": ("server",)}
-    beside = (utility_solution,)
+    _beside = (utility_solution,)
 
     n: int
     degree: int

@@ -121,7 +121,7 @@ def refuse_other_axes(formulation: Formulation, form: StandardForm) -> None:
     ModelError
         With the variable, its axes and their sizes.
     """
-    if type(formulation).arrays is not declared_axes.arrays or states(formulation, "unfold"):
+    if type(formulation)._arrays is not declared_axes.arrays or states(formulation, "_unfold"):
         return
     wrong = declared_axes.misstated(formulation, {name: block.shape for name, block in form.columns.items()})
     if wrong is not None:
@@ -136,7 +136,7 @@ def declared_arrays(
 
     Without ``form`` the formulation's first one is built.
     """
-    declared = formulation.arrays(names)
+    declared = formulation._arrays(names)
     if declared is not None:
         return {name: array for name, array in declared.items() if not array.dual}
     if form is None:
@@ -149,7 +149,7 @@ def declared_duals(formulation: Formulation, names: Collection[str]) -> dict[str
 
     Those of a formulation that declares none are those of all named constraints of its first form.
     """
-    declared = {name: array for name, array in (formulation.arrays(names) or {}).items() if array.dual}
+    declared = {name: array for name, array in (formulation._arrays(names) or {}).items() if array.dual}
     if declared:
         return declared
     rows = compile_built(formulation, build_model(formulation)).rows
@@ -163,7 +163,7 @@ def index_labels(formulation: Formulation, form: str | None) -> dict[str, tuple[
     """
     if isinstance(formulation, StatedModel):
         return formulation.index_labels()
-    if not is_own(formulation) or states(formulation, "arrays") or (form or forms_of(formulation)[0]) != "pyomo":
+    if not is_own(formulation) or states(formulation, "_arrays") or (form or forms_of(formulation)[0]) != "pyomo":
         return {}
     blocks = compile_built(formulation, formulation.pyomo()).columns
     return {name: block.labels for name, block in blocks.items() if block.labels}

@@ -2,7 +2,7 @@
 
 Capacities, demands and other entered numbers are read as the decimals that were entered, of at most 12 significant
 digits. What a model computes from them, such as a share of the total, is a fraction that the formulation states
-(:attr:`opticoll.formulations.model.Formulation.derived`). A matrix with any other coefficient is refused.
+(:attr:`opticoll.formulations.model.Formulation._derived`). A matrix with any other coefficient is refused.
 """
 
 from __future__ import annotations
@@ -101,13 +101,13 @@ def exact_problem(formulation: Formulation, layer: str | None = None, needed: Ar
     BadInput
         If a coefficient is neither an entered decimal nor a fraction that the formulation states.
     """
-    size = formulation.estimate()
+    size = formulation._estimate()
     form = layer or ("matrix" if "matrix" in forms_of(formulation) else fastest_form(formulation, size))
     built = compile_built(formulation, build_model(formulation, form))
     if built.A.nnz > MOST_NONZEROS:
         msg = f"exact: {formulation.name} has {built.A.nnz:,} nonzeros, above {MOST_NONZEROS:,}; reduce the instance"
         raise BadInput(msg)
-    derived = list(formulation.derived())
+    derived = list(formulation._derived())
     taken = {value for _, values in (needed or {}).values() for value in values.values()}
     return ExactForm.of(built, reader([*derived, *taken], formulation.name))
 
@@ -287,7 +287,7 @@ def _best_bound(run: Run, form: ExactForm, answer: ExactAnswer) -> tuple[Fractio
     problem = run.plan.problem
     analytic = run.bounds
     if analytic is None:  # the usual solve needed none
-        analytic = bounds_of(problem) if problem.needs is None and not is_own(problem) else []
+        analytic = bounds_of(problem) if problem._needs is None and not is_own(problem) else []
     known = [(answer.bound, ROWS), *((one.fraction, one.name) for one in analytic if one.fraction is not None)]
     return max(known, key=lambda one: one[0]) if form.sense == "min" else min(known, key=lambda one: one[0])
 
@@ -349,7 +349,7 @@ def _contradicted(run: Run, objective: float, stated: float, violations: dict[st
         wrong = f"according to the checker {missed}"
     elif abs(stated - objective) > verify.PAST * max(abs(stated), abs(objective)):
         wrong = f"the formulation evaluates the solution to {stated!r}"
-    for bound in problem.closed_forms():
+    for bound in problem._closed_forms():
         if bound.exact and abs(bound.value - objective) > verify.FEASIBLE * abs(objective):
             wrong = f"the closed form {bound.name} is {bound.value:.12g}"
     for bound in run.bounds or ():
@@ -370,7 +370,7 @@ def _with_answer(run: Run, form: ExactForm, answer: ExactAnswer) -> Run:
         return _without_optimum(run, form, answer)
     vector = np.array([float(value) for value in answer.x])
     assert run.plan is not None
-    values = run.plan.problem.unfold({name: block.gather(vector) for name, block in form.columns.items()})
+    values = run.plan.problem._unfold({name: block.gather(vector) for name, block in form.columns.items()})
     return _optimal(run, answer.objective, values, source, (form, answer))
 
 

@@ -148,8 +148,8 @@ def check_certificate(model: type[Formulation], instance: Instance, path: Path, 
     from opticoll.solvers.exact.prove import exact_problem
     from opticoll.solvers.methods import prepared
 
-    if model.needs is not None:
-        msg = f"{path}: no certificate is one of {model.name}: its data are a solution of {model.needs}; check that"
+    if model._needs is not None:
+        msg = f"{path}: no certificate is one of {model.name}: its data are a solution of {model._needs}; check that"
         raise BadFile(msg)
     problem = prepared(model, instance, parameters)
     verdict, reason = None, ""

@@ -48,7 +48,7 @@ def refuse_plan(task: Task, plan: Plan) -> None:
         The message states the need and names methods that build no model.
     """
     model, limit = plan.problem, task.memory_limit_gib
-    size = model.estimate() if plan.builds else None
+    size = model._estimate() if plan.builds else None
     if size is None:
         return
     count = entries(size)

@@ -334,7 +334,7 @@ class Circulation(Formulation):
 
 class Unlabelled(Circulation):
     @classmethod
-    def label_invariant(cls, parameters):
+    def _label_invariant(cls, parameters):
         return True
 
 

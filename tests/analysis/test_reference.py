@@ -81,13 +81,13 @@ def test_a_formulation_is_described_in_full(name, capfd):
         return
     command = re.fullmatch(r"opticoll solve (\S+) '(\S+)'", one.example)
     assert command[1] == name
-    if model.needs is None:
+    if model._needs is None:
         make_plan(Task(command[1], command[2]))  # the example can be solved
         assert one.sizes.bounds
         assert one.sizes.variables > 0
     else:
         assert one.sizes is None
-        assert one.facts["needs"] == (model.needs and model.needs.formulation)
+        assert one.facts["needs"] == (model._needs and model._needs.formulation)
 
 
 def test_example_of_matrix_programs_works(tmp_path, monkeypatch, capfd):

@@ -293,8 +293,8 @@ def test_a_derived_class_says_itself_that_labels_do_not_matter():
     class Rooted(formulation("alltoall.master")):
         name = "own.rooted"
 
-    assert formulation("alltoall.master").label_invariant({"demand": "uniform"})
-    assert not Rooted.label_invariant({"demand": "uniform"})
+    assert formulation("alltoall.master")._label_invariant({"demand": "uniform"})
+    assert not Rooted._label_invariant({"demand": "uniform"})
 
 
 class Held(formulation("alltoall.master")):
@@ -322,7 +322,7 @@ def test_a_derived_class_with_a_row_more_has_bounds_but_no_optimum_of_its_base()
     assert (run.verified, run.proof) == (True, "optimal")
     assert run.objective == pytest.approx(0.1)
     assert {bound.exact for bound in Held.prepare(parse("ring:5")).bounds()} == {False}
-    assert Held.prepare(parse("ring:5")).closed_forms() == []
+    assert Held.prepare(parse("ring:5"))._closed_forms() == []
 
 
 def test_what_differs_names_the_build_and_shows_the_row():

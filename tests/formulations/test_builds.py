@@ -87,7 +87,7 @@ def test_all_builds_are_one_matrix_of_about_the_estimated_size_and_state_the_doc
     first = compile_model(stated)
     for other in others.values():
         assert differences(first, compiled(name, spec, settings, other)) == []
-    assert 0.4 <= entries(problem.estimate()) / entries(first.size) <= 4.0
+    assert 0.4 <= entries(problem._estimate()) / entries(first.size) <= 4.0
 
 
 @each("name", sorted(CASES)[::5])

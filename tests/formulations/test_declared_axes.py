@@ -320,7 +320,7 @@ def test_axes_without_an_instance_are_refused_in_one_line():
     own = stated({"f": ("arc",)})(oc.parse("ring:3"))
     del own.instance
     with pytest.raises(oc.BadInput, match=r"keep it: self\.instance = topology$"):
-        own.arrays(("f",))
+        own._arrays(("f",))
 
 
 class BySource(Shared):

@@ -646,7 +646,7 @@ def test_repair_rounds_drops_and_lengthens(settings):
     repaired = data.repair(near)
     assert max(data.residuals(repaired).values()) <= 1e-7
     assert data.objective(repaired) == pytest.approx(result.objective, rel=1e-7)
-    assert set(repaired) == set(data.arrays(()))
+    assert set(repaired) == set(data._arrays(()))
     assert data.repair({"x": near["x"]}) is None
 
 

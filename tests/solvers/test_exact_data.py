@@ -40,7 +40,7 @@ def problems():
     With other capacities than their own, the first of each formulation is quick, and sevenths are quick among others.
     """
     for name, cases in CASES.items():
-        if formulation(name).needs is not None:
+        if formulation(name)._needs is not None:
             continue
         for place, (spec, settings) in enumerate(cases):
             layers = forms_of(formulation(name))[0 if place == 0 else -1 :]
@@ -78,7 +78,7 @@ def test_the_program_of_every_formulation_is_stated_in_fractions(name, spec, set
     [
         name
         for name in CASES
-        if name.startswith("alltoall") and formulation(name).needs is None and name != "alltoall.virtual-channels"
+        if name.startswith("alltoall") and formulation(name)._needs is None and name != "alltoall.virtual-channels"
     ],
 )
 def test_small_instances_are_solved_in_fractions(name, kind):

@@ -332,26 +332,26 @@ def endless(monkeypatch: pytest.MonkeyPatch, hook: str, **changed: Any) -> Run:
     return solve.solve(Task("alltoall.master", "ring:4", "highs-simplex", form="pyomo", time_limit_s=3600.0))
 
 
-@pytest.mark.parametrize("hook", ["arrays", "unfold", "residuals", "objective", "repair"])
+@pytest.mark.parametrize("hook", ["_arrays", "_unfold", "residuals", "objective", "repair"])
 def test_a_check_that_does_not_return_ends_the_solve(hook: str, monkeypatch: pytest.MonkeyPatch) -> None:
     wrong = {"residuals": lambda data, values: {"block": 1.0}} if hook == "repair" else {}
     run = endless(monkeypatch, hook, **wrong)
     assert (run.termination, run.exit_status) == (Termination.TIME_LIMIT, 3)
     assert not run.verified
     assert run.record.objective is None
-    what = "unfold" if hook == "unfold" else "residuals, objective or repair"
+    what = "unfold" if hook == "_unfold" else "residuals, objective or repair"
     message = f"{what} did not return within 3600 s of work, and the time limit of 3600 s has passed"
     assert f"formulation 'alltoall.master': {message}; no value is verified" in str(run.record.message)
     assert Store().save(run) is not None
 
 
-@pytest.mark.parametrize("hook", ["certify", "closed_forms", "metrics", "describe"])
+@pytest.mark.parametrize("hook", ["certify", "_closed_forms", "metrics", "describe"])
 def test_a_verified_value_outlasts_a_function_that_does_not_return(hook: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(evidence, "bounds_of", lambda formulation: [])
     run = endless(monkeypatch, hook)
     assert run.exit_status == 0
     assert run.record.objective == pytest.approx(0.5)
-    assert f"{hook} did not return within 3600 s of work" in str(run.record.message)
+    assert f"{hook.removeprefix('_')} did not return within 3600 s of work" in str(run.record.message)
     if hook == "metrics":
         assert run.record.metrics is not None
         assert run.record.metrics["conditional_on"] == "unknown"
@@ -393,7 +393,7 @@ def test_branching_keeps_the_incumbents_of_its_search(monkeypatch: pytest.Monkey
     monkeypatch.setattr(isolation, "solve_here", searching)
     task = Task("lumorph.rounds", "lightpath:2x2")
     model = formulation("lumorph.rounds")
-    monkeypatch.setattr(model, "unfold", Formulation.unfold)
+    monkeypatch.setattr(model, "_unfold", Formulation._unfold)
     data = model.prepare(parse("lightpath:2x2"))
     context = Context(task, data, None, {"search_s": 5.0}, None, solve.solve, lambda *both: saved.append(both))
     monkeypatch.setattr(StandardForm, "values", lambda self, x: {"x": x})

@@ -79,7 +79,7 @@ def test_steps_that_are_too_large_are_refused() -> None:
 )
 def test_estimates_are_close_to_what_is_built(name: str, spec: str, parameters: dict[str, Any]) -> None:
     plan = make_plan(Task(name, spec, "highs", settings=parameters))
-    built, estimated = compile_model(build_model(plan.problem, plan.form)).size, plan.problem.estimate()
+    built, estimated = compile_model(build_model(plan.problem, plan.form)).size, plan.problem._estimate()
     assert estimated is not None
     assert estimated["variables"] == built["variables"]
 

@@ -30,7 +30,7 @@ VERSIONED = {
     "optree.tree": "wdm-line:n=4,wavelengths=2",
 }
 #: Formulations that need a solution of another.
-NEEDING = {name: first_case(name)[0] for name in CASES if formulations()[name].needs}
+NEEDING = {name: first_case(name)[0] for name in CASES if formulations()[name]._needs}
 
 Upgrade = Callable[[str], None]
 

@@ -532,7 +532,7 @@ def test_a_verified_value_beyond_a_wrong_bound_proves_nothing(monkeypatch):
     planted(
         monkeypatch,
         "alltoall.master",
-        closed_forms=lambda data: [],
+        _closed_forms=lambda data: [],
         certify=lambda data, duals: Bound("sweep-cut", 0.0, "wrong"),
     )
     run = solve.solve(Task("alltoall.master", "ring:8", method="highs"))

@@ -70,7 +70,7 @@ def test_the_variables_of_every_model_are_declared(name):
         for form in forms_of(data)[0 if place == 0 else -1 :]:
             compiled = compile_model(build_model(data, form))
             values = compiled.values(np.zeros(compiled.A.shape[1]))
-            allowed = data.arrays(values.keys())
+            allowed = data._arrays(values.keys())
             given = {key: allowed[key] for key in values}  # what unfolding adds is no variable
             check_shapes(given, {key: array.shape for key, array in values.items()}, form)
             declared = {key: array for key, array in allowed.items() if array.dual}

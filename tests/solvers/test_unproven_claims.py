@@ -91,7 +91,7 @@ def test_a_row_that_is_added_is_in_every_form_that_is_left() -> None:
             inflow = self.topology.inflow(values["g"]).sum(axis=1)
             return {**super().residuals(values), "throughput": float((inflow - 0.7).max())}
 
-        def closed_forms(self) -> list[oc.Bound]:
+        def _closed_forms(self) -> list[oc.Bound]:
             return []
 
     import cvxpy as cp

@@ -320,7 +320,7 @@ def _prohibitive(laboratory: Laboratory) -> Measurement:
     return choices.measurement(
         (*specs, whole),
         f"A disjunctive program, solved by HiGHS, is out of reach at less than {100 * share:g} % of the size; "
-        f"with {data.n:,} sub-ops it has up to {data.estimate()['variables'] - data.n - 1:,} binaries. The paper "
+        f"with {data.n:,} sub-ops it has up to {data._estimate()['variables'] - data.n - 1:,} binaries. The paper "
         "states no program, and layers and parts are our choice; another program may go further. Algorithm 1 "
         "places the whole graph in seconds.",
         measured,

@@ -55,7 +55,7 @@ def run_step_orbits(context: Context) -> Answer:
     orbits = find(data.groups)
     context.remaining()
     few = StepFlow(orbits.reduced, data.steps, "source", relays=data.relays)
-    size = few.estimate()
+    size = few._estimate()
     stated = build_model(few, "pyomo" if size is not None and size["nonzeros"] <= PYOMO_NONZEROS else "cvxpy")
     form = _folded(compile_model(stated), orbits)
     columns = form.size["variables"]

@@ -249,7 +249,7 @@ class _Proof:
             found = Outcome(ending, x=self.x)
             x = found.x if self.scaling is None else self.scaling.recover(found).x
             assert x is not None
-            values = self.context.formulation.unfold(self.stated.values(x))
+            values = self.context.formulation._unfold(self.stated.values(x))
         return Answer(
             ending,
             values=values,

@@ -113,7 +113,7 @@ def test_one_default_solve_of_every_formulation(
     monkeypatch.setattr(drawings, "drawing", lambda figure: "<svg></svg>")  # drawn alone above
     store = Store(tmp_path / "store")
     saved = {name for run in runs.values() for name in save(store, run)}
-    assert len(saved) == len(runs) + sum(formulations()[name].needs is not None for name in runs)
+    assert len(saved) == len(runs) + sum(formulations()[name]._needs is not None for name in runs)
     page, rows = page_and_rows(store, tmp_path / "out", capfd)
     assert sorted(row["id"] for row in rows) == sorted(saved)
     # A needed run may be one of the cells solved here: the table has the latest record of each.

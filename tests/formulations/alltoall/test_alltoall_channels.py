@@ -186,7 +186,7 @@ def test_an_order_of_arcs_by_constraint_programming():
 def test_a_directed_ring_needs_half_as_many_layers_as_nodes(n):
     """A layer lacks the dependency at some node, and every route of n-1 arcs passes all nodes but two neighbours."""
     spec, layers = f"ring:{n},directed", -(-n // 2)
-    assert problem(spec, layers=layers - 1).refute().name == "cycles"
+    assert problem(spec, layers=layers - 1)._refute().name == "cycles"
     assert least_layers(problem(spec, layers=layers, objective="channels")) == layers
     data = problem(spec, layers=layers)
     passed = [set(data.topology.head[data.paths.path(p)[:-1]].tolist()) for p in range(data.paths.paths)]

@@ -245,7 +245,7 @@ def test_any_lengths_bound_the_time(name):
         model = formulation(name)
         data = model.prepare(parse(spec), {})
         optimum = max(bound.value for bound in data.bounds())
-        shape = data.arrays(())["capacity"].shape
+        shape = data._arrays(())["capacity"].shape
         for _ in range(5):
             result = data.certify({"capacity": -(rng.exponential(size=shape) ** 3)})
             assert 0 <= result.value <= optimum * (1 + 1e-12)

@@ -44,7 +44,7 @@ def optimum_of(spec, **parameters):
     data = prepared(spec, **parameters)
     form = compile_model(data.cvxpy())
     value, x = optimum(form)
-    result = data.residuals(data.unfold(form.values(x)))
+    result = data.residuals(data._unfold(form.values(x)))
     assert max(result.values()) < 1e-6, result
     return round(value)
 

@@ -128,8 +128,8 @@ def test_other_tasks_are_refused(spec, settings, words):
 
 def test_too_few_rounds_are_refuted():
     data = model.SumModel.prepare(parse("lightpath:2x2,lasers=2"), {"rmax": 2})
-    assert data.refute().value == 3
-    assert model.SumModel.prepare(parse("lightpath:2x2,lasers=2"), {"rmax": 3}).refute() is None
+    assert data._refute().value == 3
+    assert model.SumModel.prepare(parse("lightpath:2x2,lasers=2"), {"rmax": 3})._refute() is None
 
 
 def test_squares_by_the_program_and_by_the_fixed_exchange():

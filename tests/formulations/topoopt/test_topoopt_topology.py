@@ -156,7 +156,7 @@ def test_the_program_has_the_optimum_of_brute_force(flows, objective, parallel):
     form = compile_model(data.cvxpy())
     value, x = optimum(form)
     assert value == pytest.approx(brute(pool, objective, parallel), rel=1e-5)
-    result = data.unfold(form.values(x))
+    result = data._unfold(form.values(x))
     assert max(data.residuals(result).values()) <= 1e-6
     assert data.objective(result) == pytest.approx(value, rel=1e-5)
 

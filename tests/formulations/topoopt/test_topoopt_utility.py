@@ -134,7 +134,7 @@ def test_any_prices_bound_every_choice(n, degree, seed, size):
 def test_equal_demands_have_a_closed_form(discount, n, degree):
     pool = ServerPool(n, degree, 8.0 * (np.ones((n, n)) - np.eye(n)))
     data = CircuitUtility.prepare(pool, {"discount": discount})
-    (bound,) = data.closed_forms()
+    (bound,) = data._closed_forms()
     rounds, more = divmod(degree, n - 1)
     gains = [*exact_gains(discount, degree), *[Fraction(0)] * degree]
     stated = 8 * n * ((n - 1) * sum(gains[:rounds]) + more * gains[rounds])

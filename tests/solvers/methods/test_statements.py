@@ -78,8 +78,8 @@ def test_a_size_covers_what_is_not_larger(size, covered):
 
 def test_the_method_for_needed_data_is_named_by_a_parameter():
     for model in formulations().values():
-        if model.needs is not None and model.needs.method is not None:
-            assert model.needs.method in {known.name for known in model.parameters}
+        if model._needs is not None and model._needs.method is not None:
+            assert model._needs.method in {known.name for known in model.parameters}
 
 
 def test_a_formulation_with_the_same_optimum_has_the_same_sense():
@@ -104,7 +104,7 @@ class Model(oc.Formulation):
     def pyomo(self): ...
     def residuals(self, values): return {}
     def objective(self, values): return 0.0
-    def estimate(self): return {"variables": self.instance.n, "constraints": 1, "nonzeros": 1, "integers": 0}
+    def _estimate(self): return {"variables": self.instance.n, "constraints": 1, "nonzeros": 1, "integers": 0}
 
 
 FORMULATION = Model
