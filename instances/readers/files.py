@@ -1,7 +1,8 @@
 """Topologies and matrices in files of at most 64 MiB.
 
-Formats: edge lists (:mod:`opticoll.instances.readers.edge_lists`); GraphML, GML, DIMACS, SNDlib and matrices
-(:mod:`opticoll.instances.readers.graph_formats`); JSON of opticoll, networkx, msccl and TACCL
+Formats: edge lists (:mod:`opticoll.instances.readers.edge_lists`); GraphML, GEXF, GML, DIMACS, SNDlib and matrices
+(:mod:`opticoll.instances.readers.graph_formats`); graph6, Pajek and DOT
+(:mod:`opticoll.instances.readers.plain_graphs`); JSON of opticoll, networkx, msccl and TACCL
 (:mod:`opticoll.instances.readers.topology_json`); topology XML of NCCL and RCCL, and ``nvidia-smi topo -m``
 (:mod:`opticoll.instances.readers.machine_topologies`). Suffix and contents select the format. Three are written:
 ``.graphml`` and ``.xml``, ``.json``, and edge lists for any other suffix. Self-loops carry no flow, so a file with
@@ -25,6 +26,7 @@ from opticoll.instances.readers.edge_lists import read_edge_list, write_edge_lis
 from opticoll.instances.readers.graph_formats import (
     SNDLIB,
     read_dimacs,
+    read_gexf,
     read_gml,
     read_graphml,
     read_matrix_topology,
@@ -35,6 +37,7 @@ from opticoll.instances.readers.graph_formats import (
     write_graphml,
 )
 from opticoll.instances.readers.machine_topologies import WIRINGS, read_nccl, read_nvidia_smi
+from opticoll.instances.readers.plain_graphs import read_dot, read_graph6, read_pajek
 from opticoll.instances.readers.read_options import ReadOptions
 from opticoll.instances.readers.reading import NUMPY, as_path, decode, numpy_matrix, parse_xml, parses_as_float, refuse
 from opticoll.instances.readers.tables import end_columns, has_labels, rows_of, split, square
@@ -67,17 +70,30 @@ def _of_sndlib(data: bytes, what: str, options: ReadOptions) -> Topology:
     return read_sndlib(sndlib_links(_text(data, what), what, options), what, options)
 
 
-_READERS: dict[str, Callable[[bytes, str, ReadOptions], Topology]] = {
-    "edges": lambda data, what, options: read_edge_list(_text(data, what), what, options),
+Reader = Callable[[bytes, str, ReadOptions], "Topology"]
+
+
+def _of_text(read: Callable[[str, str, ReadOptions], Topology]) -> Reader:
+    return lambda data, what, options: read(_text(data, what), what, options)
+
+
+_READERS: dict[str, Reader] = {
+    "edges": _of_text(read_edge_list),
     "graphml": read_graphml,
-    "json": lambda data, what, options: read_json(_text(data, what), what, options),
-    "gml": lambda data, what, options: read_gml(_text(data, what), what, options),
-    "dimacs": lambda data, what, options: read_dimacs(_text(data, what), what, options),
+    "json": _of_text(read_json),
+    "gml": _of_text(read_gml),
+    "dimacs": _of_text(read_dimacs),
     "sndlib": _of_sndlib,
     "matrix": _of_matrix,
     "nccl": read_nccl,
-    "nvidia-smi": lambda data, what, options: read_nvidia_smi(_text(data, what), what, options),
+    "nvidia-smi": _of_text(read_nvidia_smi),
+    "gexf": read_gexf,
+    "graph6": _of_text(read_graph6),
+    "pajek": _of_text(read_pajek),
+    "dot": _of_text(read_dot),
 }
+#: Formats with a first number of their own, or a choice of links, which their readers examine.
+_CHOOSING = frozenset({"edges", "json", "nccl", "nvidia-smi"})
 #: Formats of topologies.
 FORMATS = tuple(_READERS)
 #: Suffixes that an edge list must not have, since its reader expects another format.
@@ -87,9 +103,14 @@ OPTIONS = tuple(option.name for option in fields(ReadOptions))
 _WORDS: dict[str, dict[str, bool | int]] = {"directed": {"true": True, "false": False}, "first": {"0": 0, "1": 1}}
 _OPTION = re.compile(rf"(?P<path>.*),\s*(?P<name>{'|'.join(OPTIONS)})=(?P<value>[^,]*)", re.DOTALL)
 #: Formats by the root element of an XML file, and by the beginning of a text.
-_ROOTS = {"graphml": "graphml", "system": "nccl", "network": "sndlib"}
+_ROOTS = {"graphml": "graphml", "gexf": "gexf", "system": "nccl", "network": "sndlib"}
+#: Formats by a suffix that no other format has.
+_SUFFIXES = {".json": "json", ".gml": "gml", **dict.fromkeys((".g6", ".s6", ".d6"), "graph6")}
 _STARTS = {
     SNDLIB.encode(): "sndlib",
+    rb">>(?:graph6|sparse6|digraph6)<<": "graph6",
+    rb"(?:%[^\n]*\n|\s)*\*(?:vertices|network)\b": "pajek",
+    rb"(?:\s|//[^\n]*\n|/\*(?s:.*?)\*/|#[^\n]*\n)*(?:strict\s+)?(?:di)?graph\b[^\[{]*\{": "dot",
     (
         rb"(?:[^\n]*(?:nvidia-smi|topology)[^\n]*\n)?(?:\x1b\[[0-9;]*m|\s)*"
         rb"(?-i:GPU0\b[^\n]*(?:CPU\sAffinity|\n\s*GPU0\s+X\b))"
@@ -115,7 +136,10 @@ def read_topology(path: str | Path, options: ReadOptions | None = None) -> Topol
     what, options = f"file {str(path)!r}", options or ReadOptions()
     data = _read(path)
     try:
-        topology = _READERS[options.format or _recognised(path, data, what)](data, what, options)
+        name = options.format or _recognised(path, data, what)
+        if name not in _CHOOSING:
+            options.refuse(what, f"{name} files name their vertices and list all links", "first", "wiring")
+        topology = _READERS[name](data, what, options)
     except BadFile as error:
         start = data[:65536].decode("utf-8", "replace").lstrip("\ufeff \t\r\n")
         remedy = None if options.format else advice(start, Path(path).suffix.lower())
@@ -178,8 +202,8 @@ def _recognised(path: str | Path, data: bytes, what: str) -> str:
         if root not in _ROOTS:
             refuse(what, f"<{root[:40]}> begins no topology; roots are {', '.join(_ROOTS)}")
         return _ROOTS[root]
-    if suffix in {".json", ".gml"}:
-        return suffix[1:]
+    if suffix in _SUFFIXES:
+        return _SUFFIXES[suffix]
     known = next((name for pattern, name in _STARTS.items() if re.match(pattern, start, re.IGNORECASE)), None)
     if known is None and (remedy := advice(start.decode("utf-8", "replace"), suffix)):
         refuse(what, remedy)

@@ -1,7 +1,7 @@
-"""Graph files: GraphML, GML, DIMACS, SNDlib and matrices of capacities; and topologies as networkx graphs.
+"""Graph files: GraphML, GEXF, GML, DIMACS, SNDlib and matrices of capacities; topologies as networkx graphs.
 
-Attributes of GraphML and GML: ``capacity`` of edges [link bandwidths] (or another known name, or a rate as text, see
-:class:`opticoll.instances.readers.listed_graph.ListedGraph`), ``label`` or ``name`` and ``terminal`` of nodes, and
+Attributes of GraphML, GEXF and GML: ``capacity`` of edges [link bandwidths] (or another known name, or a rate as text,
+see :class:`opticoll.instances.readers.listed_graph.ListedGraph`), ``label`` or ``name`` and ``terminal`` of nodes, and
 ``loops`` of the graph (``keep`` accepts self-loops). The drawings of yEd give names and labels. An undirected edge is
 an arc each way. Other attributes are ignored.
 
@@ -27,7 +27,7 @@ from opticoll.errors import BadFile
 from opticoll.instances.readers.listed_graph import ListedGraph
 from opticoll.instances.readers.read_options import ReadOptions
 from opticoll.instances.readers.reading import line_of, parse_xml, parses_as_float, refuse
-from opticoll.instances.readers.tables import is_number, rows_of, square
+from opticoll.instances.readers.tables import is_number, lines_of, rows_of, square
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -61,7 +61,7 @@ def to_networkx(topology: Topology) -> nx.MultiDiGraph[int]:
     return graph
 
 
-def read_graphml(data: bytes, what: str, options: ReadOptions | None = None) -> Topology:
+def read_graphml(data: bytes, what: str, options: ReadOptions) -> Topology:
     """Read a GraphML document with one graph.
 
     Edges follow ``edgedefault`` or their own ``directed``. The document is not read by networkx, which
@@ -72,39 +72,24 @@ def read_graphml(data: bytes, what: str, options: ReadOptions | None = None) -> 
     BadFile
         For malformed XML, a document type or entities, hyperedges, nested graphs, or bad capacities.
     """
-    options = options or ReadOptions()
-    options.refuse(what, "GraphML names its vertices and lists all links", "first", "wiring")
     root = parse_xml(data, what, "write GraphML")
-    graphs = list(root.iter("graph"))
-    if len(graphs) != 1:
-        refuse(what, f"{'no <graph>' if not graphs else 'more than one graph'}; write GraphML with one graph")
-    if next(root.iter("hyperedge"), None) is not None:
-        refuse(what, "hyperedges are not supported; write edges")
-    graph = graphs[0]
+    graph = _one_graph(root, what, "GraphML")
     default = graph.get("edgedefault", "directed")
     if default not in {"directed", "undirected"}:
         refuse(what, f"edgedefault {default[:60]!r}; write directed or undirected")
     listed = ListedGraph(what, "edge", options, directed=default == "directed")
-    names: dict[str | None, str] = {}
-    defaults: dict[str, dict[str, str]] = {"node": {}, "edge": {}, "graph": {}}
+    keys = _Keys(what)
     for key in root.iter("key"):
         about = key.attrib
-        name = names[about.get("id")] = about.get("attr.name", about.get("id", ""))
-        for kind in defaults:
-            if about.get("for", "all") in {kind, "all"} and (text := key.findtext("default")) is not None:
-                defaults[kind][name] = text
+        for kind in ("node", "edge", "graph"):
+            if about.get("for", "all") in {kind, "all"}:
+                keys.declare(kind, about.get("id"), about.get("attr.name"), key.findtext("default"))
 
     def attributes(element: Element, kind: str) -> dict[str, str]:
         items = element.findall("data")
-        keys = [item.get("key", "") for item in items]
-        given = {names.get(key, key): item.text or "" for key, item in zip(keys, items, strict=True)}
-        if len(given) < len(items):
-            name = "->".join(element.attrib[key] for key in ("id", "source", "target") if key in element.attrib)
-            refuse(what, f"{kind} {name[:80]} has several values of one attribute; write each attribute once")
+        given = keys.of(element, kind, [(item.get("key", ""), item.text or "") for item in items])
         drawn = next(((one.text or "").strip() for item in items for one in item.iter(f"{kind.title()}Label")), "")
-        if drawn:
-            given.setdefault("label", drawn)
-        return {**defaults[kind], **given}
+        return {"label": drawn, **given} if drawn else given
 
     said = attributes(graph, "graph")
     listed.keep_loops = said.get("loops") == "keep"
@@ -118,6 +103,81 @@ def read_graphml(data: bytes, what: str, options: ReadOptions | None = None) -> 
             refuse(listed.where(number), f"directed {str(stated)[:20]!r}; write true or false")
         own = None if stated is None else stated == "true"
         listed.list_link(edge.get("source"), edge.get("target"), attributes(edge, "edge"), number, own)
+    return listed.build()
+
+
+def _one_graph(root: Element, what: str, name: str) -> Element:
+    graphs = list(root.iter("graph"))
+    if len(graphs) != 1:
+        refuse(what, f"{'no <graph>' if not graphs else 'more than one graph'}; write {name} with one graph")
+    if next(root.iter("hyperedge"), None) is not None:
+        refuse(what, "hyperedges are not supported; write edges")
+    return graphs[0]
+
+
+class _Keys:
+    """Names and defaults of the attributes that GraphML and GEXF declare for nodes, edges and the graph."""
+
+    def __init__(self, what: str) -> None:
+        self.what = what
+        self.names: dict[tuple[str, str | None], str] = {}
+        self.defaults: dict[str, dict[str, str]] = {}
+
+    def declare(self, kind: str, key: str | None, name: str | None, default: str | None) -> None:
+        """Declare an attribute."""
+        self.names[kind, key] = name = (key or "") if name is None else name
+        if default is not None:
+            self.defaults.setdefault(kind, {})[name] = default
+
+    def of(self, element: Element, kind: str, items: Sequence[tuple[str, str]]) -> dict[str, str]:
+        """Attributes of an element, by name, given the items of its data."""
+        given = {self.names.get((kind, key), key): text for key, text in items}
+        if len(given) < len(items):
+            name = "->".join(element.attrib[key] for key in ("id", "source", "target") if key in element.attrib)
+            refuse(self.what, f"{kind} {name[:80]} has several values of one attribute; write each attribute once")
+        return {**self.defaults.get(kind, {}), **given}
+
+
+def read_gexf(data: bytes, what: str, options: ReadOptions) -> Topology:
+    """Read a GEXF document with one graph that does not change in time.
+
+    Edges follow ``defaultedgetype`` (undirected if absent) or their own ``type``; a mutual one is an arc each way. The
+    attribute ``weight`` of an edge, 1 where others have one, is no capacity unless ``capacity=weight`` says so.
+
+    Raises
+    ------
+    BadFile
+        For malformed XML, dynamic graphs, nodes within nodes, unknown types of edges, or bad capacities.
+    """
+    root = parse_xml(data, what, "write GEXF")
+    graph = _one_graph(root, what, "GEXF")
+    default = graph.get("defaultedgetype", "undirected")
+    listed, keys = ListedGraph(what, "line", options, directed=default == "directed"), _Keys(what)
+    if graph.get("mode") == "dynamic" or len(graph.findall("nodes/node")) < len(list(graph.iter("node"))):
+        refuse(what, "the graph changes in time, or has nodes within nodes; export one static graph without groups")
+    for declared in graph.findall("attributes"):
+        for one in declared.findall("attribute"):
+            keys.declare(declared.get("class", ""), one.get("id"), one.get("title"), one.findtext("default"))
+
+    edges = graph.findall("edges/edge")
+    implied = {"weight": "1.0"} if any("weight" in edge.attrib for edge in edges) else {}
+
+    def attributes(element: Element, kind: str) -> dict[str, str]:
+        values = element.findall("attvalues/attvalue")
+        items = [(one.get("for", one.get("id", "")), one.get("value", "")) for one in values]
+        own: dict[str, str] = {key: element.attrib[key] for key in ("label", "weight") if key in element.attrib}
+        return {**(implied if kind == "edge" else {}), **own, **keys.of(element, kind, items)}
+
+    for node in graph.findall("nodes/node"):
+        place = node.find("position")
+        drawn = {} if place is None else {axis: place.get(axis, "") for axis in "xy"}
+        listed.add_node(node.get("id"), {**drawn, **attributes(node, "node")})
+    for edge in edges:
+        kind = edge.get("type", default)
+        if kind not in {"directed", "undirected", "mutual"}:
+            refuse(listed.where(line_of(edge)), f"type {kind[:20]!r}; write directed, undirected or mutual")
+        given = attributes(edge, "edge")
+        listed.list_link(edge.get("source"), edge.get("target"), given, line_of(edge), kind == "directed")
     return listed.build()
 
 
@@ -228,7 +288,6 @@ def read_gml(text: str, what: str, options: ReadOptions) -> Topology:
     BadFile
         For a syntax error, more than one graph, nodes without ``id``, edges without ends, or bad capacities.
     """
-    options.refuse(what, "GML names its vertices and lists all links", "first", "wiring")
     graphs = [value for key, value, _ in _gml(text, what) if key == "graph" and isinstance(value, list)]
     if len(graphs) != 1:
         refuse(what, f"it contains {len(graphs)} graphs; write GML with one 'graph ['")
@@ -269,7 +328,6 @@ _DIMACS: Mapping[str, tuple[str, tuple[str, ...]]] = {
 
 def read_dimacs(text: str, what: str, options: ReadOptions) -> Topology:
     """Read a DIMACS problem, see the module docstring; errors as :func:`dimacs_links`."""
-    options.refuse(what, "DIMACS numbers its vertices from 1 and lists all links", "first", "wiring")
     result = dimacs_links(text, what, options)
     if not result.directed and options.directed is None:
         seen: dict[tuple[Hashable, Hashable], int | str] = {}
@@ -300,9 +358,7 @@ def dimacs_links(text: str, what: str, options: ReadOptions | None = None) -> Li
             if kind or not _states_problem(words):
                 refuse(where, f"{raw.strip()[:60]!r} is not the one problem line 'p max N M' (or {', '.join(_DIMACS)})")
             kind, n, m = words[1], *(int(word) if len(word) < 10 else 10**9 for word in words[2:])
-            result.check_vertices(n)
-            for v in range(1, n + 1):
-                result.add_vertex(str(v))
+            result.number_vertices(words[2])
             result.directed = _DIMACS[kind][0] == "a"
             continue
         if _states_node(words, kind, result):
@@ -418,9 +474,8 @@ def sndlib_links(text: str, what: str, options: ReadOptions | None = None) -> Li
 
 def _snd_lines(text: str) -> Iterator[tuple[int, str]]:
     """Number and words of every line, without comments, empty lines and the line that states the format."""
-    for line, raw in enumerate(io.StringIO(text, newline=None), start=1):
-        words = raw.partition("#")[0].strip()
-        if words and not (line == 1 and words.startswith("?SNDlib native format; type: network;")):
+    for line, words in lines_of(text):
+        if not (line == 1 and words.startswith("?SNDlib native format; type: network;")):
             yield line, words
 
 
@@ -490,7 +545,6 @@ def read_sndlib(result: ListedGraph, what: str, options: ReadOptions) -> Topolog
     BadFile
         If a link has no pre-installed capacity and ``capacity=`` does not choose another, or for bad capacities.
     """
-    options.refuse(what, "SNDlib names its vertices and lists all links", "first", "wiring")
     installed = [_INSTALLED in attributes for _, _, attributes, *_ in result.links]
     if options.capacity in {None, _INSTALLED} and any(installed) and not all(installed):
         tail, head, *_ = result.links[installed.index(False)]
@@ -535,7 +589,7 @@ def _of_entries(
     vertices: Sequence[Hashable], entries: Sequence[tuple[int, int, object, str]], what: str, options: ReadOptions
 ) -> Topology:
     """Build the topology of the entries of a matrix that are not 0, each with its row, column and place."""
-    options.refuse(what, "the entries of a matrix are its capacities", "first", "wiring", "capacity")
+    options.refuse(what, "the entries of a matrix are its capacities", "capacity")
     graph = ListedGraph(what, "entry", options)
     graph.check_vertices(len(vertices))
     for name in vertices:

@@ -215,6 +215,10 @@ class ListedGraph:
         if name is None or self.has_vertex(name):
             refuse(self.what, f"a node has no id, or id {short(name)} is used twice; give every node a unique id")
         self.add_vertex(name)
+        self.describe(name, attributes)
+
+    def describe(self, name: Hashable, attributes: Mapping[str, object]) -> None:
+        """Give a vertex its attributes, as :meth:`add_node` does."""
         called = [str(attributes[key]) for word in NAMES for key in attributes if key.lower() == word]
         if called:  # networkx writes the numbers of vertices as labels of GML
             spoken = [text for text in called if text.strip()] or called
@@ -261,6 +265,12 @@ class ListedGraph:
         """
         if n > MAX_VERTICES:
             refuse(self.what, f"{short(n)} vertices are more than the {MAX_VERTICES} allowed; split the file")
+
+    def number_vertices(self, count: str) -> None:
+        """Add the vertices 1, 2, ... up to a number, which is checked first."""
+        self.check_vertices(int(count) if len(count) < 10 else 10**9)
+        for v in range(1, int(count) + 1):
+            self.add_vertex(str(v))
 
     @property
     def order(self) -> int:

@@ -20,7 +20,7 @@ from opticoll.errors import BadFile
 from opticoll.instances.readers.reading import parses_as_float, refuse
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -61,11 +61,20 @@ def cells_of(line: str, where: str) -> list[str]:
     return split(line)
 
 
+def lines_of(text: str, begin: str = "") -> Iterator[tuple[int, str]]:
+    """Number and contents of the lines that are not empty, without comments.
+
+    Comments stand behind ``#``; with ``begin``, they are lines that begin with it.
+    """
+    for number, raw in enumerate(io.StringIO(text, newline=None), start=1):
+        line = raw.strip() if begin else raw.partition("#")[0].strip()
+        if line and not (begin and line.startswith(begin)):
+            yield number, line
+
+
 def rows_of(text: str, what: str) -> list[Row]:
     """The lines of a table that are neither empty nor comments; errors as :func:`cells_of`."""
-    lines = enumerate(io.StringIO(text, newline=None), start=1)
-    words = ((number, line.partition("#")[0].strip()) for number, line in lines)
-    return [(number, cells_of(line, f"{what}, line {number}")) for number, line in words if line]
+    return [(number, cells_of(line, f"{what}, line {number}")) for number, line in lines_of(text)]
 
 
 def end_columns(headings: Sequence[str], what: str) -> tuple[int, int] | None:

@@ -16,7 +16,6 @@ _METIS = (
     "this seems to be a METIS graph, whose lines list the neighbours of vertices 1, 2, ...; write one line per link"
 )
 _LGL = "this is an LGL file, in which # begins the links of a vertex; write one line per link: tail head capacity"
-_GRAPH6 = "graph6, sparse6 and digraph6 are not read; give oc.topology(networkx.read_graph6(path)), or write GraphML"
 _YAML = f"YAML is not read; {_EDGES}, or write GraphML or JSON"
 
 #: Remedies by the suffix of a file, and by what begins a line or the text of it.
@@ -25,7 +24,6 @@ _SUFFIXES = {
     ".metis": _METIS,
     ".yaml": _YAML,
     ".yml": _YAML,
-    **dict.fromkeys((".g6", ".s6", ".d6"), _GRAPH6),
 }
 _TEXTS = {
     r"=+ *(?:ROCm |[A-Z][A-Za-z ]* between two GPUs)|[^\n]*\b(?:rocm|amd)-smi\b"
@@ -77,19 +75,9 @@ _TEXTS = {
         "and state the ranks with ranks="
     ),
     r"LEDA\.GRAPH\b": f"LEDA graphs are not read; {_EDGES}, or write GraphML or JSON",
-    r">>(?:graph6|sparse6|digraph6)<<": _GRAPH6,
-    r"(?:strict\s+)?(?:di)?graph\b[^\[{]*\{": (
-        "DOT is not read, and networkx loses the capacities of its edge defaults; write GraphML, GML or an edge list"
-    ),
-    r"\*(?:vertices|network)\b": (
-        "Pajek is not read, and networkx and igraph confuse directions where it has *Arcs and *Edges; write "
-        "an edge list, "
-        "and directed=false for *Edges"
-    ),
     r"%%MatrixMarket": (
         "Matrix Market is not read; give oc.topology(scipy.io.mmread(path)), or write a matrix with numpy.save"
     ),
-    r"<gexf\b": "GEXF is not read; export GraphML or a table of edges from Gephi, or write GraphML",
     r"<network\b[^>]*\bnextElementId=": (
         "Net2Plan designs are not read; write the links as tail,head,capacity, the demands as src,dst,amount"
     ),

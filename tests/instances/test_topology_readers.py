@@ -592,8 +592,6 @@ REFUSED = [
         "1 of 2 vertices have names like switches (switch0)",
     ),
     ("gpu0 switch0\n", "txt", ",ranks=cpu*", "no vertex matches ranks=cpu*"),
-    ("digraph G {\n a -> b;\n}\n", "dot", "", "DOT"),
-    ("*Vertices 2\n1 a\n", "net", "", "Pajek"),
     ("%%MatrixMarket matrix\n", "mtx", "", "Matrix Market"),
     ("<algo name='x'/>", "xml", "", "this is a schedule"),
     ("0 1 2\n", "txt", ",format=excel", "format=excel is unknown"),
