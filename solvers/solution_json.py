@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -167,11 +167,11 @@ def check(
     instance = as_instance(instance_spec)
     path, given = Path(path), settings or {}
     parameters = read_parameters(model.parameters, given, model.name)
-    if path.suffix.lower() == ".xml":
-        return check_schedule(model, instance, path, given)
     other = _other_check(path)
     if other is not None:
         return other(model, instance, path, parameters)
+    if path.suffix.lower() == ".xml":
+        return check_schedule(model, instance, path, given)
     document = read_document(path)
     if is_schedule(document, path):
         if document.get("kind") == "rounds":
@@ -341,12 +341,12 @@ def check_sol(model: type[Formulation], instance: Instance, path: Path, paramete
     """
     from opticoll.formulations.matrix.program import most_violated
 
-    result, problem, form, x, values = _sol_values(model, instance, path, parameters)
+    result, problem, form, file, x, values, told = _sol_values(model, instance, path, parameters)
     program = instance if isinstance(instance, MatrixProgram) else None
     violations = _residuals(problem, values) | matrix_violations(form, x)
     worst = max(violations, key=lambda k: violations[k])
     objective = verify.objective(problem, values)
-    reason, notes = "", list(() if program is None else program.notes)
+    reason, notes = "", [*(() if program is None else program.notes), *told]
     own = form.objective(x)
     if _differs(own, objective):
         notes.append(f"the file's columns give {own:.12g}; the objective is recomputed from the solution")
@@ -354,16 +354,20 @@ def check_sol(model: type[Formulation], instance: Instance, path: Path, paramete
         reason = f"{worst} is violated by {violations[worst]:.3g} (relative; {FEASIBLE:g} allowed)"
         if program is not None and worst in {"row", "column", "integrality"}:
             reason += f", most at {most_violated(program, values, worst)}"
+        reason += _digits(form, x, result.digits)
     elif result.objective is not None:
         claimed = [result.objective] if form.sense == "min" else [result.objective, -result.objective]
         if all(_differs(value, one) for value in (objective, own) for one in claimed):
             reason = f"the file claims objective {result.objective}, but its values have {objective!r}"
+            off = min(abs(abs(own) - abs(one)) for one in claimed)
+            if off <= float(abs(form.cost) @ _rounding(x, result.digits)):
+                reason += _MORE_DIGITS.format(max(result.digits, LEAST_DIGITS))
         elif form.sense == "max" and objective * result.objective < 0:
             result.objective = -result.objective
             notes.append("the file's objective is negated: export writes a maximization as a minimization")
     bound = None
     if result.duals is not None and not form.is_mip:
-        bound = _sol_bound(form, result.duals, path, program)
+        bound = _sol_bound(form, result.duals, path, file)
         notes.append("the bound was recomputed from the file's duals by weak duality")
     if result.status:
         notes.append(f"the file's status {result.status!r} was ignored")
@@ -373,13 +377,10 @@ def check_sol(model: type[Formulation], instance: Instance, path: Path, paramete
     return record
 
 
-def _sol_bound(
-    form: StandardForm, duals: Mapping[str, float], path: Path, program: MatrixProgram | None
-) -> float | None:
+def _sol_bound(form: StandardForm, duals: Mapping[str, float], path: Path, file: WrittenProgram) -> float | None:
     """The bound that duals by the name of their row prove; None if they prove nothing."""
     from opticoll.instances.readers.solver_solutions import positions
 
-    file = _file_of(form, duals, program)
     at = file.row[positions(duals, file.rows, f"solution file {path}", "row")]
     y = np.zeros(form.row_lower.size)
     np.add.at(y, at[at >= 0], np.array(list(duals.values()))[at >= 0])
@@ -389,25 +390,70 @@ def _sol_bound(
     return bound if math.isfinite(bound) else None
 
 
-def _file_of(form: StandardForm, duals: Mapping[str, float], program: MatrixProgram | None) -> WrittenProgram:
-    """The file of a program, in the format that has as many rows as there are duals, else MPS."""
+def _file_of(form: StandardForm, result: SolFile, program: MatrixProgram | None) -> WrittenProgram:
+    """The file of which a solution has the names or, if it numbers them, the size: as exported, or a program's own."""
     from opticoll.solvers.program_writer import WrittenProgram, written
 
-    if program is not None:
-        names = list(program.column_names), list(program.row_names)
-        return WrittenProgram(form, *names, np.arange(program.rows), ".mps")
-    mps, lp = written(form, ".mps"), written(form, ".lp")
-    return lp if len(lp.rows) == len(duals) else mps
+    names = None if program is None else (list(program.column_names), list(program.row_names))
+    own = names or (list(form.column_names()), list(form.row_names()))
+    files = [WrittenProgram(form, *own, np.arange(form.row_lower.size), ".mps")]
+
+    def fits(file: WrittenProgram) -> bool:
+        if result.numbered:
+            return len(file.columns) == len(result.values)
+        return result.values.keys() <= set(file.columns)
+
+    if program is None or not fits(files[0]):
+        exported = [written(form, suffix, *(names or ())) for suffix in (".mps", ".lp")]
+        files = [*exported, *files] if program is None else [*files, *exported]
+    files = [file for file in files if fits(file)] or files
+    return next((file for file in files if len(file.rows) == len(result.duals or ())), files[0])
+
+
+#: Digits that a file is taken to have at least: a file of whole numbers tells nothing about its digits.
+LEAST_DIGITS = 6
+_MORE_DIGITS = ", which the {} digits of the file explain; write more (docs/reference/matrix-files.md, Solutions)"
+
+
+def _rounding(x: NDArray[np.float64], digits: int) -> NDArray[np.float64]:
+    """The most by which values that were written with so many significant digits may differ from what they were."""
+    size = np.floor(np.log10(np.abs(x), out=np.zeros_like(x), where=x != 0.0))
+    return np.where(x == 0.0, 0.0, 0.5 * 10.0 ** (size + 1 - max(digits, LEAST_DIGITS)))
+
+
+def _digits(form: StandardForm, x: NDArray[np.float64], digits: int) -> str:
+    """What to add to a violation that the digits of a file explain, in every row and column; else nothing."""
+    by = _rounding(x, digits)
+    rows = abs(form.A) @ by
+    wider = replace(
+        form,
+        row_lower=form.row_lower - rows,
+        row_upper=form.row_upper + rows,
+        col_lower=form.col_lower - by,
+        col_upper=form.col_upper + by,
+    )
+    explained = max(matrix_violations(wider, x).values()) <= FEASIBLE < max(matrix_violations(form, x).values())
+    return _MORE_DIGITS.format(max(digits, LEAST_DIGITS)) if explained else ""
 
 
 def _differs(one: float, other: float) -> bool:
     return abs(one - other) > FEASIBLE * max(abs(one), abs(other), 1.0)
 
 
-def _sol_values(
-    model: type[Formulation], instance: Instance, path: Path, parameters: Settings
-) -> tuple[SolFile, Formulation, StandardForm, NDArray[np.float64], dict[str, NDArray[np.float64]]]:
-    """A solver's solution file, the problem and its matrix, and the values in the file: of the columns, and by name.
+class _SolValues(NamedTuple):
+    """A solver's file, the problem, its matrix and the file that was solved, values of columns and by name, notes."""
+
+    result: SolFile
+    problem: Formulation
+    form: StandardForm
+    file: WrittenProgram
+    x: NDArray[np.float64]
+    values: dict[str, NDArray[np.float64]]
+    notes: list[str]
+
+
+def _sol_values(model: type[Formulation], instance: Instance, path: Path, parameters: Settings) -> _SolValues:
+    """A solver's solution file with the problem of which it is a solution.
 
     Raises
     ------
@@ -428,13 +474,21 @@ def _sol_values(
         raise BadFile(msg)
     program = instance if isinstance(instance, MatrixProgram) else None
     form = compile_built(problem, build_model(problem, "matrix" if program is not None else None))
-    file = _file_of(form, result.duals or {}, program)
+    file = _file_of(form, result, program)
     result = result.named(file.columns, file.rows, where)
-    columns = np.zeros(len(file.columns))
+    columns, size = np.full(len(file.columns), np.nan), form.cost.size
     columns[positions(result.values, file.columns, where)] = list(result.values.values())
-    x = columns[: form.cost.size]  # after them, the constant of the objective
+    x = np.nan_to_num(columns[:size])  # after them, the constant of the objective
+    absent, told = int(np.isnan(columns[:size]).sum()), []
+    if absent and result.partial:
+        msg = f"{where} leaves {absent} of {size} columns open, as a MIP start may; write a whole solution (.sol)"
+        raise BadFile(msg)
+    if absent:
+        told.append(f"the file has no value of {absent} of {size} columns: they are 0")
+    if result.count > 1:
+        told.append(f"the file has {result.count} solutions: the first is read")
     values = problem._unfold(form.values(x)) if program is None else {"x": x}
-    return result, problem, form, x, values
+    return _SolValues(result, problem, form, file, x, values, told)
 
 
 def read_start(
@@ -459,7 +513,11 @@ def read_start(
     own = {p.name for p in model.parameters}
     parameters = read_parameters(model.parameters, {k: v for k, v in settings.items() if k in own}, model.name)
     if _is_sol(path):
-        return _sol_values(model, instance, path, parameters)[-1]
+        known = _sol_values(model, instance, path, parameters)
+        if rounded := _digits(known.form, known.x, known.result.digits):
+            msg = f"{path}: violates the program by more than {FEASIBLE:g} (relative){rounded}"
+            raise BadFile(msg)
+        return known.values
     document = read_document(path)
     refuse_other_problem(model, instance, document, path)
     refuse_other_settings(model, parameters, document.get("settings"), path, instance)
@@ -637,14 +695,18 @@ def _residuals(problem: Formulation, values: Mapping[str, NDArray[np.float64]]) 
 
 
 def _is_sol(path: Path) -> bool:
-    """Whether a file is a solver's, by its name; not if it starts like JSON, as `solve --solution NAME.sol` writes."""
-    if path.suffix.lower() != ".sol" and not path.name.lower().endswith(".sol.gz"):
-        return False
+    """Whether a file is a solver's, by its name or contents; not JSON, as `solve --solution NAME.sol` writes."""
+    from opticoll.instances.readers.solver_solutions import begins_as_solution
+
     try:
         with path.open("rb") as file:
-            return file.read(1) != b"{"
+            begin = file.read(4096)
     except OSError:
-        return True
+        begin = b""
+    if begin.startswith(b"{"):
+        return False
+    named = path.name.lower().endswith((".sol", ".sol.gz", ".slx", ".asc", ".mst"))
+    return named or begins_as_solution(begin.decode(errors="replace").removeprefix("\ufeff"))
 
 
 def read_document(path: Path) -> dict[str, Json]:
@@ -658,6 +720,9 @@ def read_document(path: Path) -> dict[str, Json]:
     document = reading.read_json(path, MAX_BYTES, "name a solution file that opticoll wrote")
     if isinstance(document, dict) and str(document.get("format")).startswith("opticoll-topology/"):
         msg = f"{path}: is a topology, not a solution document; its name as an instance is file:{path}"
+        raise BadFile(msg)
+    if isinstance(document, dict) and {"SolutionInfo", "Task/solutions"} & document.keys():
+        msg = f"{path}: is JSON of Gurobi or MOSEK, which is not read; write the solution to a file NAME.sol"
         raise BadFile(msg)
     if not isinstance(document, dict) or (document.get("format") != FORMAT and not is_schedule(document, path)):
         msg = f"{path}: is not a solution document (format {FORMAT!r}); save a solution as such a file"

@@ -31,8 +31,8 @@ def check(formulation: str, instance: str, file: Path, settings: dict[str, str],
     INSTANCE: MSCCL XML, or JSON as `opticoll solve --schedule` writes it. Schedules are executed. INSTANCE and --set
     define the problem; a file for other parameters is refused. A bound is recomputed from the duals or ignored.
     A .vipr or .vipr.gz certificate must state the exact matrix of FORMULATION on INSTANCE; the proof is checked.
-    A solution of `matrix.program mps:FILE`, or of a model that `export` has written, may be a .sol file of HiGHS,
-    SCIP, Gurobi, CBC, GLPK, lp_solve or MIPLIB.
+    A solution of `matrix.program mps:FILE`, or of a model that `export` has written, may be a file of HiGHS,
+    SCIP, Gurobi, CPLEX, Xpress, COPT, MOSEK, CBC, python-mip, GLPK, lp_solve or MIPLIB.
     """
     with output.diverted_stdout():
         from opticoll.analysis.result.schedule_lines import executed_lines

@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     "--start",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Known solution to start from: JSON written by --solution, or a solver's .sol file.",
+    help="Known solution to start from: JSON written by --solution, or a solver's solution file.",
 )
 @click.option("--solution", type=OutputFile(), metavar="FILE", help="Write the solution as JSON.")
 @schedule_options

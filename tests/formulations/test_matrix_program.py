@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import opticoll as oc
 from opticoll.analysis.cli.main import main
 from opticoll.errors import BadFile, NotApplicable, OpticollError
 from opticoll.formulations.matrix.program import FORMULATION, NAME
@@ -232,6 +233,166 @@ def test_solution_files_of_solvers_are_checked(tmp_path, mixed, capsys, writer):
     assert main(["check", NAME, mixed, str(file), "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert (document["verified"], document["objective"], document["claimed"]) == (True, 9.5, 9.5)
+
+
+CPLEX = """<?xml version = "1.0" encoding="UTF-8" standalone="yes"?>
+<CPLEXSolution version="1.2">
+ <header
+   problemName="t.mps"
+   objectiveValue="9.5"
+   solutionStatusString="integer optimal solution"
+   writeLevel="1"/>
+ <linearConstraints>
+  <constraint name="c1" index="0" slack="0"/>
+ </linearConstraints>
+ <variables>
+  <variable name="x" index="0" value="1"/>
+  <variable name="y" index="1" value="3.5"/>
+  <variable name="z" index="2" value="1.5"/>
+  <variable name="idle" index="3" value="2"/>
+ </variables>
+</CPLEXSolution>
+"""
+POOL = CPLEX.partition("\n")[2]
+OTHER = POOL.replace('"3.5"', '"4.5"').replace('"9.5"', '"11.5"')
+SLX = "NAME          t\n  C x                     1\n  C y                   3.5\n  C z   1.5\n  C idle   2\nENDATA\n"
+ASC = (
+    '     1,"c1  ","L","SB",4.5,0,-1e+09,4.5,0,4.5\n     2,"x   ","C","SB",1,1,0,3,0\n'
+    '     3,"y   ","C","SB",3.5,2,0,1e+09,0\n     4,"z   ","C","SB",1.5,-1,0,9,0\n     5,"idle","C","SB",2,0,2,2,0\n'
+)
+MOSEK = """NAME                : t
+PROBLEM STATUS      : PRIMAL_FEASIBLE
+SOLUTION STATUS     : INTEGER_OPTIMAL
+OBJECTIVE NAME      : obj
+PRIMAL OBJECTIVE    : 9.5
+
+CONSTRAINTS
+INDEX      NAME             AT ACTIVITY                 LOWER LIMIT        UPPER LIMIT
+0          c1               UL 4.5                      NONE               4.5
+
+VARIABLES
+INDEX      NAME             AT ACTIVITY                 LOWER LIMIT        UPPER LIMIT
+0          x                SB 1                        0                  3
+1          y                SB 3.5                      0                  NONE
+2          z                SB 1.5                      0                  NONE
+3          idle             EQ 2                        2                  2
+"""
+PYTHON_MIP = "Feasible solution - objective 0.0\n0 x 1.0 1.0\n1 y 3.5 2.0\n2 z 1.5 -1.0\n3 idle 2.0 0.0\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "claimed", "note"),
+    [
+        ("s.sol", CPLEX, 9.5, "status 'integer optimal solution' was ignored"),
+        ("s.xml", CPLEX, 9.5, "integer optimal"),
+        ("s.sol", f"<CPLEXSolutions>\n{POOL}{OTHER}</CPLEXSolutions>\n", 9.5, "has 2 solutions: the first is read"),
+        ("s.slx", SLX, None, ""),
+        ("s.slx", SLX.replace("ENDATA", SLX.replace("3.5", "4.5")), None, "has 2 solutions: the first is read"),
+        ("s.asc", ASC, None, ""),
+        ("s.txt", ASC, None, ""),
+        ("s.sol", MOSEK, 9.5, "status 'integer_optimal'"),
+        ("s.mst", PYTHON_MIP, None, "feasible solution"),
+        ("s.sol", PYTHON_MIP.replace("3 idle 2.0 0.0\n", "4 idle 2.0 0.0\n"), None, "feasible solution"),
+        ("s.sol", "# Objective value 9.5\nx     1\ny     3.5\nz  1.5\nidle  2\n", 9.5, ""),
+    ],
+)
+def test_files_of_cplex_xpress_mosek_copt_and_python_mip(tmp_path, mixed, capsys, name, text, claimed, note):
+    file = tmp_path / name
+    file.write_text(text, encoding="utf-8")
+    assert main(["check", NAME, mixed, str(file), "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert (document["verified"], document["objective"], document["claimed"]) == (True, 9.5, claimed)
+    assert note in " ".join(document["notes"])
+    started = oc.solve(NAME, mixed, start=file, method="highs")
+    assert (started.record.start.objective, started.objective) == (9.5, 9.5)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (CPLEX.replace("integer optimal solution", "infeasible"), "contains no solution (status infeasible)"),
+        (CPLEX.replace("idle", "z2"), "no column 'z2'"),
+        (
+            CPLEX.replace('writeLevel="1"', 'writeLevel="2"').replace(
+                '  <variable name="y" index="1" value="3.5"/>', ""
+            ),
+            "leaves 1 of 4 columns open, as a MIP start may",
+        ),
+        ("# MIP start\nx 1\n", "leaves 3 of 4 columns open"),
+        (CPLEX.replace("</CPLEXSolution>\n", ""), "not well-formed XML"),
+        (CPLEX.replace("CPLEXSolution", "solution"), "is XML without <CPLEXSolution>"),
+        (CPLEX.replace('value="3.5"', 'value=""'), "line 13: 'y ' is not a name and a number"),
+        (SLX.replace("ENDATA\n", ""), "is not a name and a number"),
+        ("NAME t\nENDATA\n", "contains no solution"),
+        ("NAME t\n  R c1 4.5\nENDATA\n", "line 2: 'R c1 4.5' is no line of Xpress's .slx"),
+        (ASC.replace(",3.5,", ",3.5;"), ",C,SB,3.5;2,0,1e+09,0' is no line of Xpress's .asc"),
+        ("\nProblem Statistics\nMatrix t\n", "has six decimals; write the solution with writeSlxSol"),
+        ("t\0\0\0\1\0\0\0", "is no text; if Xpress wrote it (writeBinSol)"),
+        ('{"SolutionInfo": {"Status": 2}, "Vars": []}', "is JSON of Gurobi or MOSEK"),
+        (MOSEK.replace("INTEGER_OPTIMAL", "PRIMAL_INFEASIBLE_CER"), "status primal_infeasible_cer"),
+        ("Infeasible - objective value 0.0\n0 x 1 1\n", "contains no solution (status infeasible)"),
+    ],
+)
+def test_what_is_no_whole_solution_is_refused_in_one_line(tmp_path, mixed, capsys, text, reason):
+    file = tmp_path / "s.sol"
+    file.write_text(text, encoding="utf-8")
+    assert main(["check", NAME, mixed, str(file)]) == 2
+    error = capsys.readouterr().err
+    assert reason in error
+    assert len(error.strip().splitlines()) == 1
+
+
+def test_columns_that_a_file_does_not_hold_are_told(tmp_path, mixed, capsys):
+    file = tmp_path / "s.sol"
+    file.write_text("y 4.5\nz 2\nidle 2\n", encoding="utf-8")
+    main(["check", NAME, mixed, str(file)])
+    assert "note: the file has no value of 1 of 4 columns: they are 0" in capsys.readouterr().out
+
+
+def test_a_solution_of_the_exported_file_has_its_names(tmp_path, capsys):
+    spec = write(tmp_path, "max\n obj: 2 x[0,1] - y + 7\nst\n c1: x[0,1] + y <= 4\nend\n", "a.lp")
+    exported = tmp_path / "e.mps"
+    assert main(["export", NAME, spec, "--to", str(exported)]) == 0
+    file = tmp_path / "s.sol"
+    file.write_text("# Objective value = -15\nx_0_1 4\ny 0\nconstant 1\n", encoding="utf-8")
+    for one in (spec, f"mps:{exported}"):
+        capsys.readouterr()
+        assert main(["check", NAME, one, str(file), "--json"]) == 0
+        document = json.loads(capsys.readouterr().out)
+        assert (document["verified"], abs(document["objective"])) == (True, 15)
+    file.write_text("c Problem:\ns mip 1 3 o -15\ni 1 4\nj 1 4\nj 2 0\nj 3 1\ne o f\n", encoding="utf-8")
+    assert main(["check", NAME, spec, str(file)]) == 0  # by number: three columns, as the file that was exported has
+    file.write_text("x[0,1] 4\n", encoding="utf-8")
+    assert main(["check", NAME, spec, str(file)]) == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("x 0.333333\ny 0.666667\nz 100000\n", ", which the 6 digits of the file explain; write more"),
+        ("x 0.33333\ny 0.66666667\nz 100000\n", ""),  # off by more than 8 digits do
+        ("x 0.333\ny 0.667\nz 100000\n", ""),  # off by more than 6 digits do
+    ],
+)
+def test_a_violation_by_the_digits_of_a_file_is_called_so(tmp_path, capsys, text, words):
+    spec = write(tmp_path, "min\n obj: x\nst\n c: 3 x = 1\n d: 1.5 y - x + 0 z = 0.66666666666666666\nend\n", "a.lp")
+    file = tmp_path / "s.sol"
+    file.write_text(text, encoding="utf-8")
+    status = main(["check", NAME, spec, str(file)])
+    error = capsys.readouterr().err
+    assert (status, "explain" in error) == (3, bool(words))
+    assert words in error
+    if words:
+        with pytest.raises(BadFile, match="violates the program by more than 1e-06"):
+            oc.solve(NAME, spec, start=file)
+
+
+def test_an_objective_that_the_digits_of_a_file_explain_is_called_so(tmp_path, capsys):
+    spec = write(tmp_path, "min\n obj: 1000 x - 1000 y\nst\n c: x - y >= 0\nend\n", "a.lp")
+    file = tmp_path / "s.sol"
+    file.write_text("=obj= 0.0004\nx 1.23457\ny 1.23457\n", encoding="utf-8")
+    assert main(["check", NAME, spec, str(file)]) == 3
+    assert ", which the 6 digits of the file explain" in capsys.readouterr().err
 
 
 def test_a_solution_written_to_a_sol_file_is_read_back(tmp_path, mixed, capsys):
