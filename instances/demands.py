@@ -32,7 +32,16 @@ import numpy as np
 
 from opticoll.errors import BadFile, BadInput, refuse
 from opticoll.instances.readers.demand_tables import DemandTable, rank_matrix, table_of, table_of_text
-from opticoll.instances.readers.reading import NUMPY, PIN, PREFIX, decode, numpy_matrix, pinned, read_pinned_bytes
+from opticoll.instances.readers.reading import (
+    NUMPY,
+    PIN,
+    PREFIX,
+    decode,
+    numpy_matrix,
+    pinned,
+    read_pinned_bytes,
+    split_pairs,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -241,11 +250,12 @@ _SEEDED: dict[str, Callable[[int, np.random.Generator], F64]] = {
 def _table_in(word: str, where: str) -> DemandTable:
     """The demand in the file that ``word`` names."""
     remedy = "name a CSV, JSON or NumPy file with a demand"
+    word, pairs = split_pairs(word)
     path, data = read_pinned_bytes(word, MAX_BYTES, f"{where}: demand file", remedy)
     what = f"{where}: {path}"
-    if data.startswith(NUMPY):
+    if data.startswith(NUMPY) and pairs is None:
         return DemandTable(numpy_matrix(data, what))
-    return table_of_text(decode(data, what, remedy), path.suffix.lower() == ".json", what)
+    return table_of_text(decode(data, what, remedy), path.suffix.lower() == ".json", what, pairs)
 
 
 def _from_file(word: str, topology: Topology, where: str) -> F64:

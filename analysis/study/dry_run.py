@@ -28,7 +28,7 @@ _COLUMNS = (
     "key, formulation, instance, instance_hash, termination, message, answer, code, plugins, versions, "
     + ", ".join(f"requested_{name}" for name in Requested.__struct_fields__)
 )
-_PIN = re.compile(r"#sha256=[0-9a-f]+$")
+_PIN = re.compile(r"#sha256=[0-9a-f]+(?=$|,pairs=)")
 Row = Mapping["Hashable", Any]
 
 

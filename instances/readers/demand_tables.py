@@ -7,7 +7,7 @@ not listed have demand 0.
 Text files (any suffix but ``.json``): a matrix with or without labels (:mod:`opticoll.instances.readers.tables`), or a
 heading ``src,dst,bytes`` and one pair per line. Amounts may have units of size, ``64MB`` or ``64MiB``: all of a table
 or none; amounts are then in bytes. JSON files: N rows of N numbers, as a list of lists or under the key ``demand``.
-SNDlib networks (native or XML) contain demands, and DIMACS ``p max`` a source and a sink.
+Networks of SNDlib, REPETITA and topohub contain demands, and DIMACS ``p max`` a source and a sink.
 """
 
 from __future__ import annotations
@@ -24,8 +24,10 @@ import numpy as np
 from opticoll.arguments import refuse_masked
 from opticoll.errors import BadFile, BadInput
 from opticoll.instances.readers.graph_formats import SNDLIB, dimacs_links, sndlib_links, sndlib_xml_links
+from opticoll.instances.readers.line_formats import repetita_links
 from opticoll.instances.readers.reading import as_struct, parse_json, parse_xml, parses_as_float, refuse
 from opticoll.instances.readers.tables import Row, check_labels, end_columns, has_labels, rows_of, square
+from opticoll.instances.readers.topology_json import node_link
 from opticoll.instances.topology import parse_size
 
 if TYPE_CHECKING:
@@ -241,17 +243,19 @@ def _below(name: str, ranks: int) -> bool:
     return name.isascii() and name.isdigit() and len(name) < 10 and int(name) < ranks
 
 
-def table_of_text(text: str, is_json: bool, what: str) -> DemandTable:
+def table_of_text(text: str, is_json: bool, what: str, pairs: str | None = None) -> DemandTable:
     """Read the demand in the text of a file.
 
     Raises
     ------
     BadFile
-        If the text is malformed.
+        If the text is malformed, or ``pairs`` is given for a table.
     """
-    stated = demands_of_network(text, what)
+    stated = demands_of_network(text, is_json, what, pairs)
     if stated is not None:
         return _listed(list(stated), np.array(list(stated.values())), False, what)
+    if pairs is not None:
+        refuse(what, "pairs= is for the demands of a network, which this file is not; omit it")
     if is_json:
         return _json_matrix(text, what)
     rows = rows_of(text, what)
@@ -276,29 +280,50 @@ def table_of_text(text: str, is_json: bool, what: str) -> DemandTable:
     return _labelled(matrix.labels, matrix.labels, amounts, sized, what)
 
 
-def demands_of_network(text: str, what: str) -> dict[tuple[str, str], float] | None:
-    """Read the demands of a network file: SNDlib (native or XML), or source and sink of DIMACS ``p max``.
+#: Ways to read a pair of nodes of which a network states the demand in one direction only.
+PAIRS = ("one-way", "both")
+
+
+def demands_of_network(text: str, is_json: bool, what: str, pairs: str | None) -> dict[tuple[str, str], float] | None:
+    """Read the demands of a network: SNDlib, REPETITA, topohub, or source and sink of DIMACS ``p max``.
+
+    A demand that is stated in one direction only is taken as such, or in both, as ``pairs`` says.
 
     Raises
     ------
     BadFile
-        If it is malformed, or contains no demand.
+        If it is malformed, contains no demand, or does not say which of these is meant.
     """
     start = text.lstrip("\ufeff \t\r\n")[:4096]
-    if re.match(SNDLIB, start):
+    if is_json:
+        document = parse_json(text, what, "write a list of rows")
+        if not isinstance(document, dict) or "nodes" not in document:
+            return None
+        links = node_link(document, what)
+    elif re.match(SNDLIB, start):
         links = sndlib_links(text, what)
     elif start.startswith("<"):
         root = parse_xml(text.encode(), what, "write SNDlib XML")
         if root.tag != "network":
             refuse(what, f"<{root.tag[:40]}> is not an SNDlib network; write a matrix, or src,dst,bytes and pairs")
         links = sndlib_xml_links(root, what)
+    elif re.match(r"(?:DEMANDS|NODES)\s+[0-9]+\s*\n\s*label\b", start):
+        links = repetita_links(text, what)
     elif re.match(r"(?:c(?:[ \t][^\n]*)?\n|\s)*p[ \t]+max[ \t]", start):
-        links = dimacs_links(text, what)
+        links, pairs = dimacs_links(text, what), "one-way"
     else:
         return None
     if not links.demands:
         refuse(what, "it contains no demands; give another file")
-    return dict(links.demands)
+    stated = {ends: amount for ends, amount in links.demands.items() if amount}
+    lone = [(s, t) for s, t in stated if (t, s) not in stated]
+    if pairs not in {*PAIRS, None} or (lone and pairs is None):
+        shown = f"{len(lone)} of {len(stated)} demands, such as {lone[0][0]} to {lone[0][1]}" if lone else "no demands"
+        remedy = "write file:PATH,pairs=one-way, or file:PATH,pairs=both for as much in return"
+        refuse(what, f"{shown} are stated in one direction only; {remedy}")
+    if pairs == "both":
+        stated |= {(t, s): stated[s, t] for s, t in lone}
+    return stated
 
 
 def _amount(text: str) -> tuple[float, bool] | None:
@@ -358,12 +383,6 @@ class _Matrix(msgspec.Struct, forbid_unknown_fields=True):
 
 def _json_matrix(text: str, what: str) -> DemandTable:
     document = parse_json(text, what, "write a list of rows")
-    if isinstance(document, dict) and isinstance(document.get("graph"), dict) and "demands" in document["graph"]:
-        msg = (
-            f"{what}: demands within a network are not read from JSON (topohub states some pairs one way only, though "
-            "it counts both); write src,dst,amount and one line per pair and direction"
-        )
-        raise BadFile(msg)
     rows = as_struct(document if isinstance(document, dict) else {"demand": document}, _Matrix, what).demand
     for s, row in enumerate(rows):
         if len(row) != len(rows):

@@ -23,6 +23,7 @@ import numpy as np
 from opticoll.errors import BadFile, BadInput
 from opticoll.file_contents import read_bytes
 from opticoll.instances.readers.edge_lists import read_edge_list, write_edge_list
+from opticoll.instances.readers.fabrics import read_fnss, read_hwloc, read_ibnetdiscover
 from opticoll.instances.readers.graph_formats import (
     SNDLIB,
     read_dimacs,
@@ -36,6 +37,7 @@ from opticoll.instances.readers.graph_formats import (
     sndlib_xml_links,
     write_graphml,
 )
+from opticoll.instances.readers.line_formats import is_metis, read_anynet, read_lgf, read_metis, repetita_links
 from opticoll.instances.readers.machine_topologies import WIRINGS, read_nccl, read_nvidia_smi
 from opticoll.instances.readers.plain_graphs import read_dot, read_graph6, read_pajek
 from opticoll.instances.readers.read_options import ReadOptions
@@ -91,6 +93,13 @@ _READERS: dict[str, Reader] = {
     "graph6": _of_text(read_graph6),
     "pajek": _of_text(read_pajek),
     "dot": _of_text(read_dot),
+    "metis": _of_text(read_metis),
+    "lgf": _of_text(read_lgf),
+    "repetita": _of_text(lambda text, what, options: repetita_links(text, what, options).build()),
+    "anynet": _of_text(read_anynet),
+    "ibnetdiscover": _of_text(read_ibnetdiscover),
+    "hwloc": read_hwloc,
+    "fnss": read_fnss,
 }
 #: Formats with a first number of their own, or a choice of links, which their readers examine.
 _CHOOSING = frozenset({"edges", "json", "nccl", "nvidia-smi"})
@@ -105,9 +114,20 @@ _OPTION = re.compile(rf"(?P<path>.*),\s*(?P<name>{'|'.join(OPTIONS)})=(?P<value>
 #: Formats by the root element of an XML file, and by the beginning of a text.
 _ROOTS = {"graphml": "graphml", "gexf": "gexf", "system": "nccl", "network": "sndlib"}
 #: Formats by a suffix that no other format has.
-_SUFFIXES = {".json": "json", ".gml": "gml", **dict.fromkeys((".g6", ".s6", ".d6"), "graph6")}
+_SUFFIXES = {
+    ".json": "json",
+    ".gml": "gml",
+    ".metis": "metis",
+    ".lgf": "lgf",
+    ".anynet": "anynet",
+    **dict.fromkeys((".g6", ".s6", ".d6"), "graph6"),
+}
 _STARTS = {
     SNDLIB.encode(): "sndlib",
+    rb"(?:NODES|EDGES|DEMANDS)[ \t]+[0-9]+\s*\n\s*label\b": "repetita",
+    rb"(?:#[^\n]*\n|\s)*(?:router|node)[ \t]+[0-9]+[ \t]+(?:router|node)[ \t]+[0-9]": "anynet",
+    rb"(?:#[^\n]*\n|\s)*@(?:nodes|arcs|edges)\b": "lgf",
+    rb"(?:[^\n\[]*\n){0,60}?(?:vendid|devid|switchguid|caguid)=0x": "ibnetdiscover",
     rb">>(?:graph6|sparse6|digraph6)<<": "graph6",
     rb"(?:%[^\n]*\n|\s)*\*(?:vertices|network)\b": "pajek",
     rb"(?:\s|//[^\n]*\n|/\*(?s:.*?)\*/|#[^\n]*\n)*(?:strict\s+)?(?:di)?graph\b[^\[{]*\{": "dot",
@@ -199,12 +219,16 @@ def _recognised(path: str | Path, data: bytes, what: str) -> str:
     if suffix == ".xml" or start.startswith(b"<"):
         found = re.search(rb"<(?:\w+:)?([A-Za-z_]+)", re.sub(rb"<!--.*?-->", b"", start, flags=re.DOTALL))
         root = found[1].decode() if found else "graphml"
+        if root == "topology":
+            return "hwloc" if b"<object" in start else "fnss"
         if root not in _ROOTS:
             refuse(what, f"<{root[:40]}> begins no topology; roots are {', '.join(_ROOTS)}")
         return _ROOTS[root]
     if suffix in _SUFFIXES:
         return _SUFFIXES[suffix]
     known = next((name for pattern, name in _STARTS.items() if re.match(pattern, start, re.IGNORECASE)), None)
+    if known is None and (suffix == ".graph" or (len(data) < _START and is_metis(data.decode("utf-8", "replace")))):
+        return "metis"
     if known is None and (remedy := advice(start.decode("utf-8", "replace"), suffix)):
         refuse(what, remedy)
     return known or ("matrix" if _is_matrix(data[:_START].decode("utf-8", "replace"), what) else "edges")

@@ -330,7 +330,9 @@ class ListedGraph:
         """
         arcs = self._arcs()
         if self.demands:
-            self.note(f"the file also states demands ({len(self.demands)} amounts); demand=file:PATH takes them")
+            lone = sum((target, source) not in self.demands for source, target in self.demands)
+            how = f"{len(self.demands)} amounts{f', {lone} of them in one direction only' if lone else ''}"
+            self.note(f"the file also states demands ({how}); demand=file:PATH takes them")
         if not self._vertices:
             refuse(self.what, f"it contains no vertices and no arcs; {self.ask_arcs}")
         self._refuse_both_ways(arcs)

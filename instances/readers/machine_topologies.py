@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -35,7 +35,7 @@ from opticoll.instances.readers.tables import is_number
 from opticoll.instances.topology import split_rate
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from xml.etree.ElementTree import Element
 
     from numpy.typing import NDArray
@@ -246,7 +246,7 @@ def _cpu_gbs(cpu: Element) -> float:
 
 def _chosen_links(machine: _Machine, options: ReadOptions) -> Topology:
     ranks = [gpu for _, gpu, _, _ in sorted(machine.gpus, key=lambda gpu: gpu[0])]
-    wiring = options.wiring or ("nvlink" if _connected(ranks, machine.nvlink) else "all")
+    wiring = options.wiring or ("nvlink" if connected(ranks, machine.nvlink) else "all")
     links = [*(machine.nvlink if wiring != "pci" else []), *(machine.other if wiring != "nvlink" else [])]
     links = _without_dead_ends(links, set(ranks))
     builder = ListedGraph(machine.what, "line", ReadOptions(ranks=options.ranks, switches=options.switches))
@@ -264,8 +264,8 @@ def _chosen_links(machine: _Machine, options: ReadOptions) -> Topology:
     return builder.build()
 
 
-def _connected(ranks: list[str], links: list[tuple[str, str, float, int]]) -> bool:
-    """Whether every GPU reaches every other one."""
+def connected(ranks: list[str], links: Iterable[tuple[Any, ...]]) -> bool:
+    """Whether every GPU reaches every other one over links, which begin with tail and head."""
     import networkx as nx
 
     graph = nx.DiGraph((u, v) for u, v, *_ in links)
@@ -313,7 +313,7 @@ def read_nvidia_smi(text: str, what: str, options: ReadOptions) -> Topology:
     for name in names:
         builder.add_vertex(name)
     pairs = [(names[i], names[j], float(links[i, j]), i + 1) for i, j in np.argwhere(links).tolist()]
-    if not _connected(names, pairs):
+    if not connected(names, pairs):
         msg = f"{what}: NVLinks do not connect all GPUs, and the matrix has no PCIe bandwidths; "
         raise BadFile(msg + "dump NCCL's topology with NCCL_TOPO_DUMP_FILE and read that file")
     if switched:

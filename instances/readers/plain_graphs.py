@@ -79,8 +79,12 @@ def read_graph6(text: str, what: str, options: ReadOptions) -> Topology:
 
 #: Sections of Pajek by their first word: whether their links are arcs, and whether lines list neighbours.
 _PAJEK = {"arcs": (True, False), "edges": (False, False), "arcslist": (True, True), "edgeslist": (False, True)}
-#: A word of a Pajek line, in quotes or not.
 _WORD = re.compile(r'"([^"]*)"|(\S+)')
+
+
+def words_of(line: str) -> list[str]:
+    """The words of a line, of which those in double quotes may contain blanks."""
+    return [quoted or bare for quoted, bare in _WORD.findall(line)]
 
 
 def read_pajek(text: str, what: str, options: ReadOptions) -> Topology:
@@ -94,7 +98,7 @@ def read_pajek(text: str, what: str, options: ReadOptions) -> Topology:
     graph = ListedGraph(what, "line", options)
     section, relations = "", set[str]()
     for number, line in lines_of(text, "%"):
-        where, words = graph.where(number), [quoted or bare for quoted, bare in _WORD.findall(line)]
+        where, words = graph.where(number), words_of(line)
         if line.startswith("*"):
             section = words[0][1:].lower()
             relations.update(word for word in words[1:] if word.startswith(":"))

@@ -236,7 +236,7 @@ def line_of(element: Element) -> int:
 
 
 def pinned(text: str, most: int) -> str:
-    """Add to ``file:PATH`` the digest of the file's current contents; return any other string unchanged.
+    """Add to ``file:PATH`` the digest of the file's current contents, before ``,pairs=``; return others unchanged.
 
     A file that cannot be read, or has more than ``most`` bytes, is left unpinned: :func:`read_pinned` reports the
     reason.
@@ -244,11 +244,18 @@ def pinned(text: str, most: int) -> str:
     text = text.strip()
     if not text.startswith(PREFIX) or PIN in text:
         return text
+    name, pairs = split_pairs(text)
     try:
-        data = read_bytes(Path(text.removeprefix(PREFIX)), most, "")
+        data = read_bytes(Path(name.removeprefix(PREFIX)), most, "")
     except BadFile:
         return text
-    return f"{text}{PIN}{hashlib.sha256(data).hexdigest()}"
+    return f"{name}{PIN}{hashlib.sha256(data).hexdigest()}{'' if pairs is None else f',pairs={pairs}'}"
+
+
+def split_pairs(text: str) -> tuple[str, str | None]:
+    """What stands before ``,pairs=CHOICE`` at the end of a setting that names a file, and the choice."""
+    name, found, choice = text.rpartition(",pairs=")
+    return (name, choice.strip()) if found else (text, None)
 
 
 def same_text(a: str, b: str) -> bool:

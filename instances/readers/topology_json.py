@@ -23,7 +23,7 @@ code, so ``wiring=ndv2`` (hybrid cube-mesh), or ``dgx2`` and ``hub_and_spoke`` (
 from __future__ import annotations
 
 import json
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from opticoll.instances.topology import Topology
+    from opticoll.types import Json
 
 FORMAT = "opticoll-topology/1"
 #: NDv2 (DGX-1), with GPUs numbered as in TACCL: pairs with two NVLinks, and with one.
@@ -65,6 +66,10 @@ class _NodeLink(msgspec.Struct):
     multigraph: bool | None = None
     graph: Any = None
     attrs: Any = None
+
+
+class _Demands(msgspec.Struct):
+    demands: dict[str, dict[str, Number]]
 
 
 class _Msccl(msgspec.Struct):
@@ -95,7 +100,7 @@ def read_json(text: str, what: str, options: ReadOptions | None = None) -> Topol
         return _ours(data, what, options)
     if isinstance(data, dict) and "nodes" in data and ("links" in data or "edges" in data):
         options.refuse(what, "the file names its vertices and lists all links", "first", "wiring")
-        return _node_link(data, what, options)
+        return node_link(data, what, options).build()
     if isinstance(data, dict) and data.get("msccl_type") in {"topology", "algorithm"}:
         options.refuse(what, "the file specifies its links", "capacity", "directed", "first", "wiring")
         return _msccl(data if data["msccl_type"] == "topology" else data.get("topology"), what, options)
@@ -157,8 +162,16 @@ def _attributes(item: dict[str, Any], where: str) -> dict[str, Any]:
     return {**inside, **own}
 
 
-def _node_link(data: dict[str, Any], what: str, options: ReadOptions) -> Topology:
-    read = as_struct(data, _NodeLink, what)
+def node_link(data: Mapping[str, Json], what: str, options: ReadOptions | None = None) -> ListedGraph:
+    """Read nodes and links of node-link JSON, and the demands by pair that topohub keeps in ``graph``.
+
+    Raises
+    ------
+    BadFile
+        For nodes without ``id``, links without ends, and values of other kinds.
+    """
+    read = as_struct(dict(data), _NodeLink, what)
+    demands: dict[str, dict[str, float]] = {}
     graph = ListedGraph(what, "edge", options, directed=read.directed)
     graph.multigraph = read.multigraph
     for about in (read.graph, read.attrs):
@@ -167,7 +180,10 @@ def _node_link(data: dict[str, Any], what: str, options: ReadOptions) -> Topolog
                 refuse(what, "'loops' is neither 'keep' nor absent; write one of these")
             graph.keep_loops = graph.keep_loops or about.get("loops") == "keep"
             graph.unit = graph.unit or graph.checked_unit(about.get("unit"))
-            graph.note_traffic(about, "the graph has")
+            amounts = about.get("demands")
+            graph.note_traffic({key: about[key] for key in about if key != "demands"}, "the graph has")
+            if amounts:
+                demands = as_struct({"demands": amounts}, _Demands, what).demands
     for number, node in enumerate(read.nodes):
         where = f"{what}, node {number}"
         attributes = _attributes(node, where)
@@ -183,7 +199,13 @@ def _node_link(data: dict[str, Any], what: str, options: ReadOptions) -> Topolog
             refuse(where, "lacks 'source' or 'target'; name both ends")
         tail, head = (_name(attributes.pop(end), where) for end in ("source", "target"))
         graph.list_link(tail, head, attributes, number)
-    return graph.build()
+    called = {str(name): graph.labels.get(name, str(name)) for name in graph.vertices()}
+    for source, row in demands.items():
+        for target, amount in row.items():
+            if source not in called or target not in called:
+                refuse(what, f"a demand from {source[:40]!r} to {target[:40]!r}, which are not both nodes; correct it")
+            graph.demands[called[source], called[target]] += amount
+    return graph
 
 
 def _check_square(rows: list[list[float]], key: str, what: str, n: int) -> None:

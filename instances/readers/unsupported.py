@@ -12,16 +12,12 @@ from opticoll.instances.readers.reading import parses_as_float
 _EDGES = "write its links to an edge list, tail,head,capacity"
 _RATED = f"{_EDGES}, such as host1,switch1,100Gb/s"
 _DUMP = "dump NCCL's topology with NCCL_TOPO_DUMP_FILE and read that file"
-_METIS = (
-    "this seems to be a METIS graph, whose lines list the neighbours of vertices 1, 2, ...; write one line per link"
-)
 _LGL = "this is an LGL file, in which # begins the links of a vertex; write one line per link: tail head capacity"
 _YAML = f"YAML is not read; {_EDGES}, or write GraphML or JSON"
 
 #: Remedies by the suffix of a file, and by what begins a line or the text of it.
 _SUFFIXES = {
     ".lgl": _LGL,
-    ".metis": _METIS,
     ".yaml": _YAML,
     ".yml": _YAML,
 }
@@ -40,13 +36,9 @@ _TEXTS = {
     r"P2P Connectivity Matrix|[A-Za-z]+directional P2P=": (
         "these are measurements of p2pBandwidthLatencyTest; save one square matrix of bandwidths alone"
     ),
-    r"(?:vendid|switchguid|caguid)=0x": f"ibnetdiscover lists cables with their speeds in comments; {_RATED}",
     r"(?:CA|Switch): [^\n]*\n\s*0x[0-9a-f]+ [^\n]*==\(": f"this is the output of iblinkinfo; {_RATED}",
-    r"<topology\b(?s:.)*<(?:link|property)\b": (
-        "FNSS topologies are not read (their capacities have a unit of the whole file); write GraphML or JSON"
-    ),
-    r"Machine \([^\n]*\n\s*(?:Package|NUMANode|Group0|HostBridge)\b|<topology\b": (
-        f"an hwloc topology has no bandwidths of GPU links; {_DUMP}"
+    r"Machine \([^\n]*\n\s*(?:Package|NUMANode|Group0|HostBridge)\b": (
+        f"the text of lstopo has no bandwidths; write lstopo x.xml, which has those of GPUs, or {_DUMP}"
     ),
     r"[{\s]*\"?(?:npus_count|units-count|logical-dims|topologies-per-dim)\"?\s*:": (
         "this is a network of ASTRA-sim, which names the topology of each dimension and lists no links; give "
@@ -111,21 +103,7 @@ def advice(text: str, suffix: str) -> str | None:
             return remedy
     if _ADJACENCY.match(text):
         return _NEIGHBOURS
-    if _is_metis(text):
-        return _METIS
     return _LGL if _is_lgl(text) else _SUFFIXES.get(suffix)
-
-
-def _is_metis(text: str) -> bool:
-    """Whether a first line of n vertices and m edges stands above n lines with 2 m neighbours in all."""
-    lines = [line.split() for line in text.splitlines() if not line.startswith("%")]
-    if len(lines) < 4 or not all(word.isdecimal() for words in lines for word in words) or len(lines[0]) != 2:
-        return False
-    n, m = (int(word) if len(word) < 10 else 0 for word in lines[0])
-    listed = [[int(word) for word in words if len(word) < 10] for words in lines[1:]]
-    neighbours = [v for words in listed for v in words]
-    symmetric = all(1 <= v <= n and u in listed[v - 1] for u, words in enumerate(listed, start=1) for v in words)
-    return len(listed) == n and len(neighbours) == 2 * m > 0 and symmetric
 
 
 def _is_lgl(text: str) -> bool:

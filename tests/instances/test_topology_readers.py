@@ -526,8 +526,14 @@ def test_large_and_fractional_capacities_of_networkx(tmp_path, write):
 def test_demands_of_network_files(tmp_path):
     for name, text in (("txt", SNDLIB), ("net", SNDLIB.partition("\n")[2]), ("xml", SNDLIB_XML)):
         path = saved(tmp_path, text, name)
-        demand = read_demand(f"file:{path}", parse(f"file:{path}"), "test")
+        demand = read_demand(f"file:{path},pairs=one-way", parse(f"file:{path}"), "test")
         assert demand.tolist() == [[0, 0, 13.5], [0, 0, 0], [0, 3, 0]]
+        demand = read_demand(f"file:{path},pairs=both", parse(f"file:{path}"), "test")
+        assert demand.tolist() == [[0, 0, 13.5], [0, 0, 3], [13.5, 3, 0]]
+        with pytest.raises(
+            BadFile, match="2 of 2 demands, such as A to C are stated in one direction only; write file"
+        ):
+            read_demand(f"file:{path}", parse(f"file:{path}"), "test")
     path = saved(tmp_path, DIMACS, "max")
     demand = read_demand(f"file:{path}", parse(f"file:{path}"), "test")
     assert np.argwhere(demand).tolist() == [[0, 3]]
@@ -937,11 +943,16 @@ def test_links_without_a_capacity_and_unused_demands_are_noted(tmp_path):
     result = oc.solve("alltoall.master", nx.path_graph(3))
     assert result.record.message == f"note: {equal}."
     topology = parse(f"file:{saved(tmp_path, json.dumps(TOPOHUB), 'json')},capacity=1")
-    assert ["'demands' (1 amounts)" in note for note in topology.notes] == [True]
-    with pytest.raises(BadFile, match="topohub states some pairs one way only"):
+    (note,) = topology.notes
+    assert (
+        note == "the file also states demands (1 amounts, 1 of them in one direction only); demand=file:PATH takes them"
+    )
+    with pytest.raises(
+        BadFile, match=r"1 of 1 demands, such as .* in one direction only; write file:PATH,pairs=one-way"
+    ):
         read_demand(f"file:{tmp_path / 'net.json'}", topology, "test")
     (note,) = parse(f"file:{saved(tmp_path, SNDLIB, 'txt')}").notes
-    assert note == "the file also states demands (2 amounts); demand=file:PATH takes them"
+    assert note.startswith("the file also states demands (2 amounts, 2 of them in one direction only)")
     (note,) = parse(f"file:{saved(tmp_path, _smi(_switched([18, 17, 18])), 'txt')}").notes
     assert note == "read as a switch with 18 NVLinks of each GPU, but of gpu1 17"
 

@@ -52,18 +52,6 @@ def adjacency(write) -> str:
 
 SLURM = "SwitchName=s0 Nodes=tux[0-1]\nSwitchName=s1 Nodes=tux[2-3]\nSwitchName=s2 Switches=s[0-1] LinkSpeed=100\n"
 HTSIM = "Nodes 32\nTiers 2\nPodsize 32\n\nTier 0\nDownlink_speed_Gbps 100\nRadix_Down 8\nRadix_Up 2\n"
-IBNETDISCOVER = """\
-#
-# Topology file: generated on Mon
-#
-# Initiated from node 0002c90300a3a1e0 port 0002c90300a3a1e1
-
-vendid=0x2c9
-devid=0xc738
-switchguid=0x2c90300a3a1e0(2c90300a3a1e0)
-Switch\t36 "S-0002c90300a3a1e0"\t\t# "MF0;sw:SX6036/U1" enhanced port 0 lid 1 lmc 0
-[1]\t"H-0002c903002f9d30"[1](2c903002f9d31) \t\t# "node01 HCA-1" lid 3 4xFDR
-"""
 IBLINKINFO = """\
 CA: node01 HCA-1:
       0x0002c903002f9d31      3    1[  ] ==( 4X          14.0625 Gbps Active/  LinkUp)==>       1    1[  ] "MF0" ( )
@@ -109,9 +97,12 @@ TEXTS = {
     "YAML": ("nodes:\n  - a\nlinks:\n  - {source: a, target: b}\n", "yaml", "YAML is not read; write its links"),
     "YAML under another name": ("---\nnodes: [a, b]\nlinks: [[a, b]]\n", "txt", "YAML is not read"),
     "YAML of two words a line": ("tail: a\nhead: b\n", "txt", "YAML is not read"),
-    "ibnetdiscover": (IBNETDISCOVER, "txt", "ibnetdiscover .*; write its links .*host1,switch1,100Gb/s"),
     "iblinkinfo": (IBLINKINFO, "txt", "the output of iblinkinfo; write its links"),
-    "lstopo": ("Machine (503GB total)\n  Package L#0\n    NUMANode L#0 (P#0 251GB)\n", "txt", "hwloc .*NCCL_TOPO"),
+    "lstopo": (
+        "Machine (503GB total)\n  Package L#0\n    NUMANode L#0 (P#0 251GB)\n",
+        "txt",
+        "the text of lstopo .*write lstopo x.xml.*NCCL_TOPO",
+    ),
     "log of NCCL": ("node:1:2 [0] NCCL INFO === System : maxBw 240.0 ===\n", "txt", "a log of NCCL; dump NCCL's"),
     "p2pBandwidthLatencyTest": (P2P, "txt", "save one square matrix of bandwidths"),
     "nvidia-smi nvlink": (NVLINK, "txt", "does not tell where .*; save the matrix of nvidia-smi topo -m"),
@@ -134,10 +125,6 @@ TEXTS = {
     "LGL of numbers": ("# 0\n2\n# 1\n2\n", "txt", "an LGL file"),
     "LGL by its name": ("# a\nb\n", "lgl", "an LGL file"),
     "LEDA": ("LEDA.GRAPH\nstring\ndouble\n-2\n3\n|{a}|\n", "txt", "LEDA graphs are not read"),
-    "METIS": ("% cubic\n4 6\n2 3 4\n1 3 4\n1 2 4\n1 2 3\n", "metis", "a METIS graph"),
-    "METIS with weights": ("2 1 1\n2 5\n1 5\n", "metis", "a METIS graph"),
-    "FNSS": ("<topology><link from='1' to='2'><property name='capacity'/></link></topology>", "xml", "FNSS topologies"),
-    "hwloc": ("<topology><object type='Machine'/></topology>", "xml", "an hwloc topology"),
     "Net2Plan": ("<network nextElementId='3'><node/></network>", "n2p.xml", "Net2Plan designs are not read"),
     "neighbours": (adjacency(nx.write_adjlist), "adj", "write_adjlist .* list neighbours without capacities"),
     "many lines of neighbours": (adjacency(nx.write_multiline_adjlist), "txt", "list neighbours without capacities"),

@@ -1,0 +1,160 @@
+"""Machines and fabrics as their tools dump them: hwloc, ibnetdiscover, and topologies of FNSS.
+
+hwloc (open-mpi.org/projects/hwloc, ``lstopo x.xml``): the matrix of bandwidths between GPUs in each direction [MB/s],
+NVLinkBandwidth, XGMIBandwidth or XeLinkBandwidth. GPUs are the ranks; processors are relays, and all NVSwitches are
+one, as in NCCL, since hwloc does not list the links between them. The tree of the machine has no bandwidths.
+
+ibnetdiscover (InfiniBand diagnostics): channel adapters are ranks, switches and routers relays. A cable, which is
+listed at both ends, counts once, each way; its capacity is its width times the data rate of a lane, after coding
+(:data:`LANES`). Aggregation nodes within switches are left out.
+
+FNSS (fnss.github.io): capacities in the ``capacity_unit`` of the whole file.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from opticoll.instances.readers.listed_graph import ListedGraph
+from opticoll.instances.readers.machine_topologies import connected
+from opticoll.instances.readers.reading import line_of, parse_xml, refuse
+from opticoll.instances.readers.tables import is_number, lines_of
+
+if TYPE_CHECKING:
+    from xml.etree.ElementTree import Element
+
+    from opticoll.instances.readers.read_options import ReadOptions
+    from opticoll.instances.topology import Topology
+
+#: The document type that hwloc names, which has no entities.
+_DOCUMENT_TYPE = re.compile(rb'<!DOCTYPE topology SYSTEM "hwloc2?\.dtd">')
+_LINKS = ("NVLinkBandwidth", "XGMIBandwidth", "XeLinkBandwidth")
+#: Data rate of a lane of InfiniBand [Gb/s].
+LANES = {
+    "SDR": 2.0,
+    "DDR": 4.0,
+    "QDR": 8.0,
+    "FDR10": 10.0,
+    "FDR": 14.0625 * 64 / 66,
+    "EDR": 25.0,
+    "HDR": 50.0,
+    "NDR": 100.0,
+    "XDR": 200.0,
+}
+_CODED = ("SDR", "DDR", "QDR", "FDR")
+_NODE = re.compile(r'(?P<kind>Switch|Ca|Rt)\s+[0-9]+\s+"(?P<id>[SHR]-[0-9a-fA-F]+)"\s*#\s*"(?P<name>[^"]*)"')
+_PORT = re.compile(
+    r'\[(?P<port>[0-9]+)\]\S*\s+"(?P<peer>[SHR]-[0-9a-fA-F]+)"\s*\[(?P<other>[0-9]+)\](?P<rest>.*)', re.DOTALL
+)
+_RATE = re.compile(r"\b([0-9]+)x([A-Z]DR(?:10)?)\b")
+
+
+def read_hwloc(data: bytes, what: str, options: ReadOptions) -> Topology:
+    """Read the bandwidths between the GPUs of a machine from the XML of hwloc 2.
+
+    Raises
+    ------
+    BadFile
+        If it has none, or they are incomplete, or do not connect all GPUs.
+    """
+    options.refuse(what, "hwloc states bandwidths in each direction", "capacity", "directed")
+    root = parse_xml(_DOCUMENT_TYPE.sub(b"", data, count=1), what, "write it with lstopo x.xml")
+    matrices = {one.get("name"): one for kind in ("distances2hetero", "distances2") for one in root.iter(kind)}
+    name = next((name for name in _LINKS if name in matrices), None)
+    dump = "dump NCCL's topology with NCCL_TOPO_DUMP_FILE"
+    if name is None:
+        refuse(what, f"this hwloc topology has no {', '.join(_LINKS[:2])} between GPUs; {dump}")
+    matrix = matrices[name]
+    where = f"{what}, line {line_of(matrix)}"
+    index = "os_index" if matrix.get("indexing") == "os" else "gp_index"
+    objects = {(one.get("type"), one.get(index)): one for one in root.iter("object")}
+    words = [word for part in matrix.findall("indexes") for word in (part.text or "").split()]
+    keys = [(one.rpartition(":")[0] or matrix.get("type"), one.rpartition(":")[2]) for one in words]
+    values = [word for part in matrix.findall("u64values") for word in (part.text or "").split()]
+    if len(values) != len(keys) ** 2 or not all(map(is_number, values)) or not all(key in objects for key in keys):
+        refuse(where, f"{len(values)} values for {len(keys)} known objects; write the whole file with lstopo x.xml")
+    graph = ListedGraph(what, "entry", options)
+    graph.unit = "GB/s"
+    names, total = list[str](), dict[tuple[str, str], int]()
+    for key in keys:
+        kind = objects[key].get("subtype") or objects[key].get("type", "")
+        names.append("nvswitch" if kind == "NVSwitch" else objects[key].get("name") or ":".join(map(str, key)))
+        if not graph.has_vertex(names[-1]):
+            graph.add_node(names[-1], {"type": kind, "terminal": key[0] == "OSDev"})
+    for k, text in enumerate(values):
+        pair = names[k // len(keys)], names[k % len(keys)]
+        if pair[0] != pair[1] and int(text):
+            total[pair] = total.get(pair, 0) + int(text)
+    for (tail, head), megabytes in total.items():
+        graph.list_link(tail, head, megabytes / 1000, f"{tail} to {head}")
+    ranks = [name for name in dict.fromkeys(names) if name not in graph.relays]
+    if not connected(ranks, total):
+        refuse(where, f"these links do not connect all {len(ranks)} GPUs, and nothing else has bandwidths; {dump}")
+    return graph.build()
+
+
+def read_ibnetdiscover(text: str, what: str, options: ReadOptions) -> Topology:
+    """Read the output of ``ibnetdiscover``, see the module docstring.
+
+    Raises
+    ------
+    BadFile
+        For a cable without a rate, or with another one at its other end.
+    """
+    graph = ListedGraph(what, "line", options, directed=False)
+    graph.multigraph, graph.stated, graph.unit = True, True, "Gb/s"
+    cables: dict[frozenset[tuple[str, str]], str] = {}
+    node, left_out = "", set[str]()
+    for line, words in lines_of(text, "#"):
+        found = _NODE.match(words)
+        if found is not None:
+            node = found["id"]
+            if "Aggregation Node" in found["name"]:
+                left_out.add(node)
+            else:
+                graph.add_node(node, {"label": found["name"].strip() or node, "terminal": found["kind"] == "Ca"})
+        if not words.startswith("["):
+            continue
+        port = _PORT.match(words)
+        if port is None or not node:
+            refuse(graph.where(line), f"{words[:60]!r} is no port of ibnetdiscover; save its whole output")
+        rates = _RATE.findall(port["rest"])
+        rate = "x".join(rates[-1]) if rates else ""
+        cable = frozenset({(node, port["port"]), (port["peer"], port["other"])})
+        if cable not in cables:
+            graph.list_link(node, port["peer"], {"rate": rate}, line)
+        if cables.setdefault(cable, rate) != rate:
+            refuse(graph.where(line), f"the cable has rate {cables[cable]!r} at its other end, and {rate!r} here")
+    graph.links = [one for one in graph.links if not left_out & {one.tail, one.head}]
+    if left_out:
+        graph.note(f"{len(left_out)} aggregation nodes within switches are left out")
+    for k, link in enumerate(graph.links):
+        width, _, speed = str(link.attributes["rate"]).partition("x")
+        if speed not in LANES and options.capacity is None:
+            remedy = "write file:PATH,capacity=100Gb/s for equal cables"
+            refuse(graph.where(link.place), f"the cable has no width and speed, such as 4xEDR; {remedy}")
+        graph.links[k] = link._replace(attributes={"capacity": int(width or 0) * LANES.get(speed, 0)})
+        if speed in _CODED:
+            graph.note(
+                f"capacities are data rates, after coding: {width}x{speed} is {int(width) * LANES[speed]:g} Gb/s"
+            )
+    return graph.build()
+
+
+def read_fnss(data: bytes, what: str, options: ReadOptions) -> Topology:
+    """Read a topology of FNSS; capacities have the ``capacity_unit`` of the file, which it must state."""
+    root = parse_xml(data, what, "write it with fnss.write_topology")
+
+    def properties(element: Element) -> dict[str, str]:
+        return {one.get("name", ""): one.text or "" for one in element.findall("property")}
+
+    graph = ListedGraph(what, "line", options, directed=root.get("linkdefault") == "directed")
+    graph.unit = graph.checked_unit(properties(root).get("capacity_unit"))
+    for node in root.findall("node"):
+        graph.add_node(node.get("id"), properties(node))
+    for link in root.findall("link"):
+        graph.list_link(link.findtext("from"), link.findtext("to"), properties(link), line_of(link))
+    if graph.unit is None and any("capacity" in link.attributes for link in graph.links) and options.capacity is None:
+        refuse(what, "it has capacities and no capacity_unit; add <property name='capacity_unit'>Mbps</property>")
+    return graph.build()

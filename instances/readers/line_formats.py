@@ -1,0 +1,170 @@
+"""Formats of lines of words: METIS, LEMON's LGF, REPETITA and BookSim's anynet.
+
+METIS (graph files of METIS, KaHIP and Chaco): line v lists the neighbours of vertex v, each edge at both ends, as the
+digits of the heading say with weights of edges (``weight``, which is no capacity unless ``capacity=weight`` says so)
+behind sizes and weights of the vertex.
+
+LGF (lemon.cs.elte.hu): ``@arcs`` are arcs, ``@edges`` are undirected; LEMON leaves that to the program, so
+``directed=`` decides otherwise. REPETITA (github.com/svissicchio/Repetita): arcs with their ``bw``, in a unit that the
+file does not state; nodes are numbered from 0. anynet (BookSim 2): links of equal capacity, each way; nodes are the
+ranks, routers are relays; lengths of channels are no capacities.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from typing import TYPE_CHECKING
+
+from opticoll.errors import BadInput
+from opticoll.instances.readers.listed_graph import ListedGraph
+from opticoll.instances.readers.plain_graphs import words_of
+from opticoll.instances.readers.read_options import ReadOptions
+from opticoll.instances.readers.reading import parses_as_float, refuse
+from opticoll.instances.readers.tables import is_number, lines_of
+
+if TYPE_CHECKING:
+    from opticoll.instances.topology import Topology
+
+
+def read_metis(text: str, what: str, options: ReadOptions) -> Topology:
+    """Read a METIS graph, see the module docstring.
+
+    Raises
+    ------
+    BadFile
+        For a line that does not fit the heading, or an edge that stands at one end only.
+    """
+    graph = ListedGraph(what, "line", options, directed=False)
+    lines = enumerate(io.StringIO(text, newline=None), start=1)
+    rows = [(number, raw.split()) for number, raw in lines if not raw.startswith("%")]
+    heading = rows[0][1] if rows else []
+    if not 2 <= len(heading) <= 4 or not all(map(is_number, (*heading[:2], *heading[3:]))):
+        refuse(what, f"{' '.join(heading)[:40]!r} is no heading of METIS: vertices, edges, and their weights as 011")
+    sized, weighed, weights = (digit != "0" for digit in (heading[2:3] or ["0"])[0].zfill(3)[-3:])
+    skip = sized + weighed * int((heading[3:4] or ["1"])[0][:6])
+    graph.number_vertices(heading[0])
+    ends: dict[tuple[str, str], str] = {}
+    if len(rows) <= graph.order or any(words for _, words in rows[graph.order + 1 :]):
+        refuse(what, f"{len(rows) - 1} lines for {graph.order} vertices; write one line for each")
+    for (number, words), v in zip(rows[1 : graph.order + 1], graph.vertices(), strict=True):
+        given = words[skip:]
+        for u, weight in zip(given[:: 1 + weights], given[1::2] if weights else given, strict=False):
+            if not graph.has_vertex(u) or (u, str(v)) in ends or u == v:
+                refuse(graph.where(number), f"{u[:20]!r} is no further neighbour of vertex {v}; correct the line")
+            ends[u, str(v)] = weight
+            if int(u) > int(str(v)):
+                graph.list_link(v, u, {"weight": weight} if weights else {}, number)
+        if len(given) % (1 + weights):
+            refuse(graph.where(number), "neighbours and their weights must come in pairs; correct the line")
+    lone = next(
+        (f"{v} to {u}" for u, v in ends if weights * (ends.get((v, u)) != ends[u, v]) or (v, u) not in ends), ""
+    )
+    if lone or len(ends) != 2 * int(heading[1][:12]):
+        fault = f"the edge from {lone} is not the same at its other end" if lone else f"{len(ends)} ends of edges"
+        refuse(what, f"{fault}, but {heading[1]} edges stand at both ends each; correct the file")
+    return graph.build()
+
+
+def is_metis(text: str) -> bool:
+    """Whether a text is a METIS graph, which no edge list is."""
+    try:
+        read_metis(text, "", ReadOptions(capacity=1.0))
+    except BadInput:
+        return False
+    return True
+
+
+def read_lgf(text: str, what: str, options: ReadOptions) -> Topology:
+    """Read a graph of LEMON: its sections ``@nodes`` and ``@arcs`` or ``@edges``.
+
+    Raises
+    ------
+    BadFile
+        For nodes without a column ``label``, and lines with more or fewer words than columns.
+    """
+    graph = ListedGraph(what, "line", options)
+    section, columns = "", list[str]()
+    for number, line in lines_of(text, "#"):
+        words = words_of(line)
+        if line.startswith("@"):
+            section, columns = words[0][1:], []
+            continue
+        ends = 0 if section == "nodes" else 2
+        if section not in {"nodes", "arcs", "edges"}:
+            continue
+        if not columns:
+            columns = ["source", "target"][:ends] + [word for word in words if word != "-"]
+            if section == "nodes" and "label" not in columns:
+                refuse(graph.where(number), "the nodes have no column label, which arcs name; add it")
+            continue
+        if len(words) != len(columns):
+            refuse(graph.where(number), f"{len(words)} words for the columns {', '.join(columns)}; write one for each")
+        given = dict(zip(columns, words, strict=True))
+        if section == "nodes":
+            graph.add_node(given["label"], given)
+        else:
+            given.pop("label", None)
+            graph.list_link(given.pop("source"), given.pop("target"), given, number, section == "arcs")
+    return graph.build()
+
+
+def repetita_links(text: str, what: str, options: ReadOptions | None = None) -> ListedGraph:
+    """Read nodes, arcs and demands of files of REPETITA (``.graph`` and ``.demands``).
+
+    Raises
+    ------
+    BadFile
+        For lines that do not fit their heading, or a number of lines other than the one stated.
+    """
+    graph = ListedGraph(what, "line", options)
+    graph.stated = True
+    left, columns, section = 0, list[str](), ""
+    for number, line in lines_of(text):
+        words = line.split()
+        begun = re.fullmatch(r"(NODES|EDGES|DEMANDS)\s+([0-9]{1,9})", line)
+        if begun and not left:
+            section, left, columns = begun[1], int(begun[2]), []
+            continue
+        if section and not columns:
+            columns = words
+            continue
+        given = dict(zip(columns, words, strict=False))
+        needed = ("label",) if section == "NODES" else ("src", "dest", "bw")
+        if not left or len(words) != len(columns) or not all(name in given for name in needed):
+            refuse(graph.where(number), f"{line[:60]!r} is no line of {left} more {section or 'NODES'}; correct it")
+        left -= 1
+        if section == "NODES":
+            graph.add_node(str(graph.order), given)
+        elif section == "EDGES":
+            graph.list_link(given["src"], given["dest"], {"capacity": given["bw"]}, number)
+        elif not parses_as_float(given["bw"]) or not 0 <= float(given["bw"]) < float("inf"):
+            refuse(graph.where(number), f"amount {given['bw'][:20]!r} is not a finite nonnegative number; write one")
+        else:
+            graph.demands[given["src"], given["dest"]] += float(given["bw"])
+    if left:
+        refuse(what, f"the file ends {left} lines before the end of {section}; copy the whole file")
+    return graph
+
+
+def read_anynet(text: str, what: str, options: ReadOptions) -> Topology:
+    """Read a network file of BookSim's topology ``anynet``.
+
+    Raises
+    ------
+    BadFile
+        For a line that does not begin with a router or a node, and other words.
+    """
+    graph = ListedGraph(what, "line", options, directed=False)
+    graph.multigraph, graph.stated = False, True
+    for number, line in lines_of(text):
+        ends = re.findall(r"(router|node)\s+([0-9]+)(?:\s+[0-9]+)?(?=\s|$)", line)
+        if not ends or not re.fullmatch(r"(?:\s*(?:router|node)\s+[0-9]+(?:\s+[0-9]+)?(?=\s|$))+", line):
+            refuse(graph.where(number), f"{line[:60]!r} is no line of anynet, such as router 0 node 0 router 1 5")
+        names = [f"{kind}{int(count)}" for kind, count in ends]
+        for name in names:
+            if not graph.has_vertex(name):
+                graph.add_node(name, {"terminal": name.startswith("node")})
+        for name in names[1:]:
+            graph.list_link(names[0], name, {}, number)
+    return graph.build()
