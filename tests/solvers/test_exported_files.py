@@ -116,7 +116,7 @@ def test_every_solver_reads_the_same_program(
     assert flip * value == pytest.approx(best.value, rel=2e-6, abs=1e-9)
     if reader == "highs" or (suffix == ".lp" and reader == "glpsol"):
         return  # no file was written; GLPK numbers columns as they occur in the LP file
-    if formulation(problem.formulation).needs is not None:
+    if formulation(problem.formulation)._needs is not None:
         return  # the file of a solver does not hold the data, which come from another solution
     checked = check(problem.formulation, problem.instance, sol, settings)
     if reader in SIX_DIGITS and not checked["verified"]:
