@@ -13,7 +13,6 @@ MODULES = {
     "boundary-batches": "lumorph.call_batches",
     "certified-branching": "branching.certified_branching",
     "certified-pdhg": "flows.certified_pdhg",
-    "certified-pdlp": "flows.certified_pdlp",
     "certified-rounds": "lumorph.certified_rounds",
     "column-generation": "flows.column_generation",
     "combined-rounds": "lumorph.sum_schedules",

@@ -204,7 +204,6 @@ METHODS = (
     "screened-lp",
     "orbit-lp",
     "column-generation",
-    "certified-pdlp",
 )
 
 
