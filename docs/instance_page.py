@@ -16,6 +16,7 @@ EXAMPLES = (
     "lightpath:2x4",
     "wdm-ring:n=8,wavelengths=4",
     "servers:n=8,degree=2,traffic=dlrm",
+    "tasks:moe,n=4,degree=2",
     "circuits:n=8,degree=2,rule=ocs-reconfig",
     "op-graph:model=transformer,layers=2,parts=4",
     "training:bert,gpus=256",

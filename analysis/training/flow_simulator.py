@@ -28,9 +28,9 @@ import numpy as np
 from opticoll.analysis.training.network_iteration import Flows, ServerNetwork, TaskSchedule, flows_of
 from opticoll.compiled import compiled
 from opticoll.errors import BadInput, NoSolution
-from opticoll.instances.servers import AllReduceGroup, ServerPool
 from opticoll.instances.topology import Topology
 from opticoll.instances.training.task_graph import COMPUTING, TRANSFER
+from opticoll.instances.training.task_pool import TaskPool
 from opticoll.solvers.methods.sipml.ring_first_fit import ring_circuits
 from opticoll.solvers.methods.topoopt.ocs_reconfig import ocs_reconfig
 from opticoll.solvers.methods.topoopt.topology_finder import connected, topology_finder
@@ -425,16 +425,6 @@ def simulate_flows(
 # circuits ---------------------------------------------------------------------------------------------------------
 
 
-def pool_of(graph: TaskGraph, degree: int, ring_factor: float | None = None) -> ServerPool:
-    """The traffic of a task graph: transfers, and one group per set of servers for all its all-reduces."""
-    groups = [
-        AllReduceGroup(members, (2 * (len(members) - 1) / len(members) if ring_factor is None else ring_factor) * size)
-        for members, size in graph.reduced.items()
-        if size > 0
-    ]
-    return ServerPool(graph.servers, degree, graph.transferred, groups=groups)
-
-
 def circuit_topology(n: int, circuits: I64) -> Topology:
     """The circuits as arcs; parallel ones form one arc, with their number as capacity."""
     key, number = np.unique(circuits[:, 0] * n + circuits[:, 1], return_counts=True)
@@ -465,7 +455,7 @@ def designed_network(
     ring_factor
         As for :func:`flows_of`.
     """
-    pool = pool_of(graph, circuits.degree, ring_factor)
+    pool = TaskPool(graph, circuits.degree, ring_factor=ring_factor)
     result = circuits.rule == "topoopt"
     design = topology_finder(pool) if result else ocs_reconfig(pool, discount=circuits.discount)
     rings: dict[tuple[int, ...], list[tuple[float, tuple[int, ...]]]] = {}
@@ -507,7 +497,7 @@ def simulate_circuits(
     if circuits.n != graph.servers:
         msg = f"iteration: {circuits.spec} has {circuits.n} servers, the task graph {graph.servers}"
         raise BadInput(msg)
-    demand = pool_of(graph, circuits.degree, ring_factor).traffic
+    demand = TaskPool(graph, circuits.degree, ring_factor=ring_factor).traffic
     network = _circuits_for(demand, circuits, bandwidth, latency)
     flows = flows_of(graph, network, ring_factor=ring_factor, hopwise=True)
     engine = _Engine(graph, flows, latency, resolution, precision, record=False)
