@@ -97,6 +97,7 @@ PROVEN = {
     "topology.matchings": "random demands of 4 and 5 nodes on one or two switches (48 of 48); larger ones with a gap",
     "topology.steps": "64 nodes and 126 steps, by dynamic programming",
     "topology.sequence": "82 of 126 cases up to 64 nodes, d = 1, 2, 4, K = 1 to 8",
+    "topoopt.circuits": "3 servers, 12 transfers; larger ones with a gap to bounds",
     "topoopt.routing": "12 servers, as a linear program",
     "topoopt.strategy": "all six models, by dynamic programming",
     "topoopt.utility": "128 servers of 8 ports, as a linear program",

@@ -1,0 +1,103 @@
+"""Bounds on the time of an iteration over every choice of circuits, routes and rates; see ``topoopt.circuits``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from opticoll.formulations import rounding
+from opticoll.formulations.flows.flow_bounds import moore_depths
+from opticoll.formulations.model import Bound
+
+if TYPE_CHECKING:
+    from opticoll.formulations.topoopt.circuits import TaskCircuits
+    from opticoll.instances.topology import F64, I64
+
+
+def one_after_another(head: F64, size: F64, tail: F64) -> float:
+    r"""Least end of jobs on one machine: max over r, q of r + sum of the sizes with head >= r and tail >= q, + q.
+
+    Of all thresholds r, q that are heads and tails. Also holds where jobs are divisible and share the machine.
+    """
+    order = np.argsort(-head, kind="stable")
+    begin, best = head[order], 0.0
+    for q in np.unique(tail):
+        work = np.cumsum(np.where(tail[order] >= q, size[order], 0.0))
+        best = max(best, float((begin + work)[tail[order] >= q].max()) + float(q))
+    return best
+
+
+def sides(data: TaskCircuits, transfers: I64, lines: I64) -> list[tuple[str, I64]]:
+    """The lines whose transfers leave or enter the same server, with its name."""
+    result = []
+    for name, ends in (("out of", data.transfers.source), ("into", data.transfers.target)):
+        server = ends[transfers[lines]]
+        result += [(f"{name} server {v}", lines[server == v]) for v in np.unique(server)]
+    return result
+
+
+def chains(data: TaskCircuits) -> tuple[F64, F64]:
+    """Time that every transfer cannot begin before, and that is left after its end, over all circuits, ``(E,)`` each.
+
+    What it waits for, and shares a server, goes through the ports of that server: at most d circuits at a time.
+    Likewise for what waits for it, in the reversed graph.
+    """
+    e, d = data.transfers, data.degree
+    head, tail, busy = e.head.copy(), e.tail.copy(), e.size / d
+    for i in range(e.count):
+        for _, own in sides(data, e.before, e.into[i]):
+            g = e.before[own]
+            head[i] = max(head[i], one_after_another(head[g], busy[g], e.lag[own]))
+    for i in range(e.count - 1, -1, -1):
+        for _, own in sides(data, e.after, e.out_of[i]):
+            g = e.after[own]
+            tail[i] = max(tail[i], one_after_another(e.lag[own], busy[g], tail[g]))
+    return head, tail
+
+
+def bounds(data: TaskCircuits) -> list[Bound]:
+    r"""Bounds over all circuits, routes and rates, whatever the number of intervals and configurations.
+
+    path
+        The longest chain, with every transfer over all d circuits of its ends.
+    ports
+        The transfers that leave (enter) a server have d circuits together: the earliest of them, their sum over d, and
+        what is left after the last, of those that begin no earlier and have no less left than some.
+    reach
+        For one configuration: at most d servers are one hop away, d^2 two, ..., so bytes to the j-th largest of the
+        targets of a source take at least the depth of place j; all circuits together have n d circuits' time.
+    """
+    e, d, n = data.transfers, data.degree, data.n
+    head, tail = chains(data)
+    everything = np.arange(e.count)
+    longest = int(np.argmax(head + e.size / d + tail))
+    path = max(float((head + e.size / d + tail)[longest]), e.computing)
+    groups = sides(data, everything, everything)
+    value, where = max((one_after_another(head[own], e.size[own] / d, tail[own]), name) for name, own in groups)
+    roundings = 4 * e.count + 8  # sums of at most so many terms on a chain
+    found = [
+        Bound("path", float(rounding.down(path, roundings)), "the longest chain, every transfer over all ports"),
+        Bound(
+            "ports", float(rounding.down(value, roundings)), f"the transfers {where} over {d} ports, one after another"
+        ),
+    ]
+    if data.configurations == 1:
+        depth, best = moore_depths(n - 1, d), 0.0
+        for r in np.unique(head):
+            for q in np.unique(tail):
+                own = everything[(head >= r) & (tail >= q)]
+                if own.size:
+                    best = max(best, float(r + q) + _travelled(data, own, depth) / (n * d))
+        reason = f"at most {d}^h servers are h hops away, and all circuits carry that together"
+        found.append(Bound("reach", float(rounding.down(best, roundings)), reason))
+    return found
+
+
+def _travelled(data: TaskCircuits, own: I64, depth: I64) -> float:
+    """Least time of one circuit that some transfers take on all hops."""
+    e, n = data.transfers, data.n
+    sent = np.zeros((n, n))
+    np.add.at(sent, (e.source[own], e.target[own]), e.size[own])
+    by_source, by_target = -np.sort(-sent, axis=1)[:, : n - 1], -np.sort(-sent.T, axis=1)[:, : n - 1]
+    return max(float((by_source * depth).sum()), float((by_target * depth).sum()))

@@ -1,0 +1,174 @@
+"""Circuits for a task graph: values by hand, bounds against all circuits, the checker, the replay, refusals."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+from opticoll.errors import BadInput, MethodMismatch, NotApplicable
+from opticoll.formulations.topoopt.circuits import TaskCircuits
+from opticoll.formulations.topoopt.circuits_bounds import one_after_another
+from opticoll.formulations.topoopt.circuits_solution import replayed
+from opticoll.instances import parse
+from opticoll.instances.training.task_graph import TaskGraphDraft
+from opticoll.instances.training.task_pool import TaskPool
+from opticoll.solvers.solve import solve
+from opticoll.solvers.task import Task
+
+NAME = "topoopt.circuits"
+
+
+def one_transfer(degree: int) -> TaskPool:
+    """1 ms on server 0, 12.5 MB to server 1 (1 ms over a circuit of 100 Gb/s), 2 ms there."""
+    draft = TaskGraphDraft(2)
+    sent = draft.transfer(0, 1, 12.5e6, [draft.compute(0, 1e-3)])
+    draft.compute(1, 2e-3, [sent])
+    return TaskPool(draft.finished(), degree)
+
+
+@pytest.mark.parametrize(("degree", "makespan"), [(1, 4.0), (2, 3.5)])
+def test_one_transfer_takes_its_bytes_over_all_ports(degree, makespan):
+    run = solve(Task(NAME, one_transfer(degree)))
+    assert run.objective == pytest.approx(makespan)
+    assert run.proof == "optimal"
+    for bound in TaskCircuits.prepare(one_transfer(degree)).bounds()[:2]:
+        assert bound.value == pytest.approx(makespan)
+
+
+def test_two_configurations_are_worth_their_delay():
+    """0 sends to 1, which sends on to 2, 1 ms each; then 2 to 0. One port: a ring serves all three."""
+    draft = TaskGraphDraft(3)
+    first = draft.transfer(0, 1, 12.5e6)
+    second = draft.transfer(0, 2, 12.5e6, [first])
+    draft.transfer(0, 1, 12.5e6, [second])
+    pool = TaskPool(draft.finished(), 1)
+    static = solve(Task(NAME, pool))
+    assert static.objective == pytest.approx(3.0)  # over 0 -> 1 -> 2, everything at full rate
+    for delay, makespan in ((0.0, 3.0), (0.5, 3.5)):
+        settings = {"configurations": 2, "intervals": 2, "delay": delay}
+        assert solve(Task(NAME, pool, settings=settings)).objective == pytest.approx(makespan)
+
+
+def test_a_second_configuration_gives_other_circuits():
+    """0 and 1 exchange with 2 and 3 first, with each other then: two hops for one configuration, one for two."""
+    draft = TaskGraphDraft(4)
+    first = [draft.transfer(s, t, 12.5e6) for s, t in ((0, 2), (1, 3), (2, 0), (3, 1))]
+    join = draft.join(first)
+    for s, t in ((0, 1), (1, 0), (2, 3), (3, 2)):
+        draft.transfer(s, t, 12.5e6, [join])
+    pool = TaskPool(draft.finished(), 1)
+    settings = {"configurations": 2, "delay": 0.25}
+    assert solve(Task(NAME, pool, settings=settings)).objective == pytest.approx(2.25)
+    static = solve(Task(NAME, pool, time_limit_s=60))
+    assert static.objective > 3.0
+
+
+def all_circuits(n: int, degree: int):
+    """Every number of circuits between servers with at most ``degree`` out of and into each."""
+    rows = [
+        [list(row) for row in product(range(degree + 1), repeat=n) if sum(row) <= degree and not row[u]]
+        for u in range(n)
+    ]
+    for chosen in product(*rows):
+        x = np.array(chosen, dtype=float)
+        if (x.sum(axis=0) <= degree).all():
+            yield x
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("degree", [1, 2])
+def test_bounds_hold_for_all_circuits_and_the_optimum_lies_between(seed, degree):
+    pool = parse(f"tasks:random,n=3,degree={degree},transfers=4,seed={seed}")
+    data = TaskCircuits.prepare(pool, {"intervals": 7})  # 2 E - 1: as good as any number
+    found = [values for x in all_circuits(3, degree) if (values := replayed(data, x)) is not None]
+    assert found
+    for values in found:
+        assert max(data.residuals(values).values()) <= 1e-9
+    best, bound = min(float(values["z"]) for values in found), max(bound.value for bound in data.bounds())
+    assert bound <= best + 1e-9
+    run = solve(Task(NAME, pool, "highs", settings={"intervals": 7}, time_limit_s=60))
+    assert run.verified
+    assert bound - 1e-6 <= run.objective <= best + 1e-6
+
+
+def test_replays_end_in_the_intervals_that_there_are():
+    pool = parse("tasks:moe,n=4,degree=2,layers=2,seed=3")
+    x = np.roll(np.eye(4), 1, axis=1) + np.roll(np.eye(4), 2, axis=1)
+    times = []
+    for intervals in (4, 6, 60):
+        data = TaskCircuits.prepare(pool, {"intervals": intervals})
+        values = replayed(data, x)
+        assert max(data.residuals(values).values()) <= 1e-9
+        times.append(float(values["z"]))
+    assert times[2] < times[0]
+    with pytest.raises(NotApplicable, match="in 4 waves; set intervals to at least 4"):
+        TaskCircuits.prepare(pool, {"intervals": 3})
+
+
+@pytest.mark.parametrize(
+    ("name", "place", "change", "block"),
+    [
+        ("z", (), -0.5, "last"),
+        ("t", (1,), -30.0, "follow"),
+        ("l", (0,), -1.0, "capacity"),
+        ("b", (0, 0), -1.0, "all"),
+        ("y", (0, 0, 1, 0), 1.0, "out"),
+        ("a", (0, 0), -1.0, "shares"),
+        ("f", (0, 0, 1, 0), 1.0, "apart"),
+    ],
+)
+def test_the_checker_names_the_block_that_is_violated(name, place, change, block):
+    data = TaskCircuits.prepare(parse("tasks:moe,n=3,degree=1"))
+    values = replayed(data, np.roll(np.eye(3), 1, axis=1))
+    assert max(data.residuals(values).values()) <= 1e-9
+    values = {key: array.copy() for key, array in values.items()}
+    values[name][place] += change if name != "y" else 1.0
+    assert data.residuals(values)[block] > 1e-3
+
+
+def test_a_transfer_before_what_it_waits_for_is_refused():
+    data = TaskCircuits.prepare(parse("tasks:moe,n=2,degree=1"))
+    values = replayed(data, np.array([[0.0, 1.0], [1.0, 0.0]]))
+    late = {**values, "t": values["t"] - 1.5}
+    assert data.residuals(late)["ready"] > 1e-3
+    early = {**values, "t": values["t"] - [0.0, 0.5]}  # the experts need 1 ms
+    assert data.residuals(early)["wait"] > 1e-3
+
+
+def test_jobs_on_one_machine():
+    heads, sizes, tails = np.array([0.0, 2.0, 9.0]), np.array([3.0, 3.0, 1.0]), np.array([4.0, 4.0, 0.0])
+    assert one_after_another(heads, sizes, tails) == 10.0  # 0 + 3 + 3 + 4; the last one ends at 10, too
+    assert one_after_another(heads[:1], sizes[:1], tails[:1]) == 7.0
+
+
+def test_the_search_beats_the_design_for_the_sum_of_traffic():
+    task = {"settings": {"intervals": 20}, "seed": 1}
+    spec = "tasks:moe,n=6,degree=2,seed=1"
+    finder = solve(Task(NAME, spec, "replayed-finder", **task))
+    searched = solve(Task(NAME, spec, "circuit-search", **task))
+    assert searched.verified
+    assert finder.verified
+    assert searched.objective < finder.objective
+    assert searched.objective >= searched.bound
+
+
+def test_an_all_reduce_is_the_hops_of_its_rings():
+    draft = TaskGraphDraft(4)
+    draft.all_reduce((0, 1, 2, 3), 12.5e6)
+    pool = TaskPool(draft.finished(), 1)
+    one, two = (TaskCircuits.prepare(pool, {"rings": rings}).transfers for rings in ("1", "1+3"))
+    assert one.size.tolist() == [1.5] * 4
+    assert two.size.tolist() == [0.75] * 8
+    assert list(zip(two.source.tolist(), two.target.tolist(), strict=True))[4:] == [(0, 3), (3, 2), (2, 1), (1, 0)]
+    for rings in ("2", "0", "1+1", "x"):
+        with pytest.raises(BadInput):
+            TaskCircuits.prepare(pool, {"rings": rings})
+
+
+def test_what_is_no_task_graph_is_refused():
+    with pytest.raises(NotApplicable, match="needs servers with a task graph, such as tasks:moe"):
+        TaskCircuits.prepare(parse("servers:n=4,degree=2"))
+    with pytest.raises(MethodMismatch, match="sets one configuration, not 2"):
+        solve(Task(NAME, "tasks:moe,n=3,degree=1", "circuit-search", settings={"configurations": 2}))
