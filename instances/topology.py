@@ -57,8 +57,9 @@ _RATE_OF_TEXT = re.compile(
     rf"(?P<rate>{_NUMBER}\s?(?:[KMGTP]i|[kKMGTP])?(?:B|bit|b)s?(?:/s|ps))(?:[\s,;:(]+{_TECHNOLOGY}\)?)*", re.IGNORECASE
 )
 _LIKE_RATE = re.compile(
-    r"[0-9]\s*(?:[kKmMgGtTpP]i?)?(?:[bB]|[bB]its?)(?:ps|/s|/sec)\b|\b(?:OC|STM|DS)-[0-9]"
-    r"|(?<![\w#.])[0-9]+(?:\.[0-9]+)?\s*(?:[kKMGTP](?:[bB]|bit|E)?\b|[bB](?:ase|ASE)-?\w)"
+    r"[0-9]\s*(?:[kKmMgGtTpP]i?)?(?:[bB]|[bB]its?)(?:ps|/s|/sec)\b|\b(?:OC|STM|DS|OTU|ODU)-?[0-9]|[0-9] ?GT/s"
+    r"|(?<![\w#.])(?:[0-9]+ ?x ?)?[0-9]+(?:\.[0-9]+)?\s*(?:[kKMGTP](?:[bB]|bit|E|bE|ig|igE)?\b|[GMgm](?:iga|ega)bits?\b"
+    r"|[KMGT]?[bB](?:ase|ASE)-?\w)|(?<![A-Za-z])(?:[0-9]+[xX] ?)?[SDQFEHNX]DR(?:[0-9]*)\b|\bPCIe (?:Gen ?)?[0-9]"
 )
 
 

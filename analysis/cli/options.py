@@ -73,7 +73,9 @@ def demand_setting(command: Callable[..., int]) -> Callable[..., int]:
             if "demand" in settings:
                 msg = "--set: 'demand' is given twice"
                 raise click.UsageError(msg)
-            settings["demand"] = f"file:{demand}" if Path(demand).is_file() else demand
+            from opticoll.instances.readers.reading import split_pairs
+
+            settings["demand"] = f"file:{demand}" if Path(split_pairs(demand)[0]).is_file() else demand
         return command(settings=settings, **options)
 
     about = "Demand of an all-to-all; short for --set demand=TEXT or demand=file:FILE."

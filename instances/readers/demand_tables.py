@@ -169,13 +169,7 @@ def _labelled(rows: list[str], columns: list[str], matrix: F64, in_bytes: bool, 
 
 
 def _pair_columns(names: list[str], what: str) -> tuple[int, int, int] | None:
-    """Positions of the source, target and amount columns; None if the names are not headings of a list of pairs.
-
-    Raises
-    ------
-    BadFile
-        If it is not clear which column holds the amounts.
-    """
+    """Positions of the source, target and amount columns; None if the names are not headings of a list of pairs."""
     ends = end_columns(names, what)
     if ends is None:
         return None
@@ -339,13 +333,7 @@ def _amount(text: str) -> tuple[float, bool] | None:
 
 
 def _amounts(texts: Sequence[str], place: Callable[[int], str]) -> tuple[F64, bool]:
-    """Convert amounts to numbers, as written or in bytes, and tell whether they have units of size (0 needs none).
-
-    Raises
-    ------
-    BadFile
-        For a string that is neither a number nor a size, or a table that mixes amounts with and without a unit.
-    """
+    """Convert amounts to numbers, as written or in bytes, and tell whether they have units of size (0 needs none)."""
     values, plain, sized = np.empty(len(texts)), -1, -1
     for i, text in enumerate(texts):
         read = _amount(text)

@@ -18,6 +18,8 @@ with ``#:`` are declarations:
 Vertices are either the numbers 0 .. n-1 (each with an arc unless ``vertices`` is declared), or names, which are
 numbered in order of appearance and kept as labels. A missing
 capacity is 1.
+
+A malformed file is refused (:class:`opticoll.errors.BadFile`) in one line with the place and the remedy.
 """
 
 from __future__ import annotations
@@ -47,13 +49,7 @@ _SNAP = re.compile(r"#\s*(?:directed|(?P<undirected>undirected))\s+graph\b", re.
 
 
 def read_edge_list(text: str, what: str, options: ReadOptions | None = None) -> Topology:
-    """Read an edge list.
-
-    Raises
-    ------
-    BadFile
-        With the number of the malformed line.
-    """
+    """Read an edge list."""
     options = options or ReadOptions()
     options.refuse(what, "an edge list has no choice of links", "wiring")
     graph = ListedGraph(what, "line", options)
@@ -92,13 +88,7 @@ class _Lines:
         self.labels: list[str] | None = None
 
     def read(self, line: str, number: int) -> None:
-        """Read one line: a declaration, a heading, a link or a comment.
-
-        Raises
-        ------
-        BadFile
-            If it is none of them.
-        """
+        """Read one line: a declaration, a heading, a link or a comment."""
         where = self.graph.where(number)
         if line.startswith("#:"):
             self._read_declaration(line, where)
@@ -210,13 +200,7 @@ class _Lines:
         self._list(cells[0], cells[1], {str(key): value for key, value in attributes.items()}, number)
 
     def check(self) -> None:
-        """Refuse what is judged by all lines: a first line that must be a heading, or neighbours for capacities.
-
-        Raises
-        ------
-        BadFile
-            For such lines, and for lines with and without attributes in one file.
-        """
+        """Refuse what is judged by all lines: a first line that must be a heading, or neighbours for capacities."""
         graph = self.graph
         if self.braced and self.plain:
             refuse(

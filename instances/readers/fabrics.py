@@ -9,6 +9,8 @@ listed at both ends, counts once, each way; its capacity is its width times the 
 (:data:`LANES`). Aggregation nodes within switches are left out.
 
 FNSS (fnss.github.io): capacities in the ``capacity_unit`` of the whole file.
+
+A malformed file is refused (:class:`opticoll.errors.BadFile`) in one line with the place and the remedy.
 """
 
 from __future__ import annotations
@@ -51,13 +53,7 @@ _RATE = re.compile(r"\b([0-9]+)x([A-Z]DR(?:10)?)\b")
 
 
 def read_hwloc(data: bytes, what: str, options: ReadOptions) -> Topology:
-    """Read the bandwidths between the GPUs of a machine from the XML of hwloc 2.
-
-    Raises
-    ------
-    BadFile
-        If it has none, or they are incomplete, or do not connect all GPUs.
-    """
+    """Read the bandwidths between the GPUs of a machine from the XML of hwloc 2."""
     options.refuse(what, "hwloc states bandwidths in each direction", "capacity", "directed")
     root = parse_xml(_DOCUMENT_TYPE.sub(b"", data, count=1), what, "write it with lstopo x.xml")
     matrices = {one.get("name"): one for kind in ("distances2hetero", "distances2") for one in root.iter(kind)}
@@ -95,13 +91,7 @@ def read_hwloc(data: bytes, what: str, options: ReadOptions) -> Topology:
 
 
 def read_ibnetdiscover(text: str, what: str, options: ReadOptions) -> Topology:
-    """Read the output of ``ibnetdiscover``, see the module docstring.
-
-    Raises
-    ------
-    BadFile
-        For a cable without a rate, or with another one at its other end.
-    """
+    """Read the output of ``ibnetdiscover``, see the module docstring."""
     graph = ListedGraph(what, "line", options, directed=False)
     graph.multigraph, graph.stated, graph.unit = True, True, "Gb/s"
     cables: dict[frozenset[tuple[str, str]], str] = {}

@@ -26,7 +26,7 @@ from opticoll.instances.readers.edge_lists import read_edge_list, write_edge_lis
 from opticoll.instances.readers.fabrics import read_fnss, read_hwloc, read_ibnetdiscover
 from opticoll.instances.readers.graph_formats import (
     SNDLIB,
-    read_dimacs,
+    dimacs_links,
     read_gexf,
     read_gml,
     read_graphml,
@@ -37,7 +37,14 @@ from opticoll.instances.readers.graph_formats import (
     sndlib_xml_links,
     write_graphml,
 )
-from opticoll.instances.readers.line_formats import is_metis, read_anynet, read_lgf, read_metis, repetita_links
+from opticoll.instances.readers.line_formats import (
+    is_metis,
+    read_anynet,
+    read_lgf,
+    read_metis,
+    read_tacos,
+    repetita_links,
+)
 from opticoll.instances.readers.machine_topologies import WIRINGS, read_nccl, read_nvidia_smi
 from opticoll.instances.readers.plain_graphs import read_dot, read_graph6, read_pajek
 from opticoll.instances.readers.read_options import ReadOptions
@@ -84,7 +91,7 @@ _READERS: dict[str, Reader] = {
     "graphml": read_graphml,
     "json": _of_text(read_json),
     "gml": _of_text(read_gml),
-    "dimacs": _of_text(read_dimacs),
+    "dimacs": _of_text(lambda text, what, options: dimacs_links(text, what, options).build()),
     "sndlib": _of_sndlib,
     "matrix": _of_matrix,
     "nccl": read_nccl,
@@ -97,6 +104,7 @@ _READERS: dict[str, Reader] = {
     "lgf": _of_text(read_lgf),
     "repetita": _of_text(lambda text, what, options: repetita_links(text, what, options).build()),
     "anynet": _of_text(read_anynet),
+    "tacos": _of_text(read_tacos),
     "ibnetdiscover": _of_text(read_ibnetdiscover),
     "hwloc": read_hwloc,
     "fnss": read_fnss,
@@ -128,9 +136,10 @@ _STARTS = {
     rb"(?:#[^\n]*\n|\s)*(?:router|node)[ \t]+[0-9]+[ \t]+(?:router|node)[ \t]+[0-9]": "anynet",
     rb"(?:#[^\n]*\n|\s)*@(?:nodes|arcs|edges)\b": "lgf",
     rb"(?:[^\n\[]*\n){0,60}?(?:vendid|devid|switchguid|caguid)=0x": "ibnetdiscover",
+    rb"NPUs Count,": "tacos",
     rb">>(?:graph6|sparse6|digraph6)<<": "graph6",
     rb"(?:%[^\n]*\n|\s)*\*(?:vertices|network)\b": "pajek",
-    rb"(?:\s|//[^\n]*\n|/\*(?s:.*?)\*/|#[^\n]*\n)*(?:strict\s+)?(?:di)?graph\b[^\[{]*\{": "dot",
+    rb"(?:\s|//[^\n]*\n|/\*(?:[^*]|\*(?!/))*+\*/|#[^\n]*\n)*+(?:strict\s+)?(?:di)?graph\b[^\[{]*\{": "dot",
     (
         rb"(?:[^\n]*(?:nvidia-smi|topology)[^\n]*\n)?(?:\x1b\[[0-9;]*m|\s)*"
         rb"(?-i:GPU0\b[^\n]*(?:CPU\sAffinity|\n\s*GPU0\s+X\b))"
@@ -203,13 +212,7 @@ def read_specified(text: str) -> Topology:
 
 
 def _recognised(path: str | Path, data: bytes, what: str) -> str:
-    """Recognise the format of a file by its suffix and contents.
-
-    Raises
-    ------
-    BadFile
-        For XML of another format.
-    """
+    """Recognise the format of a file by its suffix and contents."""
     if data.startswith(NUMPY):
         return "matrix"
     suffix = Path(path).suffix.lower()

@@ -11,6 +11,8 @@ not capacities), ``p edge`` and ``p col`` (undirected). Vertex v is the vertex n
 SNDlib (Orlowski et al., Networks 55(3), 2010; sndlib.zib.de): network files, native and XML. A link is an arc each way
 of its pre-installed capacity, which is SNDlib's link model BIDIRECTED; the model itself is in a separate file. Demands
 are routing unit times value; several demands of a pair are added.
+
+A malformed file is refused (:class:`opticoll.errors.BadFile`) in one line with the place and the remedy.
 """
 
 from __future__ import annotations
@@ -30,7 +32,6 @@ from opticoll.instances.readers.reading import line_of, parse_xml, parses_as_flo
 from opticoll.instances.readers.tables import is_number, lines_of, rows_of, square
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from xml.etree.ElementTree import Element
 
     import networkx as nx
@@ -66,11 +67,6 @@ def read_graphml(data: bytes, what: str, options: ReadOptions) -> Topology:
 
     Edges follow ``edgedefault`` or their own ``directed``. The document is not read by networkx, which
     merges edges with the same id, creates missing nodes, reads only the first graph and refuses edges of both kinds.
-
-    Raises
-    ------
-    BadFile
-        For malformed XML, a document type or entities, hyperedges, nested graphs, or bad capacities.
     """
     root = parse_xml(data, what, "write GraphML")
     graph = _one_graph(root, what, "GraphML")
@@ -143,11 +139,6 @@ def read_gexf(data: bytes, what: str, options: ReadOptions) -> Topology:
 
     Edges follow ``defaultedgetype`` (undirected if absent) or their own ``type``; a mutual one is an arc each way. The
     attribute ``weight`` of an edge, 1 where others have one, is no capacity unless ``capacity=weight`` says so.
-
-    Raises
-    ------
-    BadFile
-        For malformed XML, dynamic graphs, nodes within nodes, unknown types of edges, or bad capacities.
     """
     root = parse_xml(data, what, "write GEXF")
     graph = _one_graph(root, what, "GEXF")
@@ -182,13 +173,7 @@ def read_gexf(data: bytes, what: str, options: ReadOptions) -> Topology:
 
 
 def write_graphml(topology: Topology) -> bytes:
-    """Return GraphML that reads back exactly.
-
-    Raises
-    ------
-    BadFile
-        If a label contains a character that XML cannot represent exactly.
-    """
+    """Return GraphML that reads back exactly."""
     import networkx as nx
 
     for label in topology.labels:
@@ -218,13 +203,7 @@ GmlList = list[tuple[str, object, int]]
 
 
 def _gml(text: str, what: str) -> GmlList:
-    """Parse a GML file into entries (key, value, line); a list is also a value.
-
-    Raises
-    ------
-    BadFile
-        For a syntax error.
-    """
+    """Parse a GML file into entries (key, value, line); a list is also a value."""
     top: GmlList = []
     open_lists, key, line, position = [top], "", 1, 0
     while position < len(text):
@@ -282,11 +261,6 @@ def read_gml(text: str, what: str, options: ReadOptions) -> Topology:
 
     Vertices are named by their ``id``. The file is not read by networkx, which refuses parallel edges
     and duplicate labels, both common in the Topology Zoo.
-
-    Raises
-    ------
-    BadFile
-        For a syntax error, more than one graph, nodes without ``id``, edges without ends, or bad capacities.
     """
     graphs = [value for key, value, _ in _gml(text, what) if key == "graph" and isinstance(value, list)]
     if len(graphs) != 1:
@@ -326,27 +300,8 @@ _DIMACS: Mapping[str, tuple[str, tuple[str, ...]]] = {
 }
 
 
-def read_dimacs(text: str, what: str, options: ReadOptions) -> Topology:
-    """Read a DIMACS problem, see the module docstring; errors as :func:`dimacs_links`."""
-    result = dimacs_links(text, what, options)
-    if not result.directed and options.directed is None:
-        seen: dict[tuple[Hashable, Hashable], int | str] = {}
-        for u, v, _, line, _ in result.links:
-            if (v, u) in seen or (u, v) in seen:
-                msg = f"{what}, line {line}: edge {u}-{v} is listed twice; if edges are listed both ways, write "
-                raise BadFile(msg + "file:PATH,directed=true")
-            seen[u, v] = line
-    return result.build()
-
-
 def dimacs_links(text: str, what: str, options: ReadOptions | None = None) -> ListedGraph:
-    """Read vertices, arcs and (``p max``) the demand of 1 from source to sink of a DIMACS problem.
-
-    Raises
-    ------
-    BadFile
-        For malformed lines, unknown vertices, nonzero lower bounds, or a wrong number of arcs.
-    """
+    """Read vertices, arcs and (``p max``) the demand of 1 from source to sink of a DIMACS problem."""
     result, kind, n, m = ListedGraph(what, "line", options), "", 0, 0
     ends: dict[str, str] = {}
     for line, raw in enumerate(io.StringIO(text, newline=None), start=1):
@@ -360,6 +315,7 @@ def dimacs_links(text: str, what: str, options: ReadOptions | None = None) -> Li
             kind, n, m = words[1], *(int(word) if len(word) < 10 else 10**9 for word in words[2:])
             result.number_vertices(words[2])
             result.directed = _DIMACS[kind][0] == "a"
+            result.multigraph = None if result.directed else False
             continue
         if _states_node(words, kind, result):
             if kind == "max" and words[2] in {"s", "t"}:
@@ -442,18 +398,14 @@ def _snd_link(
 
 
 def sndlib_links(text: str, what: str, options: ReadOptions | None = None) -> ListedGraph:
-    """Read nodes, links and demands of an SNDlib network in the native format.
-
-    Raises
-    ------
-    BadFile
-        With the number of the malformed line.
-    """
+    """Read nodes, links and demands of an SNDlib network in the native format."""
     result = ListedGraph(what, "line", options, directed=False)
     result.multigraph = True
     section, depth, done = "", 0, set[str]()
-    for line, words in _snd_lines(text):
+    for line, words in lines_of(text):
         where = f"{what}, line {line}"
+        if line == 1 and words.startswith("?SNDlib native format; type: network;"):
+            continue
         opened = re.fullmatch(r"([A-Z_]+)\s*\(\s*(\))?", words)
         if not section and opened and opened[1] in {*_SND_LINES, *_SKIPPED} - done:
             done.add(opened[1])
@@ -470,13 +422,6 @@ def sndlib_links(text: str, what: str, options: ReadOptions | None = None) -> Li
     if section or "NODES" not in done:
         refuse(what, f"{f'section {section} is not closed' if section else 'no section NODES'}; complete the file")
     return result
-
-
-def _snd_lines(text: str) -> Iterator[tuple[int, str]]:
-    """Number and words of every line, without comments, empty lines and the line that states the format."""
-    for line, words in lines_of(text):
-        if not (line == 1 and words.startswith("?SNDlib native format; type: network;")):
-            yield line, words
 
 
 def _snd_entry(result: ListedGraph, section: str, entry: re.Match[str], where: str, line: int) -> None:
@@ -538,13 +483,7 @@ def _xml_ends(element: Element, where: str) -> tuple[str, str]:
 
 
 def read_sndlib(result: ListedGraph, what: str, options: ReadOptions) -> Topology:
-    """Build the topology of an SNDlib network: an arc each way for every link unless ``directed=true``.
-
-    Raises
-    ------
-    BadFile
-        If a link has no pre-installed capacity and ``capacity=`` does not choose another, or for bad capacities.
-    """
+    """Build the topology of an SNDlib network: an arc each way for every link unless ``directed=true``."""
     installed = [_INSTALLED in attributes for _, _, attributes, *_ in result.links]
     if options.capacity in {None, _INSTALLED} and any(installed) and not all(installed):
         tail, head, *_ = result.links[installed.index(False)]
@@ -562,11 +501,6 @@ def read_matrix_topology(text: str, what: str, options: ReadOptions) -> Topology
     """Read a square matrix of capacities, row i column j for the arc i -> j, 0 for no arc.
 
     The format is that of :mod:`opticoll.instances.readers.tables`. ``directed=false`` completes a triangle.
-
-    Raises
-    ------
-    BadFile
-        If it is not square, contains anything but nonnegative numbers or rates, or has a nonzero diagonal.
     """
     matrix = square(rows_of(text, what), what)
     n = len(matrix.rows)

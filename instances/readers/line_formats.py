@@ -1,4 +1,4 @@
-"""Formats of lines of words: METIS, LEMON's LGF, REPETITA and BookSim's anynet.
+"""Formats of lines of words: METIS, LEMON's LGF, REPETITA, BookSim's anynet and TACOS.
 
 METIS (graph files of METIS, KaHIP and Chaco): line v lists the neighbours of vertex v, each edge at both ends, as the
 digits of the heading say with weights of edges (``weight``, which is no capacity unless ``capacity=weight`` says so)
@@ -7,7 +7,10 @@ behind sizes and weights of the vertex.
 LGF (lemon.cs.elte.hu): ``@arcs`` are arcs, ``@edges`` are undirected; LEMON leaves that to the program, so
 ``directed=`` decides otherwise. REPETITA (github.com/svissicchio/Repetita): arcs with their ``bw``, in a unit that the
 file does not state; nodes are numbered from 0. anynet (BookSim 2): links of equal capacity, each way; nodes are the
-ranks, routers are relays; lengths of channels are no capacities.
+ranks, routers are relays; lengths of channels are no capacities. TACOS (results as CSV): the links of a network with
+bandwidths that it calls GB/s and counts by 2^30 bytes, so they are GiB/s; chunks are skipped.
+
+A malformed file is refused (:class:`opticoll.errors.BadFile`) in one line with the place and the remedy.
 """
 
 from __future__ import annotations
@@ -28,13 +31,7 @@ if TYPE_CHECKING:
 
 
 def read_metis(text: str, what: str, options: ReadOptions) -> Topology:
-    """Read a METIS graph, see the module docstring.
-
-    Raises
-    ------
-    BadFile
-        For a line that does not fit the heading, or an edge that stands at one end only.
-    """
+    """Read a METIS graph, see the module docstring."""
     graph = ListedGraph(what, "line", options, directed=False)
     lines = enumerate(io.StringIO(text, newline=None), start=1)
     rows = [(number, raw.split()) for number, raw in lines if not raw.startswith("%")]
@@ -76,13 +73,7 @@ def is_metis(text: str) -> bool:
 
 
 def read_lgf(text: str, what: str, options: ReadOptions) -> Topology:
-    """Read a graph of LEMON: its sections ``@nodes`` and ``@arcs`` or ``@edges``.
-
-    Raises
-    ------
-    BadFile
-        For nodes without a column ``label``, and lines with more or fewer words than columns.
-    """
+    """Read a graph of LEMON: its sections ``@nodes`` and ``@arcs`` or ``@edges``."""
     graph = ListedGraph(what, "line", options)
     section, columns = "", list[str]()
     for number, line in lines_of(text, "#"):
@@ -110,13 +101,7 @@ def read_lgf(text: str, what: str, options: ReadOptions) -> Topology:
 
 
 def repetita_links(text: str, what: str, options: ReadOptions | None = None) -> ListedGraph:
-    """Read nodes, arcs and demands of files of REPETITA (``.graph`` and ``.demands``).
-
-    Raises
-    ------
-    BadFile
-        For lines that do not fit their heading, or a number of lines other than the one stated.
-    """
+    """Read nodes, arcs and demands of files of REPETITA (``.graph`` and ``.demands``)."""
     graph = ListedGraph(what, "line", options)
     graph.stated = True
     left, columns, section = 0, list[str](), ""
@@ -148,13 +133,7 @@ def repetita_links(text: str, what: str, options: ReadOptions | None = None) -> 
 
 
 def read_anynet(text: str, what: str, options: ReadOptions) -> Topology:
-    """Read a network file of BookSim's topology ``anynet``.
-
-    Raises
-    ------
-    BadFile
-        For a line that does not begin with a router or a node, and other words.
-    """
+    """Read a network file of BookSim's topology ``anynet``."""
     graph = ListedGraph(what, "line", options, directed=False)
     graph.multigraph, graph.stated = False, True
     for number, line in lines_of(text):
@@ -167,4 +146,23 @@ def read_anynet(text: str, what: str, options: ReadOptions) -> Topology:
                 graph.add_node(name, {"terminal": name.startswith("node")})
         for name in names[1:]:
             graph.list_link(names[0], name, {}, number)
+    return graph.build()
+
+
+def read_tacos(text: str, what: str, options: ReadOptions) -> Topology:
+    """Read the network of a CSV file with a result of TACOS."""
+    graph, heading = ListedGraph(what, "line", options), ""
+    graph.unit = "GiB/s"
+    for number, line in lines_of(text):
+        cells = [cell.strip() for cell in line.split(",")]
+        if cells[0] == "NPUs Count" and not graph.order and is_number(cells[1]):
+            graph.number_vertices(cells[1], 0)
+        elif cells[0] == "SrcID":
+            heading = cells[3] if len(cells) > 3 else ""
+        elif is_number(cells[0]) and len(cells) > 3 and heading == "Bandwidth (GB/s)":
+            graph.list_link(cells[0], cells[1], cells[3], number)
+        elif not re.fullmatch(r"(?:Links|Chunks) Count|Chunk Size|\w+ Time", cells[0]):
+            refuse(
+                graph.where(number), f"{line[:60]!r} is no line of TACOS: SrcID,DestID,Latency (ns),Bandwidth (GB/s)"
+            )
     return graph.build()

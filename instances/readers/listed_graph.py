@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple, NoReturn
 import numpy as np
 
 from opticoll.errors import BadFile, BadInput
-from opticoll.instances.readers.ranks import chosen, marked_switches, plain, seeming_switches
+from opticoll.instances.readers.ranks import chosen, marked_switches, names_switch, plain, seeming_switches
 from opticoll.instances.readers.read_options import ReadOptions
 from opticoll.instances.readers.reading import refuse
 from opticoll.instances.topology import (
@@ -266,10 +266,10 @@ class ListedGraph:
         if n > MAX_VERTICES:
             refuse(self.what, f"{short(n)} vertices are more than the {MAX_VERTICES} allowed; split the file")
 
-    def number_vertices(self, count: str) -> None:
-        """Add the vertices 1, 2, ... up to a number, which is checked first."""
-        self.check_vertices(int(count) if len(count) < 10 else 10**9)
-        for v in range(1, int(count) + 1):
+    def number_vertices(self, count: int | str, first: int = 1) -> None:
+        """Add so many vertices, 1, 2, ... or 0, 1, ..., after checking their number."""
+        self.check_vertices(int(str(count)[:10]))
+        for v in range(first, first + int(count)):
             self.add_vertex(str(v))
 
     @property
@@ -413,13 +413,7 @@ class ListedGraph:
         return arcs
 
     def _capacity(self, value: object) -> float:
-        """Read a capacity, with a unit if the others have one; rates are converted to the first unit.
-
-        Raises
-        ------
-        ValueError
-            With the reason why it is none.
-        """
+        """Read a capacity, with a unit if the others have one; rates are converted to the first unit."""
         rate = rate_in(value)
         reason = None
         if rate is None and is_size(value):
@@ -446,13 +440,7 @@ class ListedGraph:
         return number
 
     def _is_directed(self, link: Link) -> bool:
-        """Whether a link is an arc: as the format, its attributes, or the graph says.
-
-        Raises
-        ------
-        BadFile
-            For an attribute that calls a link of an undirected graph directed.
-        """
+        """Whether a link is an arc: as the format, its attributes, or the graph says."""
         if link.directed is not None:
             return link.directed
         for key, value in link.attributes.items():
@@ -547,11 +535,6 @@ class ListedGraph:
 
         Where the file says that it has parallel links, these may be some; so all links must be listed twice, between
         more than two vertices.
-
-        Raises
-        ------
-        BadFile
-            If there is such a link.
         """
         listed = [(arc.head, arc.tail, arc.place) for arc in arcs if arc.back]
         forth = {(u, v) for u, v, _ in listed}
@@ -569,13 +552,7 @@ class ListedGraph:
     def _choose_ranks(
         self, order: list[Hashable], labels: list[str], tail: NDArray[np.int64], head: NDArray[np.int64]
     ) -> None:
-        """Apply ``ranks=`` or ``switches=``; ask if some vertices seem to be switches and nothing states the ranks.
-
-        Raises
-        ------
-        BadFile
-            If no vertex matches, or the ranks are open.
-        """
+        """Apply ``ranks=`` or ``switches=``; ask if some vertices seem to be switches and nothing states the ranks."""
         marked = marked_switches([self._attributes.get(v, {}) for v in order])
         texts = [
             (str(v), str(self.labels.get(v, "")), self.kinds.get(v, ""), marked[1].get(k, ""))
@@ -584,6 +561,9 @@ class ListedGraph:
         found = chosen(texts, self.options.ranks, self.options.switches, self.what)
         if found is not None:
             self.terminals = [order[k] for k in found]
+            odd = [labels[k] for k in found if self.options.switches is not None and any(map(names_switch, texts[k]))]
+            if odd:
+                self.note(f"{len(odd)} ranks have names like switches ({odd[0][:40]}), which switches= does not name")
             return
         if self.terminals is not None or self.relays or self.stated:
             return

@@ -17,6 +17,8 @@ with the GPUs in the order of their bus ids.
 every pair shows the links to the switches of that GPU which has fewer. That is read as a switch, with the links of each
 GPU, where the sum of a row exceeds the links that a GPU has; where both are possible, ``wiring=switch`` or
 ``wiring=direct`` decides.
+
+A malformed file is refused (:class:`opticoll.errors.BadFile`) in one line with the place and the remedy.
 """
 
 from __future__ import annotations
@@ -89,13 +91,7 @@ class _Machine:
 
 
 def read_nccl(data: bytes, what: str, options: ReadOptions) -> Topology:
-    """Read a topology dumped by NCCL (see the module docstring).
-
-    Raises
-    ------
-    BadFile
-        If it is malformed or incomplete (GPUs without ``<gpu>``), with the line number.
-    """
+    """Read a topology dumped by NCCL (see the module docstring)."""
     options.refuse(what, "NCCL files specify their links", "capacity", "directed", "first")
     if options.wiring not in {None, "nvlink", "pci", "all"}:
         refuse(what, f"wiring={options.wiring} does not apply to NCCL files; write nvlink, pci or all")
@@ -283,14 +279,7 @@ def _without_dead_ends(links: list[tuple[str, str, float, int]], ranks: set[str]
 
 
 def read_nvidia_smi(text: str, what: str, options: ReadOptions) -> Topology:
-    """Read the matrix of ``nvidia-smi topo -m``, see the module docstring.
-
-    Raises
-    ------
-    BadFile
-        For rows that do not fit the heading, numbers of links that differ by direction, or NVLinks that do not connect
-        all GPUs.
-    """
+    """Read the matrix of ``nvidia-smi topo -m``, see the module docstring."""
     options.refuse(what, "the matrix of nvidia-smi has links both ways", "directed", "first")
     rate = options.capacity
     if rate is not None and split_rate(rate) is None:
@@ -333,13 +322,7 @@ def read_nvidia_smi(text: str, what: str, options: ReadOptions) -> Topology:
 
 
 def _are_switched(links: NDArray[np.int64], own: NDArray[np.int64], what: str, wiring: str | None) -> bool:
-    """Whether the NVLinks between GPUs, by pair, lead to NVSwitches, with ``own`` links of each GPU.
-
-    Raises
-    ------
-    BadFile
-        If both are possible, if neither is, or if ``wiring=switch`` contradicts the pairs.
-    """
+    """Whether the NVLinks between GPUs, by pair, lead to NVSwitches, with ``own`` links of each GPU."""
     n = len(links)
     alike = np.minimum.outer(own, own) * (1 - np.eye(n, dtype=np.int64)) == links
     if wiring == "direct":

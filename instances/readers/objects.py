@@ -240,13 +240,7 @@ def _graph(graph: Any, builder: ListedGraph) -> tuple[list[Edge], bool | None]:
 
 
 def _matrix(obj: object, builder: ListedGraph, capacity: str | float | None) -> list[Edge] | None:
-    """The entries of a matrix of capacities that are not 0; None if the object is no matrix.
-
-    Raises
-    ------
-    BadInput
-        If the matrix is not square or has entries that are not numbers.
-    """
+    """The entries of a matrix of capacities that are not 0; None if the object is no matrix."""
     import scipy.sparse as sp
 
     names: list[str] | None = None
@@ -305,13 +299,7 @@ def _data_frame(frame: Any) -> list[Edge]:
 
 
 def _pairs(mapping: Mapping[Any, object]) -> list[tuple[Any, ...]]:
-    """Tuples of a dict of capacities, or of attributes, by pair of vertices.
-
-    Raises
-    ------
-    BadInput
-        If its keys are not pairs.
-    """
+    """Tuples of a dict of capacities, or of attributes, by pair of vertices."""
     for key in mapping:
         if not isinstance(key, tuple) or len(key) != 2:
             msg = (
@@ -322,13 +310,7 @@ def _pairs(mapping: Mapping[Any, object]) -> list[tuple[Any, ...]]:
 
 
 def _table(obj: object) -> list[Edge]:
-    """Read the edges of a DataFrame or a list of tuples.
-
-    Raises
-    ------
-    BadInput
-        If it is neither, has no columns for both ends, or tuples of different lengths.
-    """
+    """Read the edges of a DataFrame or a list of tuples."""
     if hasattr(obj, "columns") and hasattr(obj, "itertuples"):
         return _data_frame(obj)
     if not isinstance(obj, Iterable):

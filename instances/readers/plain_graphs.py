@@ -11,6 +11,8 @@ writes them.
 DOT (graphviz.org/doc/info/lang.html): nodes, edges, chains and attributes with the defaults of ``node [...]`` and
 ``edge [...]``, which hold for what is created after them, in their subgraph. Ports do not matter, as in Graphviz;
 parameters of a drawing are ignored.
+
+A malformed file is refused (:class:`opticoll.errors.BadFile`) in one line with the place and the remedy.
 """
 
 from __future__ import annotations
@@ -38,42 +40,34 @@ _HEADER = re.compile(r">>(?:graph6|sparse6|digraph6)<<")
 
 
 def read_graph6(text: str, what: str, options: ReadOptions) -> Topology:
-    """Read one graph in graph6, sparse6 or digraph6.
-
-    Raises
-    ------
-    BadFile
-        For several graphs, incomplete ones and other characters, and where the graph is too large.
-    """
-    lines = _HEADER.sub("", text).split()
-    if len(lines) != 1:
-        refuse(what, f"{len(lines)} graphs, one a line; keep one of them, such as by sed -n 3p")
-    [code] = lines
+    """Read one graph in graph6, sparse6 or digraph6."""
+    code, *others = _HEADER.sub("", text).split() or [""]
     directed, sparse = code.startswith("&"), code.startswith(":")
     body = code[directed or sparse :]
-    if len(code) > _MAX_GRAPH6 or not re.fullmatch(r"[?-~]+", body):
-        refuse(what, f"{code[:20]!r} is no graph6, sparse6 or digraph6 of at most {_MAX_GRAPH6} characters ? to ~")
+    if others or len(code) > _MAX_GRAPH6 or not re.fullmatch(r"[?-~]+", body):
+        fault = (
+            f"{len(others) + 1} graphs, one a line" if others else f"{code[:20]!r} is no graph6, sparse6 or digraph6"
+        )
+        refuse(what, f"{fault}; give one graph of at most {_MAX_GRAPH6} characters ? to ~, such as by sed -n 3p")
     graph = ListedGraph(what, "edge", options, directed=directed)
     skip = 2 if body.startswith("~~") else int(body.startswith("~"))
     end = (1, 4, 8)[skip]
     values = np.frombuffer(body.encode(), dtype=np.uint8) - 63
     n = sum(int(digit) << 6 * place for place, digit in enumerate(reversed(values[skip:end])))
-    graph.check_vertices(n)
+    graph.number_vertices(n, 0)
     size = n * n if directed else n * (n - 1) // 2
-    if len(body) != end + -(-size // 6) and not sparse:
-        refuse(what, f"{len(body) - end} characters for {n} vertices, not {-(-size // 6)}; copy the whole line")
-    for v in range(n):
-        graph.add_vertex(v)
     if sparse:
         import networkx as nx
 
         links = [(u, v) for u, v, *_ in nx.from_sparse6_bytes(code.encode()).edges]  # type: ignore[call-overload]
+    elif len(body) != end + -(-size // 6):
+        refuse(what, f"{len(body) - end} characters for {n} vertices, not {-(-size // 6)}; copy the whole line")
     else:
         bits = np.flatnonzero(np.unpackbits(values[end:, None], axis=1)[:, 2:].ravel()[:size])
         ends = np.divmod(bits, n) if directed else np.array(np.tril_indices(n, -1))[:, bits]
         links = list(zip(*(side.tolist() for side in ends), strict=True))
     for number, (u, v) in enumerate(links, start=1):
-        graph.list_link(u, v, {}, number)
+        graph.list_link(str(u), str(v), {}, number)
     return graph.build()
 
 
@@ -88,13 +82,7 @@ def words_of(line: str) -> list[str]:
 
 
 def read_pajek(text: str, what: str, options: ReadOptions) -> Topology:
-    """Read a Pajek network, see the module docstring.
-
-    Raises
-    ------
-    BadFile
-        For malformed lines, other sections, several relations, and unknown vertices.
-    """
+    """Read a Pajek network, see the module docstring."""
     graph = ListedGraph(what, "line", options)
     section, relations = "", set[str]()
     for number, line in lines_of(text, "%"):
@@ -126,7 +114,7 @@ def read_pajek(text: str, what: str, options: ReadOptions) -> Topology:
 
 #: Words and signs of DOT behind blanks and comments.
 _DOT = re.compile(
-    r"(?P<skip>(?:\s+|//[^\n]*|/\*(?:[^*]|\*(?!/))*\*/|(?:^|(?<=\n))\#[^\n]*)*)(?:(?P<sign>->|--|[{}\[\];,=:+])"
+    r"(?P<skip>(?:\s|//[^\n]*|/\*(?:[^*]|\*(?!/))*+\*/|(?:^|(?<=\n))\#[^\n]*)*+)(?:(?P<sign>->|--|[{}\[\];,=:+])"
     r'|"(?P<quoted>(?:[^"\\]|\\.)*)"|(?P<word>-?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?![\w.])|[^\W\d]\w*)|(?P<html><)|\Z)',
     re.DOTALL,
 )
@@ -177,12 +165,14 @@ class _Dot:
 
     def word(self) -> str:
         """Read a name, or texts joined by ``+``."""
-        kind, text, _ = self.tokens[self.at]
-        if kind not in {"word", "quoted"}:
-            self.refuse("a name is expected")
-        self.at += 1
-        text = re.sub(r"\\(\n|.)", lambda found: {"\n": "", '"': '"'}.get(found[1], found[0]), text)
-        return text + (self.word() if self.follows("+") else "")
+        parts = list[str]()
+        while not parts or self.follows("+"):
+            kind, text, _ = self.tokens[self.at]
+            if kind not in {"word", "quoted"}:
+                self.refuse("a name is expected")
+            self.at += 1
+            parts.append(re.sub(r"\\(\n|.)", lambda found: {"\n": "", '"': '"'}.get(found[1], found[0]), text))
+        return "".join(parts)
 
     def attributes(self) -> dict[str, str]:
         """Read lists of attributes in brackets, of which there may be none."""
@@ -250,13 +240,7 @@ class _Dot:
 
 
 def read_dot(text: str, what: str, options: ReadOptions) -> Topology:
-    """Read a DOT file with one graph, see the module docstring.
-
-    Raises
-    ------
-    BadFile
-        For a syntax error, several graphs, and edges of the other kind, with the line.
-    """
+    """Read a DOT file with one graph, see the module docstring."""
     graph = ListedGraph(what, "line", options)
     dot = _Dot(text, graph)
     if dot.follows("strict", dot.tokens[0][0]):

@@ -19,15 +19,15 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 #: Words for switches and for what sends and receives, alone or before a number: the last one in a name decides. Some
-#: mean a switch only as the whole name.
+#: mean a switch only as the whole name, or behind a place such as ``pod0-``.
 _SWITCH = (
     r"[a-z]*switch(?:es)?|(?:nv|ib|eth|tor|leaf|spine|core|agg|pcie?|[rfsc])?[-_ ]?sw|nvs|(?:super[-_ ]?)?spine|leaf|"
     r"tor|aggr|aggregation|ocs|oxc|roadm|mems|awgr|wss|patch[-_ ]?panel|routers?|rtr|crossbar|xbar|waypoint"
 )
-_WHOLE = r"core|agg|edge|access|patch|hub|bridge|fabric|plane|eor|mor|gateway|gw|plx|relay|network"
+_WHOLE = r"core|agg|edge|access|backbone|dist|patch|hub|bridge|fabric|plane|eor|mor|gateway|gw|plx|relay|network"
 _SENDER = r"[gntx]pus?|host|server|srv|node|nic|hca|chip|rank|worker|accelerator|client|blade|vm"
 _WORD = re.compile(rf"(?<![a-z])(?:(?P<switch>{_SWITCH})|{_SENDER})(?![a-z])", re.IGNORECASE)
-_WHOLE_NAME = re.compile(rf"(?:{_WHOLE})[^a-z]*", re.IGNORECASE)
+_WHOLE_NAME = re.compile(rf"(?:(?:pod|p|dc|rack|r|row|group|site)0[-_. ])*(?:{_WHOLE})[^a-z]*", re.IGNORECASE)
 #: Node attributes, with names as of :func:`plain`, that mark switches, and those that mark what sends and receives.
 _SWITCH_MARKS = frozenset({"switch", "isswitch"})
 _RANK_MARKS = frozenset(

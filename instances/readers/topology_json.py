@@ -18,6 +18,8 @@ behind (before) that rank; others cannot be expressed as capacities.
 TACCL (taccl/topologies/generic.py): the links within a node. Capacities are 1000 / ``invbws`` [us/MB], i.e. GB/s,
 for each of the ``links``, indexed ``[dst][src]``. The files that TACCL ships have no ``links``: their wiring is in its
 code, so ``wiring=ndv2`` (hybrid cube-mesh), or ``dgx2`` and ``hub_and_spoke`` (a switch) must be given.
+
+A malformed file is refused (:class:`opticoll.errors.BadFile`) in one line with the place and the remedy.
 """
 
 from __future__ import annotations
@@ -86,13 +88,7 @@ class _Taccl(msgspec.Struct):
 
 
 def read_json(text: str, what: str, options: ReadOptions | None = None) -> Topology:
-    """Read any of the formats.
-
-    Raises
-    ------
-    BadFile
-        For malformed JSON, another format, or invalid arcs; the message names the arc.
-    """
+    """Read any of the formats."""
     data = parse_json(text, what, "correct the syntax")
     options = options or ReadOptions()
     if isinstance(data, dict) and data.get("format") == FORMAT:
@@ -163,13 +159,7 @@ def _attributes(item: dict[str, Any], where: str) -> dict[str, Any]:
 
 
 def node_link(data: Mapping[str, Json], what: str, options: ReadOptions | None = None) -> ListedGraph:
-    """Read nodes and links of node-link JSON, and the demands by pair that topohub keeps in ``graph``.
-
-    Raises
-    ------
-    BadFile
-        For nodes without ``id``, links without ends, and values of other kinds.
-    """
+    """Read nodes and links of node-link JSON, and the demands by pair that topohub keeps in ``graph``."""
     read = as_struct(dict(data), _NodeLink, what)
     demands: dict[str, dict[str, float]] = {}
     graph = ListedGraph(what, "edge", options, directed=read.directed)

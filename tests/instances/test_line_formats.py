@@ -13,6 +13,7 @@ from opticoll.analysis.cli.main import main
 from opticoll.errors import BadFile
 from opticoll.instances import parse
 from opticoll.instances.demands import DemandSpec, read_demand
+from opticoll.instances.topology import parse_rate
 
 METIS = "% two triangles\n4 5 001\n2 5 3 1\n1 5 3 2 4 3\n1 1 2 2 4 4\n2 3 3 4\n"
 LGF = """# a ring
@@ -124,6 +125,25 @@ def test_nodes_of_anynet_are_ranks_and_its_lengths_no_capacities(tmp_path: Path)
     assert oc.solve("alltoall.master", saved(tmp_path, ANYNET, "txt")).objective == pytest.approx(1 / 4)
 
 
+TACOS = """NPUs Count,3
+Links Count,3
+Chunks Count,3
+Chunk Size,1048576,B
+Collective Time,3906248,ps
+SrcID,DestID,Latency (ns),Bandwidth (GB/s),Chunks (ID:ps)
+0,1,0,1000,0:976562:0,2:1953124:976562
+1,2,500,50,None
+2,0,0,1000,2:976562:0
+"""
+
+
+def test_bandwidths_of_tacos_count_by_two_to_the_thirty(tmp_path: Path) -> None:
+    topology = parse(saved(tmp_path, TACOS, "csv"))
+    assert arcs(topology) == [("0", "1", 1000), ("1", "2", 50), ("2", "0", 1000)]
+    picoseconds = 1048576 * 8 / (1000 * parse_rate(topology.capacity_unit)) * 1e12
+    assert picoseconds == pytest.approx(976562, rel=1e-6)  # as the file says of chunk 0
+
+
 DEMANDED = {"json": json.dumps(TOPOHUB), "demands": DEMANDS}
 
 
@@ -147,6 +167,7 @@ def test_demands_in_one_direction_are_asked_about_and_the_answer_is_kept(suffix:
         assert main([*settings, f"demand={demand},pairs={pairs}", "--json"]) == 0
         values.append(f"pairs={pairs}" in capfd.readouterr().out)
     assert values == [True, True]
+    assert main([*settings[:-1], "--demand", f"{demand.removeprefix('file:')},pairs=both"]) == 0
     with pytest.raises(BadFile, match="write file:PATH,pairs=one-way"):
         read_demand(f"{demand},pairs=some", parse(network), "test")
 
@@ -203,6 +224,12 @@ REFUSED = [
     (REPETITA.replace("EDGES 4", "EDGES 3"), "graph", "line 12: 'edge_3 2 1 1 622000 4000' is no line of 0 more EDGES"),
     (REPETITA.replace("edge_2 1 2", "edge_2 1 7"), "graph", "line 11: vertex '7' is not declared"),
     (REPETITA.replace("622000 4000", "622000"), "graph", "line 11: .* is no line of 2 more EDGES"),
+    (
+        TACOS.replace("Bandwidth (GB/s)", "Rate"),
+        "csv",
+        "line 7: '0,1,0,1000,0:976562:0,2:1953124:976562' is no line of",
+    ),
+    (TACOS.replace("2,0,0,", "3,0,0,"), "csv", "line 9: vertex '3' is not declared"),
     ("router 0 node 0 switch 1\n", "anynet", "line 1: .* is no line of anynet, such as router 0 node 0 router 1 5"),
 ]
 

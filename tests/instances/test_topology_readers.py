@@ -626,7 +626,6 @@ REFUSED = [
     (DIMACS.replace("a 1 2 3", "a 1 2 0"), "max", "", "line 5"),
     ("p sp 2 1\na 1 2 9\n", "gr", "", "'length'"),
     ("p min 2 1\na 1 2 1 4 2\n", "txt", "", "line 2: the arc has the lower bound '1'"),
-    ("p edge 2 2\ne 1 2\ne 2 1\n", "col", "", "line 3: edge 2-1 is listed twice"),
     ("p max 999999999999 1\n", "max", "", "vertices are more than"),
     (
         SNDLIB.replace("40.00", "0.00").replace("10.00", "0").replace(" 5 0", " 0 0"),
@@ -840,6 +839,72 @@ def test_numbered_ranks_among_other_names_are_asked_about(others):
             oc.topology(tree)
 
 
+#: Names of ranks, leaves and spines as people give them, with ``{}`` for their numbers.
+FABRICS = [
+    *(("gpu{}", "S{}"), ("h{}", "s{}"), ("node{}", "L{}", "SP{}"), ("server{}", "EdgeSw{}", "CoreRouter{}")),
+    *(
+        ("n{}", "br{}"),
+        ("c{}", "fm{}"),
+        ("h{}", "dist{}", "bb{}"),
+        ("a{}", "access{}", "backbone{}"),
+        ("x{}c0", "x{}r0"),
+    ),
+    *(("gpu{}", "t0-{}", "t1-{}"), ("pc{}", "pe{}", "p{}"), ("vm{}", "rt{}"), ("dgx{}", "ib-leaf-{}", "ib-spine-{}")),
+    *(("host-{}", "ToR_{}", "AGG_{}"), ("worker{}", "nvsw{}"), ("compute-{}", "fabric-{}"), ("h{}", "e{}", "c{}")),
+    *(("{}", "s{}"), ("trainer{}", "rsw{}", "fsw{}"), ("n{}", "hub{}"), ("blade{}", "chassis{}"), ("H{}", "SW-{}")),
+    *(("pod0-h{}", "pod0-edge{}", "core-{}"), ("host{}", "leaf{}.dc1.example.com"), ("srv{}", "sw{}.rack1")),
+]
+
+
+@pytest.mark.parametrize("names", FABRICS, ids=" ".join)
+def test_leaves_and_spines_of_any_name_are_asked_about(names):
+    host, leaf, spine = (*names, names[1])[:3]
+    links = [(host.format(i), leaf.format(i // 2)) for i in range(4)]
+    above = [(leaf.format(i), spine.format(j)) for i in range(2) for j in range(2)]
+    graph = nx.Graph(links + (above if len(names) > 2 else above[1:2]))
+    with pytest.raises(BadInput, match=r"of [68] vertices .*ranks=\[...\] or switches="):
+        oc.topology(graph)
+
+
+def test_switches_that_a_pattern_forgets_are_noted(tmp_path):
+    text = "undirected\nh0 pod0-edge0 1\nh1 pod0-edge0 1\npod0-edge0 core0 1\nh2 core0 1\n"
+    topology = parse(f"file:{saved(tmp_path, text, 'txt')},switches=pod*")
+    assert topology.notes == ("1 ranks have names like switches (core0), which switches= does not name",)
+    assert parse(f"file:{tmp_path}/net.txt,ranks=h*").notes == ()
+    with pytest.raises(BadFile, match=r"2 of 5 vertices have names like switches \(pod0-edge0\)"):
+        parse(f"file:{tmp_path}/net.txt")
+
+
+#: Texts of links that state a rate in words of which no number can be made.
+RATES = ["4x25G", "2 x 100G", "100GbE", "10 Gig", "HDR", "4xEDR", "NDR400", "OC192", "STM64", "40GBASE-SR4"]
+RATES += ["PCIe Gen5 x16", "32 GT/s", "100 Gigabit", "200Gb HDR"]
+
+
+@pytest.mark.parametrize("rate", RATES)
+def test_rates_in_words_are_refused_by_every_reader_and_never_1(rate, tmp_path):
+    files = {
+        "csv": f"src,dst,speed\na,b,{rate}\nb,a,{rate}\n",
+        "dot": f'graph {{ a -- b [speed="{rate}"] }}',
+        "gml": f'graph [ node [ id 0 ] node [ id 1 ] edge [ source 0 target 1 speed "{rate}" ] ]',
+        "json": json.dumps({"nodes": [{"id": 0}, {"id": 1}], "edges": [{"source": 0, "target": 1, "speed": rate}]}),
+        "net": f'*Vertices 2\n*Edges\n1 2 1 speed "{rate}"\n',
+        "lgf": f'@nodes\nlabel\n0\n1\n@edges\nspeed\n0 1 "{rate}"\n',
+        "gexf": '<gexf><graph><attributes class="edge"><attribute id="0" title="speed"/></attributes><nodes>'
+        '<node id="0"/><node id="1"/></nodes><edges><edge source="0" target="1"><attvalues>'
+        f'<attvalue for="0" value="{rate}"/></attvalues></edge></edges></graph></gexf>',
+        "graphml": '<graphml><key id="s" for="edge" attr.name="speed"/><graph edgedefault="undirected"><node id="0"/>'
+        f'<node id="1"/><edge source="0" target="1"><data key="s">{rate}</data></edge></graph></graphml>',
+    }
+    for suffix, text in files.items():
+        for file in (text, text.replace("speed", "capacity")):
+            with pytest.raises(BadFile, match="capacity"):
+                parse(f"file:{saved(tmp_path, file, suffix)}")
+        stated = text.replace(rate, "100 Gb/s")
+        topology = parse(f"file:{saved(tmp_path, stated.replace('speed', 'capacity'), suffix)}")
+        assert set(topology.capacity.tolist()) == {100}
+        assert topology.capacity_unit == "Gb/s"
+
+
 @pytest.mark.parametrize("name", ORDINARY)
 def test_ordinary_graphs_are_not_asked_about(name):
     graph = ORDINARY[name]
@@ -886,6 +951,7 @@ ONCE = {
     "snap twice": (SNAP + "".join(f"{u}\t{v}\n{v}\t{u}\n" for u, v in RING), "txt", PENTAGON),
     "snap partly": (SNAP + "".join(f"{u}\t{v}\n" for u, v in [*RING, RING[0][::-1]]), "txt", PENTAGON),
     "snap directed": ("# Directed graph: x\n0\t1\n1\t2\n2\t0\n", "txt", dict.fromkeys(["01", "12", "20"], 1.0)),
+    "dimacs": ("p edge 3 3\ne 1 2\ne 2 1\ne 2 3\n", "col", both({("1", "2"): 1, ("2", "3"): 1})),
     "comment": ("# Undirected graph\n#: directed\n0 1\n1 0\n", "txt", both({("0", "1"): 1})),
 }
 
