@@ -200,7 +200,7 @@ def read_specified(text: str) -> Topology:
             if given[name] not in known:
                 refuse(where, "write directed=true or directed=false, and first=0 or first=1")
             given[name] = known[given[name]]
-    for name, choices in (("format", FORMATS), ("wiring", WIRINGS)):
+    for name, choices in (("format", FORMATS), ("wiring", WIRINGS), ("loops", ("drop", "keep"))):
         if name in given and given[name] not in choices:
             refuse(where, f"{name}={given[name][:40]} is unknown; write one of {', '.join(choices)}")
     rate = given.get("capacity")

@@ -157,8 +157,8 @@ class ListedGraph:
         Amounts by pair that the file states beside the network.
     links
         All links, in reading order.
-    ask_ranks, ask_arcs, ask_direction, ask_capacity
-        How to choose the terminals, to state arcs and their direction, and to choose the attribute of capacities, with
+    ask_ranks, ask_arcs, ask_loops, ask_direction, ask_capacity
+        How to choose the terminals, to state arcs, loops and direction, and to choose the attribute of capacities, with
         ``{name}`` for it, for messages.
     notes
         What the user must be told, each once (:attr:`opticoll.instances.Topology.notes`).
@@ -183,6 +183,7 @@ class ListedGraph:
             "file:PATH,switches=PATTERN for the others"
         )
         self.ask_arcs = "write one arc per line: tail head capacity"
+        self.ask_loops = "write file:PATH,loops=drop, or loops=keep"
         self.ask_direction = "write file:PATH,directed=true or file:PATH,directed=false"
         self.ask_capacity = "write file:PATH,capacity={name}, or file:PATH,capacity=1 for equal links"
         self._rated: bool | None = None  # whether capacities have units
@@ -268,8 +269,9 @@ class ListedGraph:
 
     def number_vertices(self, count: int | str, first: int = 1) -> None:
         """Add so many vertices, 1, 2, ... or 0, 1, ..., after checking their number."""
-        self.check_vertices(int(str(count)[:10]))
-        for v in range(first, first + int(count)):
+        number = int(count) if len(str(count)) < 16 else 10**16
+        self.check_vertices(number)
+        for v in range(first, first + number):
             self.add_vertex(str(v))
 
     @property
@@ -334,7 +336,8 @@ class ListedGraph:
             how = f"{len(self.demands)} amounts{f', {lone} of them in one direction only' if lone else ''}"
             self.note(f"the file also states demands ({how}); demand=file:PATH takes them")
         if not self._vertices:
-            refuse(self.what, f"it contains no vertices and no arcs; {self.ask_arcs}")
+            demands = "name it as demand=file:PATH beside the network" if self.demands else self.ask_arcs
+            refuse(self.what, f"it contains no vertices and no arcs; {demands}")
         self._refuse_both_ways(arcs)
         order = self._numbered()
         names = tuple(map(str, order))
@@ -383,6 +386,8 @@ class ListedGraph:
         listed = 0
         for link in self.links:
             tail, head, attributes, place, _ = link
+            if tail == head and self.options.loops == "drop":
+                continue
             value = equal if name is None else attributes.get(name)
             if value is None:
                 self._refuse_missing(link, str(name))
@@ -514,9 +519,9 @@ class ListedGraph:
             for end in (tail, head):
                 if end not in numbers:
                     refuse(self.where(place), f"vertex {short(end)} is not declared; add it to the vertices")
-            if tail == head and not self.keep_loops:
+            if tail == head and not self.keep_loops and self.options.loops is None:
                 msg = f"arc {short(tail)}->{short(head)} is a loop and carries no flow; "
-                refuse(self.where(place), msg + "remove it, or declare loops=keep")
+                refuse(self.where(place), msg + self.ask_loops)
         tails, heads = ([numbers[end] for end in side] for side in ((a.tail for a in arcs), (a.head for a in arcs)))
         return np.array(tails, dtype=np.int64), np.array(heads, dtype=np.int64)
 

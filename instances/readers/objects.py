@@ -164,7 +164,8 @@ def topology(
         from opticoll.instances.readers.files import read_topology
 
         everything = None if ranks is switches is None else "*"
-        obj = read_topology(obj, ReadOptions(capacity, directed, ranks=everything))
+        kept = None if loops == "refuse" else loops
+        obj = read_topology(obj, ReadOptions(capacity, directed, ranks=everything, loops=kept))
         capacity = directed = None
     if isinstance(obj, Topology):
         if directed is not None:
@@ -182,6 +183,7 @@ def _linked(obj: object, options: ReadOptions, unit: Rate | None, directed: bool
     builder = ListedGraph(WHAT, "edge", options)
     builder.ask_ranks = "give oc.topology ranks=[...] or switches=[...], as lists or patterns (ranks='*' for all)"
     builder.ask_arcs = "give edges, such as [('a', 'b', 1)]"
+    builder.ask_loops = 'give oc.topology loops="drop" or loops="keep"'
     builder.ask_direction = "give a directed graph, or omit that attribute"
     builder.keep_loops = loops == "keep"
     builder.ask_capacity = 'give oc.topology capacity="{name}", or capacity=1 for equal links'

@@ -33,6 +33,8 @@ class ReadOptions:
         ``dgx2``, ``hub_and_spoke``.
     switches
         Vertices that do not send and receive, instead of ``ranks``.
+    loops
+        ``drop`` or ``keep`` links from a vertex to itself; None to refuse them, unless the file declares them.
     """
 
     capacity: str | float | None = None
@@ -42,6 +44,7 @@ class ReadOptions:
     ranks: Vertices | None = None
     wiring: str | None = None
     switches: Vertices | None = None
+    loops: str | None = None
 
     def refuse(self, what: str, reason: str, *names: str) -> None:
         """Refuse options that do not apply to a format.

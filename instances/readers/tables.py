@@ -52,8 +52,8 @@ def cells_of(line: str, where: str) -> list[str]:
     BadFile
         For other separators, other comments, and decimal commas.
     """
-    if ";" in line:
-        refuse(where, "columns are separated by ';'; use commas or spaces")
+    if other := next((mark for mark in ";|" if mark in line), None):
+        refuse(where, f"columns are separated by {other!r}; use commas or spaces")
     if line.startswith(("%", "//", "*")):
         refuse(where, f"{line[:60]!r} begins like a comment; comments begin with #")
     if "," in line and ("\t" in line or _DECIMAL_COMMA.search(line)):

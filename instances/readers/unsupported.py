@@ -66,6 +66,7 @@ _TEXTS = {
         "head capacity, "
         "and state the ranks with ranks="
     ),
+    r"DL\b[\s,]*N[RC]?\s*=": f"UCINET's DL is not read; {_EDGES}, or a square matrix with labels",
     r"LEDA\.GRAPH\b": f"LEDA graphs are not read; {_EDGES}, or write GraphML or JSON",
     r"%%MatrixMarket": (
         "Matrix Market is not read; give oc.topology(scipy.io.mmread(path)), or write a matrix with numpy.save"
@@ -76,6 +77,10 @@ _TEXTS = {
     r"<algo\b": "this is a schedule, not a topology; opticoll check FORMULATION INSTANCE FILE executes it",
     r"[{\s]*\"intranode_sketch\"": (
         "this is a sketch of TACCL, which restricts routes and has no links; read its topology"
+    ),
+    r"\A(?:HYBRID_\w+|DATA|MODEL|MICRO|TRANSFORMER\w*|DLRM\w*)\b[^\n]*\n\d+\s*\n": (
+        "this is a workload of SimAI or ASTRA-sim, layers and their collectives without links; give a network, and the "
+        "traffic of one collective as a demand"
     ),
     r"[{\s]*\"TopologyParams\"": (
         "this is a TE-CCL input, which names a topology of its code; write its links to another file"

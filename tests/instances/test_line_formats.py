@@ -230,6 +230,8 @@ REFUSED = [
         "line 7: '0,1,0,1000,0:976562:0,2:1953124:976562' is no line of",
     ),
     (TACOS.replace("2,0,0,", "3,0,0,"), "csv", "line 9: vertex '3' is not declared"),
+    (DEMANDS, "demands", "no vertices and no arcs; name it as demand=file:PATH beside the network"),
+    ("0|1|-1\n", "txt", r"line 1: columns are separated by '\|'; use commas or spaces"),
     ("router 0 node 0 switch 1\n", "anynet", "line 1: .* is no line of anynet, such as router 0 node 0 router 1 5"),
 ]
 

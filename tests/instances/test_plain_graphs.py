@@ -8,6 +8,7 @@ import networkx as nx
 import numpy as np
 import pytest
 
+import opticoll as oc
 from opticoll.errors import BadFile
 from opticoll.instances import parse
 
@@ -173,7 +174,7 @@ def digraph6(matrix) -> str:
 
 
 REFUSED = [
-    ("Bw\nBw\n", "g6", "", "2 graphs, one a line; keep one of them"),
+    ("Bw\nBw\n", "g6", "", "2 graphs, one a line; give one graph of at most"),
     ("~~~~~~~~\n", "g6", "", "68719476735 vertices are more than the 1000000 allowed"),
     ("D?\n", "g6", "", "1 characters for 5 vertices, not 2; copy the whole line"),
     ("B w\n", "g6", "", "2 graphs"),
@@ -210,6 +211,19 @@ def test_what_is_refused_names_the_line_and_the_remedy(text, suffix, options, me
     with pytest.raises(BadFile, match=message) as refused:
         read(tmp_path, text, suffix, options)
     assert "\n" not in str(refused.value)
+
+
+def test_loops_are_refused_dropped_or_kept_in_every_format(tmp_path: Path) -> None:
+    text = 'graph { "exit01":"swp48" -- "exit01":"swp49"; exit01 -- leaf01; leaf01 -- host1 }'
+    with pytest.raises(
+        BadFile, match=r"line 1: arc 'exit01'->'exit01' is a loop .*; write file:PATH,loops=drop, or loops="
+    ):
+        read(tmp_path, text, "dot", ",ranks=*")
+    dropped, kept = (read(tmp_path, text, "dot", f",ranks=*,loops={how}") for how in ("drop", "keep"))
+    assert (dropped.tail.size, kept.tail.size, dropped.n) == (4, 5, 3)
+    assert oc.topology(tmp_path / "net.dot", ranks="*", loops="drop").tail.size == 4
+    with pytest.raises(BadFile, match="loops=maybe is unknown; write one of drop, keep"):
+        read(tmp_path, text, "dot", ",loops=maybe")
 
 
 def test_many_links_in_few_words_are_refused_before_they_are_made(tmp_path: Path) -> None:

@@ -124,6 +124,13 @@ TEXTS = {
     "LGL": ("# gpu0\nsw0 10\n# gpu1\nsw0 20\n", "txt", "an LGL file, in which # begins the links"),
     "LGL of numbers": ("# 0\n2\n# 1\n2\n", "txt", "an LGL file"),
     "LGL by its name": ("# a\nb\n", "lgl", "an LGL file"),
+    "workload of SimAI": (
+        "HYBRID_TRANSFORMER_FWD_IN_BCKWD model_parallel_NPU_group: 2 ep: 16\n3\ngrad\t-1\t1\tNONE\t0\n",
+        "txt",
+        "a workload of SimAI or ASTRA-sim, .*; give a network",
+    ),
+    "DL": ("DL N = 3\nData:\n0 1 1\n1 0 0\n1 0 0\n", "dl", "UCINET's DL is not read; write its links to an edge list"),
+    "DL with a format": ("dl n=3\nformat=edgelist1\ndata:\n1 2\n", "txt", "UCINET's DL is not read"),
     "LEDA": ("LEDA.GRAPH\nstring\ndouble\n-2\n3\n|{a}|\n", "txt", "LEDA graphs are not read"),
     "Net2Plan": ("<network nextElementId='3'><node/></network>", "n2p.xml", "Net2Plan designs are not read"),
     "neighbours": (adjacency(nx.write_adjlist), "adj", "write_adjlist .* list neighbours without capacities"),
