@@ -18,7 +18,7 @@ after them) first. The same is done backwards in time. The schedule with the sho
 directions, both orders and several budgets is used (if large: one direction, fewer budgets); an all-reduce is a
 reduce-scatter followed by an all-gather, or both at the same time if that is shorter.
 
-Trees that translations copy (:mod:`opticoll.solvers.schedules.translations`) are scheduled once: all ranks do in a step
+Trees that translations copy (:mod:`opticoll.instances.translations`) are scheduled once: all ranks do in a step
 what the first of their orbit does, and an orbit of arcs has room for what its arcs carry together. Schedules are
 executed by independent code, :mod:`opticoll.solvers.schedules.moves_execution`.
 """

@@ -29,7 +29,7 @@ from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow
 from opticoll.formulations.flows.single_source import WeightedPath, strip_paths
 from opticoll.formulations.model import Formulation, is_own
 from opticoll.instances.topology import Topology
-from opticoll.solvers.schedules.translations import moved_arcs, translations
+from opticoll.instances.translations import moved_arcs, translations
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

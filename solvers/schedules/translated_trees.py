@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.solvers.schedules.translations import first_of_orbits
+from opticoll.instances.translations import first_of_orbits
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

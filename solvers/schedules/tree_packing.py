@@ -39,9 +39,9 @@ import numpy as np
 from opticoll.compiled import compiled
 from opticoll.errors import NotApplicable
 from opticoll.formulations.flows.worst_cuts import Network, least_time_of, network_of
+from opticoll.instances.translations import first_of_orbits, translations
 from opticoll.solvers.schedules.max_flow_kernels import MOST_FLOW, adjacency, least_flow, max_flow
 from opticoll.solvers.schedules.translated_trees import top_down, translated_trees
-from opticoll.solvers.schedules.translations import first_of_orbits, translations
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -19,12 +19,12 @@ from tree_packing_checks import violations
 from opticoll.formulations.flows.worst_cuts import least_time, network_of, reversed_arcs
 from opticoll.instances import Topology, parse
 from opticoll.instances.symmetry import arc_image
+from opticoll.instances.translations import translations
 from opticoll.solvers.schedules import tree_packing
 from opticoll.solvers.schedules.collective_steps import COLLECTIVES, CollectiveSteps, moves_of, schedule_collective
 from opticoll.solvers.schedules.link_schedule import pair_capacity, schedule_routes
 from opticoll.solvers.schedules.moves_execution import run_moves
 from opticoll.solvers.schedules.translated_trees import JointOrbits, PricedTrees, arborescence
-from opticoll.solvers.schedules.translations import translations
 from opticoll.solvers.schedules.tree_packing import pack
 
 #: Time of all-gather [shards / link bandwidth] and trees per shard.
