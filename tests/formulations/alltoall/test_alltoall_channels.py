@@ -289,6 +289,13 @@ def test_the_search_is_feasible_and_repeats_itself():
     assert searched(problem("ring:3,directed", layers=1), 1, 3.0, 1000, 0) is None
 
 
+def test_under_a_time_limit_the_search_goes_on_to_the_bound():
+    one = {"method": "arc-orders", "moves": 1000, "layers": 1}
+    assert oc.solve(NAME, "torus:4x4+fail=1,seed=3", **one).objective > 10
+    run = oc.solve(NAME, "torus:4x4+fail=1,seed=3", **one, time_limit=900)
+    assert (run.objective, run.bound, run.proof) == (10, 10, "optimal")
+
+
 def test_routes_of_a_solution_are_checked():
     """A solution over all paths may contain its routes; what is no simple path, or not of its pair, is refused."""
     data = problem("torus:3x3", layers=1)
