@@ -8,7 +8,8 @@ all         every simple path, of at most ``lmax`` arcs if given
 shortest    every path with the fewest arcs
 k           the k shortest by number of arcs (Yen, Management Science 17, 1971), or all if there are fewer
 disjoint    a largest set of arc-disjoint paths, among these one of minimum total length (unit capacities,
-            successive shortest augmenting paths; Suurballe, Networks 4, 1974)
+            successive shortest augmenting paths; Suurballe, Networks 4, 1974); where translations take every rank
+            to every other (tori, hypercubes), those of one source, translated, so that all links are used alike
 
 A path is a sequence of *arcs*, so parallel arcs give different paths. The paths of a pair are sorted by length,
 then lexicographically by arc numbers; everything is deterministic. ``lmax`` removes longer paths from every set.
@@ -18,7 +19,7 @@ from __future__ import annotations
 
 import heapq
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache, partial
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
@@ -26,9 +27,10 @@ import numpy as np
 from opticoll.errors import NotApplicable
 from opticoll.formulations.flows.concurrent_flow import commodities
 from opticoll.formulations.parameters import Parameter
+from opticoll.instances.translations import moved_arcs, translations
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     import scipy.sparse as sp
 
@@ -220,7 +222,7 @@ def build_path_set(topology: Topology, rule: PathRule, where: str, pairs: Pairs 
                 f"{where}: {sources.size} pairs are too many to search {rule}; use paths=shortest or column-generation"
             )
             raise NotApplicable(msg)
-        search = k_shortest_paths if rule.kind == "k" else arc_disjoint_paths
+        search = k_shortest_paths if rule.kind == "k" else _translated_disjoint_paths(topology)
         path_set = _search(topology, sources, targets, search, rule, where)
     check_nonempty(path_set, rule, where)
     return path_set
@@ -450,6 +452,23 @@ def arc_disjoint_paths(topology: Topology, source: int, target: int, _k: int = 0
             u = int(head[path[-1]])
         paths.append(path)
     return paths
+
+
+def _translated_disjoint_paths(topology: Topology) -> Callable[[Topology, int, int, int], list[list[int]]]:
+    """Search arc-disjoint paths from one rank and translate them, where translations take it to all others."""
+    images = translations(topology)
+    if len(images) < topology.terminals.size:
+        return arc_disjoint_paths
+    back = np.argsort(images, axis=1)
+    by, found = back.argmin(axis=0), lru_cache(maxsize=None)(partial(arc_disjoint_paths, topology))
+    moved = lru_cache(maxsize=1)(lambda image: moved_arcs(topology, images[image, None])[0])
+
+    def search(_topology: Topology, source: int, target: int, _k: int) -> list[list[int]]:
+        image = int(by[source])
+        paths = found(int(back[image, source]), int(back[image, target]))
+        return [moved(image)[path].tolist() for path in paths]
+
+    return search
 
 
 def path_violations(paths: PathSet, rule: PathRule) -> float:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from reference import optimum
 
+import opticoll as oc
 from opticoll.errors import BadInput, NotApplicable
 from opticoll.formulations import formulation
 from opticoll.formulations.flows import path_bounds, path_flow
@@ -49,6 +50,13 @@ def test_known_optima(spec, load):
     assert max(data.residuals(values).values()) == 0
     assert data.objective(values) == load
     assert all(bound.value <= load for bound in data.bounds())
+
+
+@pytest.mark.parametrize(("spec", "time"), [("torus:6x6", 27), ("torus:4x6", 18), ("circulant:n=16,offsets=1x5", 8)])
+def test_disjoint_paths_hold_the_optimum_on_tori(spec, time):
+    assert pytest.approx(time, rel=1e-6) == oc.solve("alltoall.path-mcf", spec).T
+    run = oc.solve(NAME, spec)
+    assert (run.objective, run.proof) == (time, "optimal")
 
 
 def test_whole_paths_on_unequal_links():

@@ -111,6 +111,21 @@ def test_disjoint_sets_are_largest_disjoint_and_shortest(spec):
         assert len(arcs) == nx.cost_of_flow(graph, cheapest)
 
 
+@pytest.mark.parametrize("spec", ["torus:3x4", "hypercube:3", "circulant:n=9,offsets=1x3", "complete:5"])
+def test_disjoint_sets_use_all_links_alike_where_translations_reach_every_rank(spec):
+    topology = parse(spec)
+    path_set = build_path_set(topology, PathRule("disjoint"), "test")
+    ends = list(zip(path_set.sources.tolist(), path_set.targets.tolist(), strict=True))
+    assert len(set(ends)) == topology.n * (topology.n - 1)
+    for k, (s, t) in enumerate(ends):
+        found, plain = arcs_between(path_set, k), arc_disjoint_paths(topology, s, t)
+        assert len(found) == len(plain)
+        assert sum(map(len, found)) == sum(map(len, plain))
+        assert len({arc for path in found for arc in path}) == sum(map(len, found))
+    used = np.bincount(path_set.arcs, minlength=topology.arcs)
+    assert len(np.unique(used)) <= topology.arcs // topology.n
+
+
 @pytest.mark.parametrize(
     ("spec", "rule", "count"),
     [
