@@ -297,7 +297,38 @@ def _scheduled(instance: str, kind: str, folder: Path) -> Row:
     return timed_row(columns, "alltoall.master", instance, "--schedule", file, cpu=True)
 
 
+def few_routes() -> list[Row]:
+    """T over at most so many routes of a pair, the fullest of a fluid optimum, over that optimum."""
+    from opticoll.solvers.solve import solve
+    from opticoll.solvers.task import Task
+
+    rows = []
+    for instance, settings in (
+        ("dgx1", {"paths": "k", "k": 8}),
+        ("torus:3x3x3", {"paths": "shortest"}),
+        ("torus:4x4+fail=2,seed=1", {"paths": "k", "k": 12}),
+        ("fat-tree:k=4", {"paths": "shortest"}),
+        ("genkautz:n=16,d=3", {"paths": "k", "k": 8}),
+        ("random-regular:n=16,d=3,seed=1", {"paths": "k", "k": 8}),
+    ):
+        fluid = solve(Task("alltoall.path-mcf", instance, "highs-simplex", settings=settings))
+        assert fluid.objective
+        row: Row = {
+            "instance": instance,
+            "paths": str((fluid.record.metrics or {})["path_set"]),
+            "T": 1 / fluid.objective,
+        }
+        for routes in (1, 2, 4, 8):
+            given = {**settings, "routes_per_pair": routes}
+            run = solve(Task("alltoall.few-paths", instance, "fullest-paths", settings=given))
+            assert run.objective
+            row[f"loss with {routes} [%]"] = max(round(100 * (fluid.objective / run.objective - 1), 6), 0.0)
+        rows.append(row | {"most routes of a pair": (run.record.metrics or {})["most_routes"]})
+    return rows
+
+
 TABLES = (
+    Table("few-routes", "Loss, at most, by a limit on the routes of a pair, against the fluid optimum", few_routes),
     Table("proven", "From command to proof (single runs)", proven),
     Table("layers", "Build + compile of `alltoall.master` on GK(N,4) by modelling layer (best of 3)", layers),
     Table("decomposition", "Per-commodity flows of the link MCF on GK(N,4), whole commands", decomposition),

@@ -217,6 +217,8 @@ DOCUMENTS = (
     "docs/generated/heuristics.md",
     "docs/generated/measured.md",
     "docs/formulations/alltoall.channels.md",
+    "docs/formulations/alltoall.few-paths.md",
+    "docs/formulations/topoopt.circuits.md",
 )
 CLAIMS = "claims"
 #: Folder of the claims pages, one per paper, from the root.

@@ -77,6 +77,7 @@ PROVEN = {
         "exactly where symmetry is proven (`torus:32x32x32`)"
     ),
     "alltoall.min-congestion": "over all paths on 64 nodes",
+    "alltoall.few-paths": "16 nodes and four paths of a pair",
     "alltoall.path-mcf": "on its path set; over all paths by column generation",
     "alltoall.reduce-scatter": "by max-flow on every topology tried",
     "alltoall.sccl": "N = 20 with one step more than the diameter",

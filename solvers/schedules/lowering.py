@@ -241,7 +241,10 @@ def schedule_file(
     if path.name.lower().endswith(".routes.json"):
         routes = routes_of(name, data, values)
         layered = routes[0].layer is not None  # other routes could close a cycle
-        chunked = uncut(topology, routes, chunks) if layered else cut(topology, without_steps(routes), chunks)
+        fixed = hasattr(data, "routes_per_pair")
+        chunked = (
+            uncut(topology, routes, chunks) if layered else cut(topology, without_steps(routes), chunks, fixed=fixed)
+        )
         facts = {
             "chunks": chunked.chunks,
             "fluid_time": chunked.fluid_time,

@@ -394,6 +394,7 @@ _READERS: dict[str, Callable[[Any, Values], Sequence[Route]]] = {
     "alltoall.master": source_routes,
     "alltoall.link-mcf": commodity_routes,
     "alltoall.path-mcf": path_routes,
+    "alltoall.few-paths": path_routes,
     "alltoall.min-congestion": single_routes,
     "alltoall.virtual-channels": layered_routes,
     "alltoall.channels": layered_routes,
@@ -442,7 +443,9 @@ def uncut(topology: Topology, routes: Sequence[Route], chunks: int | Sequence[in
     return Chunked(given, np.full(len(given), D), D, time, time, {D: time})
 
 
-def cut(topology: Topology, routes: Sequence[Route], chunks: int | Sequence[int] | None = None) -> Chunked:
+def cut(
+    topology: Topology, routes: Sequence[Route], chunks: int | Sequence[int] | None = None, *, fixed: bool = False
+) -> Chunked:
     """Cut the routes into whole chunks.
 
     Parameters
@@ -452,10 +455,12 @@ def cut(topology: Topology, routes: Sequence[Route], chunks: int | Sequence[int]
     chunks
         Chunks per shard: this many, one of these numbers, or (None) a power of two up to 16, and other numbers up to 24
         if every power of two loses more than 1 %.
+    fixed
+        No other routes are taken, however much that loses.
     """
     given = Routes.of(routes)
     fluid = _Cells(topology, given, None).fluid
-    moves = _moves(topology, given)
+    moves = None if fixed else _moves(topology, given)
     numbers = POWERS if chunks is None else (chunks,) if isinstance(chunks, int) else chunks
     alike = None if moves is None else _translated(topology, given, fluid, moves, numbers)
     enough = LOSSY if len(given) > MOST_ROUTES else KEPT
@@ -463,7 +468,7 @@ def cut(topology: Topology, routes: Sequence[Route], chunks: int | Sequence[int]
         return alike
     best = _divided(topology, given, fluid, numbers)
     best = best if alike is None else _better(best, alike)
-    if best.loss > LOSSY and given.steps is None and len(given) <= MOST_ROUTES:
+    if best.loss > LOSSY and not fixed and given.steps is None and len(given) <= MOST_ROUTES:
         best = _better(best, _divided(topology, _with_shortest(topology, given), fluid, sorted(best.prices)))
     if best.loss > LOSSY and chunks is None:
         best = _better(best, _divided(topology, best.routes, fluid, OTHERS))

@@ -1,0 +1,198 @@
+"""Maximum concurrent flow over at most so many paths of every pair.
+
+Source  beyond the paper: ``alltoall.path-mcf`` with the limit of section 6.1, a NIC that stores up to 8 routes per
+        destination
+Sets    a in A arcs; k = (s,t) in K ordered pairs of distinct ranks; p in P_k paths of k, P = union of all P_k; P' paths
+        of the pairs that have more than R
+Data    c_a > 0 capacity [link bandwidths], (m,); A arc-path incidence, (m, |P|), 1 where p uses a; B commodity-path
+        incidence, (|K|, |P|), 1 where p carries k; D_k > 0 demand of k [shards], (|K|,): 1 or ``--set demand=...``; R
+        most paths of a pair (``--set routes_per_pair=...``); w_p least capacity along p [link bandwidths], (|P|,)
+Vars    f_p >= 0 flow along path p [link bandwidths], (|P|,); y_p in {0,1} whether it is taken, p in P', (|P|,); F >= 0
+        concurrent flow [link bandwidths / shard]
+
+max F  s.t.
+    serve[k]       (B f)_k >= F D_k
+    capacity[a]    (A f)_a <= c_a      a on some path
+    taken[p]       f_p <= w_p y_p      p in P'
+    limit[k]       (B y)_k <= R        |P_k| > R
+
+With one path for every pair the largest load is that of ``alltoall.min-congestion`` for kappa = 1; from R = 2 on the
+paths of a pair may have different weights. Without the limit the optimum is that of ``alltoall.path-mcf``, whose bounds
+hold here. A basic solution of that has a path with flow for every pair and at most one more for every arc, so for an
+all-to-all on n nodes of degree d on average at most 1 + d / (n - 1) of every pair; but some pair may have many.
+
+The checker counts the paths with flow and does not read y.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+
+from opticoll.formulations.alltoall import path_mcf_solution
+from opticoll.formulations.alltoall.path_mcf import PathConcurrentFlow
+from opticoll.formulations.builders import Cvx, Pyo
+from opticoll.formulations.flows import path_flow
+from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow, demand_parameter
+from opticoll.formulations.flows.path_flow import PathFlow, named_paths
+from opticoll.formulations.flows.path_sets import rule_parameters
+from opticoll.formulations.index import Index
+from opticoll.formulations.model import Bound, CvxpyModel, Formulation, PyomoModel
+from opticoll.formulations.parameters import Parameter
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+    from fractions import Fraction
+
+    from opticoll.formulations.model import Values
+    from opticoll.formulations.variables import Array, Links
+    from opticoll.instances.topology import F64, I64, Topology
+    from opticoll.types import Json
+
+
+@dataclass(frozen=True, eq=False)
+class FewPaths(Formulation):
+    """The problem: flows over at most ``routes_per_pair`` paths of every pair; ``unlimited`` is it without that."""
+
+    name = "alltoall.few-paths"
+    where = "section 6.1"
+    example = "ring:5"
+    sense = "max"
+    problem = "MILP"
+    parameters = (
+        *rule_parameters("all"),
+        Parameter("routes_per_pair", int, default=8, help="most paths of a pair that have flow", least=1),
+        demand_parameter(),
+    )
+    meaning = "concurrent flow F [link bandwidths / shard]; T = 1/F"
+    variables: ClassVar = {"f": ("path",), "y": ("path",), "F": ()}
+    constraints: ClassVar = {"serve": ("commodity",), "capacity": ("arc",), "taken": ("path",), "limit": ("commodity",)}
+    _label_invariant = staticmethod(path_flow.label_invariant)
+
+    sets = path_flow.pairs_and_paths
+
+    routing: PathFlow
+    routes_per_pair: int
+
+    @classmethod
+    def _prepare(cls, instance: object, given: dict[str, Any]) -> Self:
+        """The problem on a topology; errors as :func:`.path_flow.prepare_paths`."""
+        routes = given.pop("routes_per_pair")
+        return cls(path_flow.prepare_paths(cls.name, instance, given), routes)
+
+    @property
+    def topology(self) -> Topology:
+        """The graph."""
+        return self.routing.topology
+
+    @property
+    def flow(self) -> ConcurrentFlow:
+        """The problem over all paths, grouped by source."""
+        return self.routing.flow
+
+    @property
+    def unlimited(self) -> PathConcurrentFlow:
+        """``alltoall.path-mcf`` over the same paths."""
+        return PathConcurrentFlow(self.routing)
+
+    @cached_property
+    def limited(self) -> I64:
+        """P', the paths of pairs with more than R."""
+        count = np.diff(self.routing.paths.first)
+        return np.flatnonzero(np.repeat(count > self.routes_per_pair, count))
+
+    @cached_property
+    def width(self) -> F64:
+        """w, ``(|P|,)``."""
+        paths = self.routing.paths
+        return np.minimum.reduceat(self.topology.capacity[paths.arcs], paths.start[:-1])
+
+    def cvxpy(self) -> CvxpyModel:
+        """The model in CVXPY: ``B f >= F D``, ``A f <= c``, ``f <= w y``, ``B y <= R``."""
+        import cvxpy as cp
+
+        b, paths, at = Cvx(self), self.routing.paths, self.limited
+        A, B, used = paths.incidence, paths.membership, paths.used
+        f, F, y = b.var("f"), b.var("F"), b.var("y", upper=1, integer=True, over=Index.table("path", {"path": at}))
+        b.row("serve", B @ f >= F * self.routing.amount)
+        b.row("capacity", A[used] @ f <= self.topology.capacity[used], over=Index.table("arc", {"arc": used}))
+        if at.size:
+            pairs = np.unique(paths.pair[at])
+            b.row("taken", f[at] <= cp.multiply(self.width[at], y), over=Index.table("path", {"path": at}))
+            most = Index.table("commodity", {"commodity": pairs})
+            b.row("limit", B[pairs][:, at] @ y <= self.routes_per_pair, over=most)
+        return b.maximize(F)
+
+    def pyomo(self) -> PyomoModel:
+        """The model in Pyomo: ``f[s,t,i]``, ``y[s,t,i]`` for the i-th path of (s,t), and the rows of the docstring."""
+        from pyomo.core import quicksum
+
+        b, (K, of, over), R = Pyo(self), named_paths(self.routing.paths), self.routes_per_pair
+        c, D = b.by_label(self.topology.capacity, "arc"), b.by_label(self.routing.amount, "commodity")
+        narrow: dict[Any, float] = {}
+        for a, crossing in over.items():
+            for p in crossing:
+                narrow[p] = min(c[a], narrow.get(p, np.inf))
+        many = [k for k in K if len(of[k]) > R]
+        f, F, y = b.var("f"), b.var("F"), b.var("y", upper=1, integer=True, over=[p for k in many for p in of[k]])
+        b.row("serve", lambda *k: quicksum(f[p] for p in of[k]) >= D[k] * F)
+        b.row("capacity", lambda a: quicksum(f[p] for p in over[a]) <= c[a], where=lambda a: a in over)
+        b.row("taken", lambda *p: f[p] <= narrow[p] * y[p], over=[p for k in many for p in of[k]])
+        b.row("limit", lambda *k: quicksum(y[p] for p in of[k]) <= R, over=many)
+        return b.maximize(F)
+
+    def objective(self, values: Values) -> float:
+        """The given F; :meth:`residuals` checks that the paths deliver it."""
+        return float(np.asarray(values["F"]))
+
+    def residuals(self, values: Values) -> dict[str, float]:
+        """Worst violation of every block as in ``alltoall.path-mcf``; ``limit``: paths with flow beyond R."""
+        found, paths = self.unlimited.residuals(values), self.routing.paths_of(values)
+        if paths is None or not np.isfinite(found["paths"]):
+            return {**found, "limit": np.inf}
+        taken = np.bincount(paths.pair[np.asarray(values["f"], dtype=float) > 0], minlength=paths.pairs)
+        return {**found, "limit": float(taken.max(initial=0)) - self.routes_per_pair}
+
+    def repair(self, values: Values) -> dict[str, F64] | None:
+        """Keep the R paths of a pair with most flow, then as for ``alltoall.path-mcf``."""
+        f, paths = np.asarray(values["f"], dtype=float), self.routing.paths_of(values)
+        if paths is None or f.shape != (paths.paths,) or not np.isfinite(f).all():
+            return None
+        order = np.lexsort((-f, paths.pair))
+        rank = np.arange(paths.paths) - paths.first[paths.pair[order]]
+        kept = np.where(np.isin(np.arange(paths.paths), order[rank < self.routes_per_pair]), f, 0.0)
+        return path_mcf_solution.repair(self.unlimited, {**values, "f": kept})
+
+    def bounds(self) -> list[Bound]:
+        """Those of the unlimited problem, which are optima of that alone."""
+        return self.unlimited.bounds()
+
+    def _derived(self) -> list[Fraction]:
+        """The amounts."""
+        return path_flow.exact_amounts(self)
+
+    def metrics(self, value: float | None) -> dict[str, Json]:
+        """Those of ``alltoall.path-mcf``, and R."""
+        return path_mcf_solution.metrics(self.unlimited, value) | {"routes_per_pair": self.routes_per_pair}
+
+    def describe(self, values: Values) -> dict[str, Json]:
+        """The most paths with flow of a pair, and the mean."""
+        paths = path_flow.known_paths(self.routing, values)
+        taken = np.bincount(paths.pair[np.asarray(values["f"], dtype=float) > 0], minlength=paths.pairs)
+        return {"most_routes": int(taken.max()), "routes": float(taken.mean())}
+
+    def links(self, values: Values) -> Links:
+        """Flow over every arc, all paths together."""
+        return path_mcf_solution.links(self.unlimited, values)
+
+    def _arrays(self, names: Collection[str]) -> dict[str, Array]:
+        """The arrays of ``alltoall.path-mcf``, and y, which follows from f."""
+        found = path_mcf_solution.arrays(self.unlimited, names)
+        f = found["f"]
+        return found | {"y": type(f)(f.axes, required=False)}
+
+
+FORMULATION = FewPaths

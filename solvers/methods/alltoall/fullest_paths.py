@@ -1,0 +1,63 @@
+"""Method ``fullest-paths``: the fullest paths of every pair in an optimum without a limit."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from opticoll.formulations.alltoall import path_mcf_solution
+from opticoll.formulations.alltoall.path_mcf import PathConcurrentFlow
+from opticoll.formulations.flows.path_sets import subset
+from opticoll.solvers.methods.method import Answer, Beyond, Method
+
+if TYPE_CHECKING:
+    from opticoll.formulations.alltoall.few_paths import FewPaths
+    from opticoll.formulations.flows.path_flow import PathFlow
+    from opticoll.instances.topology import F64
+    from opticoll.solvers.methods.method import Context
+
+
+def best_flow(routing: PathFlow) -> F64:
+    """Flows of a basic optimum over the paths, ``(|P|,)``."""
+    from scipy.optimize import linprog
+
+    form = path_mcf_solution.flow_program(PathConcurrentFlow(routing))
+    served = np.isfinite(form.row_lower)
+    sign = np.where(served, -1.0, 1.0)
+    right = np.where(served, -form.row_lower, form.row_upper)
+    solved = linprog(-form.cost, A_ub=form.A.multiply(sign[:, None]).tocsr(), b_ub=right, method="highs-ds")
+    assert solved.status == 0, "a flow of 0 is feasible, and capacities are finite"
+    return np.maximum(solved.x[:-1], 0.0)
+
+
+def run(context: Context) -> Answer:
+    """Two linear programs: over all paths; then over the ``routes_per_pair`` of every pair with most flow in the first.
+
+    Where the first has no pair with more paths, its optimum is that of the problem.
+    """
+    data: FewPaths = context.data
+    paths = data.routing.paths
+    first = best_flow(data.routing)
+    order = np.lexsort((-first, paths.pair))
+    keep = np.zeros(paths.paths, dtype=bool)
+    keep[order[np.arange(paths.paths) - paths.first[paths.pair[order]] < data.routes_per_pair]] = True
+    fewer = replace(data.routing)
+    vars(fewer)["paths"] = subset(paths, keep)
+    f = np.zeros(paths.paths)
+    f[keep] = best_flow(fewer)
+    values = path_mcf_solution.repair(data.unlimited, {"f": f})
+    assert values is not None
+    return Answer.heuristic(values, "two linear programs", {"paths_left_out": int((first > 0)[~keep].sum())})
+
+
+METHOD = Method(
+    name="fullest-paths",
+    title="Fullest paths of every pair",
+    summary="the paths of every pair with most flow in an optimum without a limit, and the best flow over them",
+    serves=("alltoall.few-paths",),
+    # HiGHS: genkautz:n=16,d=3 with four paths of a pair, 1,921 variables, in 7 s.
+    takes_over=(Beyond("alltoall.few-paths", 2_000, proves=False),),
+    run=run,
+)
