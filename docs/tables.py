@@ -128,17 +128,17 @@ def with_limits(text: str) -> str:
     """Text of the page on ``auto`` with the sizes beyond which methods take over."""
     from opticoll.solvers.methods import methods
 
-    found: dict[tuple[str, str], list[tuple[Beyond, str]]] = {}
+    found: dict[tuple[str, str, tuple[int, int]], list[tuple[Beyond, str]]] = {}
     for name, method in methods().items():
         for beyond in method.takes_over:
             where = "".join(f", `{parameter}={value}`" for parameter, value in beyond.where.items())
-            found.setdefault((f"`{beyond.formulation}`", where), []).append((beyond, f"`{name}`"))
+            size = beyond.variables, beyond.nonzeros or 0
+            found.setdefault((f"`{beyond.formulation}`", where, size), []).append((beyond, f"`{name}`"))
     lines = ["| Formulation | largest model: variables; nonzeros | certified method beyond |", "|---|---|---|"]
-    for (formulation, where), listed in sorted(found.items()):
+    for (formulation, where, size), listed in sorted(found.items()):
         *others, last = [name for _, name in sorted(listed, key=lambda one: one[0].suits is None)]
         names = f"{', '.join(others)} or {last}, whichever suits" if others else last
         names += "" if others or listed[0][0].suits is None else ", if it suits"
-        size = max((beyond.variables, beyond.nonzeros or 0) for beyond, _ in listed)
         lines.append(f"| {formulation}{where} | {size[0]:,}; {size[1]:,} | {names} |")
     return replaced(text, LIMITS, "\n".join(lines))
 

@@ -128,6 +128,7 @@ def metrics(problem: StepFlow, value: float | None) -> dict[str, Json]:
         "T_steps": value,
         "alpha_beta_time": None if value is None else problem.alpha * problem.steps + problem.beta * value,
         "ranks": problem.topology.num_ranks,
+        "flows": f"one per {'source' if problem.aggregate == 'source' else 'pair'}",
         **demand_metrics(problem.groups),
         "more_steps": _more_steps(problem, value),
         "conditional_on": f"in {problem.steps} step{'s' * (problem.steps > 1)}",

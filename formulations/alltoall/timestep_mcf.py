@@ -26,13 +26,14 @@ half of (19) is implied. U_t <= sum D / min c (all shards over one arc) excludes
 Groups. ``--set aggregate=commodity`` is the paper's model: one group per pair, D_uk = 1 at its destination, or for
 ``--set demand=...`` (:mod:`opticoll.instances.demands`) the demand of that pair; pairs without demand have no group.
 ``aggregate=source`` has one group per source, D_uk = 1 (the demand) at every other rank, and N - 1 times fewer
-variables. It is exact (same optimum, same feasible U): *causality* and *balance* mean that f_k is a flow from (s_k, 0)
-to the (u, L) in the graph unrolled over time (:mod:`opticoll.formulations.alltoall`; the slack of causality
-is the flow that waits). A single-source flow decomposes into paths and cycles; paths that end in (u, L) are commodity
-(s_k, u), and one that passes its own destination or its source again can wait there instead. Two similar aggregations
-are not exact and not offered: groups of several sources (s -> t and t -> s together have no demand), and (19) summed as
-printed, with the inflow of u in place of the amount that stays there. Then one unit serves every vertex that it passes,
-and path:4 takes 3 although T = 4.
+variables; ``aggregate=auto``, the default, takes it beyond 50 million flows per pair. It is exact (same optimum, same
+feasible U): *causality* and *balance* mean that f_k is a flow from (s_k, 0) to the (u, L) in the graph unrolled over
+time (:mod:`opticoll.formulations.alltoall`; the slack of causality is the flow that waits). A single-source flow
+decomposes into paths and cycles; paths that end in (u, L) are commodity (s_k, u), and one that passes its own
+destination or its source again can wait there instead. Two similar aggregations are not exact and not offered: groups
+of several sources (s -> t and t -> s together have no demand), and (19) summed as printed, with the inflow of u in
+place of the amount that stays there. Then one unit serves every vertex that it passes, and path:4 takes 3 although
+T = 4.
 
 Bounds. For any prices p_at >= 0 with sum_a c_a p_at <= 1 in every step,
 
@@ -71,6 +72,10 @@ if TYPE_CHECKING:
     from opticoll.instances.topology import F64, Mask, Topology
 
 
+#: Most flows per pair, arc and step that ``aggregate=auto`` states.
+MOST_FLOWS = 50_000_000
+
+
 @dataclass(frozen=True, eq=False)
 class StepFlow(Formulation):
     """The problem: flows in steps; ``groups`` hold topology, sources, demand and blocked arcs."""
@@ -82,9 +87,10 @@ class StepFlow(Formulation):
         Parameter(
             "aggregate",
             str,
-            default="commodity",
-            choices=("commodity", "source"),
-            help="one flow per pair (the paper's) or one per source (same optimum, N-1 times smaller)",
+            default="auto",
+            choices=("auto", "commodity", "source"),
+            help="one flow per pair (the paper's) or one per source (same optimum, N-1 times smaller); auto: by source "
+            f"beyond {MOST_FLOWS:,} flows per pair",
         ),
         Parameter(
             "relays",
@@ -121,11 +127,14 @@ class StepFlow(Formulation):
         """The data of the model."""
         topology, traffic = concurrent_flow.demanded_traffic(instance, given, cls.name)
         steps = time_expansion.enough_steps(cls.name, given["steps"], topology, traffic, given["relays"])
-        if given["aggregate"] == "source":
-            groups = ConcurrentFlow.by_source(topology, traffic)
-        else:
-            groups = ConcurrentFlow.by_commodity(topology, *concurrent_flow.pairs_of(topology, traffic))
-        return cls(groups, steps, *(given[name] for name in ("aggregate", "alpha", "beta", "relays")))
+        pairs = concurrent_flow.pairs_of(topology, traffic)
+        many = topology.arcs * pairs[0].size * steps > MOST_FLOWS
+        aggregate = given["aggregate"] if given["aggregate"] != "auto" else "source" if many else "commodity"
+        by_source = aggregate == "source"
+        groups = (
+            ConcurrentFlow.by_source(topology, traffic) if by_source else ConcurrentFlow.by_commodity(topology, *pairs)
+        )
+        return cls(groups, steps, aggregate, *(given[name] for name in ("alpha", "beta", "relays")))
 
     @property
     def topology(self) -> Topology:

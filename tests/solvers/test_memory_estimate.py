@@ -62,7 +62,13 @@ def test_without_a_limit_the_machine_decides(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_steps_that_are_too_large_are_refused() -> None:
-    task = Task("alltoall.timestep-mcf", "genkautz:n=400,d=4", "highs-ipx", memory_limit_gib=20.0)
+    task = Task(
+        "alltoall.timestep-mcf",
+        "genkautz:n=400,d=4",
+        "highs-ipx",
+        settings={"aggregate": "commodity"},
+        memory_limit_gib=20.0,
+    )
     with pytest.raises(TooLarge, match="timestep-mcf"):
         memory.refuse_plan(task, make_plan(task))
 

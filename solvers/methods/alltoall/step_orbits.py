@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -113,11 +113,11 @@ def _lifted(data: StepFlow, few: StepFlow, orbits: Orbits, values: Mapping[str, 
 
 
 def _symmetric(problem: Formulation, _task: Task, _size: Mapping[str, int]) -> bool:
-    """Whether the symmetries that family and numbering suggest leave at most half of the sources."""
+    """Whether flows are by source, and the symmetries that family and numbering suggest leave at most half of them."""
     from opticoll.solvers.methods.flows.flow_orbits import source_orbits
 
-    groups = problem.groups  # type: ignore[attr-defined]
-    return bool(2 * source_orbits(groups) <= groups.groups)
+    data = cast("StepFlow", problem)
+    return data.aggregate == "source" and bool(2 * source_orbits(data.groups) <= data.groups.groups)
 
 
 METHOD = Method(
@@ -127,7 +127,7 @@ METHOD = Method(
     serves=("alltoall.timestep-mcf",),
     # Beside other work: torus:5x5 10,004 variables in 3.0 s (2.9 s on orbits), torus:6x6 31,110 in 5.0 s (2.7 s);
     # torus:8x8 131,080 in 116 s (2.6 s).
-    takes_over=(Beyond("alltoall.timestep-mcf", 12_000, 50_000, where={"aggregate": "source"}, suits=_symmetric),),
+    takes_over=(Beyond("alltoall.timestep-mcf", 12_000, 50_000, suits=_symmetric),),
     parameters=(LP,),
     run=run_step_orbits,
 )

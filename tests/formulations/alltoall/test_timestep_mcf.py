@@ -55,6 +55,12 @@ def steps_between(topology, holds):
     return away
 
 
+def test_flows_per_pair_unless_they_are_many():
+    few, many = (formulation("alltoall.timestep-mcf").prepare(parse(spec), {}) for spec in ("torus:4x4", "torus:11x11"))
+    assert (few.aggregate, few.shape) == ("commodity", (64, 240, 4))
+    assert (many.aggregate, many.shape) == ("source", (484, 121, 10))
+
+
 @each("relays", ["pass", "step"])
 @each("aggregate", ["commodity", "source"])
 @each("spec", [*SPECS, "dgx1", "torus:3x3+fail=2,seed=1"])
