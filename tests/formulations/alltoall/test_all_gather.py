@@ -18,7 +18,7 @@ from opticoll.formulations.flows.shared_flows import length_bound
 from opticoll.formulations.flows.worst_cuts import least_time
 from opticoll.formulations.model import build_model
 from opticoll.instances import Topology, parse
-from opticoll.solvers import solve, verify
+from opticoll.solvers import solve
 from opticoll.solvers.compile.compilation import compile_model
 from opticoll.solvers.task import Task
 
@@ -100,22 +100,6 @@ def test_any_lengths_bound_the_time(topology, seed):
     data, time = model.AllGather.prepare(topology), worst_cut(topology)[0]
     lengths = np.random.default_rng(seed).exponential(size=(topology.arcs, topology.num_ranks)) ** 3
     assert length_bound(data, lengths) <= time * (1 + 1e-9)
-
-
-@pytest.mark.parametrize("spec", ["ring:5", "genkautz:n=7,d=3"])
-def test_corrupted_flows_are_refused(spec):
-    data, _, values = solved(spec)
-    a, v = np.argwhere(values["h"] > 1e-3)[0]
-    for name, at, to, block in (
-        ("h", (a, v), 0.0, "balance"),
-        ("h", (a, v), -1.0, "nonnegative"),
-        ("h", (a, v), 99.0, "capacity"),
-        ("h", (a, v), np.nan, "shape"),
-        ("T", (), 0.1, "capacity"),
-    ):
-        broken = {k: x.copy() for k, x in values.items()}
-        broken[name][at] = to
-        assert data.residuals(broken)[block] > verify.FEASIBLE
 
 
 @pytest.mark.parametrize("method", ["auto", "tree-packing"])

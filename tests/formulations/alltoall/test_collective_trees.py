@@ -225,19 +225,6 @@ def test_the_method_proves_its_value(name, spec):
     assert stated.objective == pytest.approx(run.objective, rel=1e-7)
 
 
-@pytest.mark.parametrize("name", ["alltoall.broadcast", "alltoall.reduce-scatter", "alltoall.all-reduce"])
-def test_corrupted_flows_are_refused(name):
-    run = solve.solve(Task(name, "ring:4", method="tree-packing"))
-    data = run.plan.problem
-    for array in run.values:
-        for value in (99.0, -1.0, np.nan):
-            broken = {key: x.copy() for key, x in run.values.items()}
-            broken[array].flat[0] = value
-            if array == "T" and value == 99.0:
-                continue
-            assert max(data.residuals(broken).values()) > 1e-3, (array, value)
-
-
 @pytest.mark.parametrize("name", ["alltoall.broadcast", "alltoall.reduce-scatter"])
 def test_any_lengths_bound_the_time(name):
     rng = np.random.default_rng(1)

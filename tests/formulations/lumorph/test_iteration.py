@@ -183,27 +183,6 @@ def test_times_of_the_instance_replace_formulas():
         TrainingIteration(2, [AllReduceCall((0, 1), 8, 0, -1.0)], [], [Stage(1.0)])
 
 
-def test_corrupted_solutions_are_refused():
-    data = StagedCalls.prepare(by_hand(), BY_HAND)
-    values = values_of(data, [(0, [0, 1]), (1, [2])])
-    assert max(data.residuals(values).values()) == 0.0
-    for name, place, amount, block in (
-        ("x", 0, 0.5, "binary"),
-        ("x", 0, 0.0, "once"),
-        ("s", 0, 99.0, "computed"),
-        ("s", 1, 190.0, "free"),
-        ("z", (), 269.0, "end"),
-        ("z", (), np.nan, "end"),
-    ):
-        broken = {key: np.array(array) for key, array in values.items()}
-        broken[name][place] = amount
-        assert data.residuals(broken)[block] > 1e-6, name
-    both = values["x"].copy()
-    b, j, k = data.choices
-    both[(b == 0) & (j == 0) & (k == 0)] = 0.0
-    assert data.residuals({**values, "x": both})["apart"] > 0 or data.residuals({**values, "x": both})["once"] > 0
-
-
 def test_refusals():
     with pytest.raises(NotApplicable, match="does not state when"):
         StagedCalls.prepare(parse("training:ncf,gpus=4"))

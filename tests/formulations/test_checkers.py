@@ -1,0 +1,69 @@
+"""Checkers against the stated models: a solution with a wrong entry breaks, in both, the same constraints.
+
+Of formulations whose checker reads all variables of the model as they are; others decode a schedule or circuits first.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from builds import builds, problem_of
+from cases import CASES
+from scipy.optimize import Bounds, LinearConstraint, milp
+
+from opticoll.solvers.compile.compilation import compile_built
+from opticoll.solvers.verify import FEASIBLE, matrix_violations
+
+FLOWS = ("all-gather", "all-reduce", "broadcast", "child", "link-mcf", "master", "min-congestion", "path-mcf")
+STEPS = ("reduce-scatter", "sccl", "timestep-child", "timestep-mcf")
+CHECKED = (
+    *(f"alltoall.{name}" for name in FLOWS + STEPS),
+    *("lumorph.co-scheduling", "lumorph.iteration", "lumorph.min-overlap", "topoopt.routing"),
+)
+#: Wrong entries of a solution: so many, and by how much.
+CHANGES, STEP = 24, (-1.0, -0.5, 0.5, 1.0)
+
+
+def solved(name):
+    """Every case as stated, and a solution of it."""
+    for spec, settings in CASES[name]:
+        problem = problem_of(name, spec, tuple(settings.items()))
+        model = next(iter(builds(name, spec, settings).values()))
+        form = compile_built(problem, model)
+        found = milp(
+            form.cost if form.sense == "min" else -form.cost,
+            constraints=LinearConstraint(form.A, form.row_lower, form.row_upper),
+            bounds=Bounds(form.col_lower, form.col_upper),
+            integrality=np.asarray(form.integer, dtype=int),
+        )
+        yield problem, form, np.where(form.integer, np.round(found.x), found.x)
+
+
+@pytest.mark.parametrize("name", CHECKED)
+def test_a_wrong_entry_is_refused_by_the_block_whose_rows_it_breaks(name):
+    random = np.random.default_rng(0)
+    broken = set()
+    for problem, form, right in solved(name):
+        assert max(problem.residuals(problem._unfold(form.values(right))).values()) <= FEASIBLE
+        for number in range(CHANGES):
+            wrong = right.copy()
+            used = np.flatnonzero(right) if number % 2 else np.arange(right.size)
+            wrong[random.choice(used)] += random.choice(STEP)
+            off = np.maximum(form.row_lower - form.A @ wrong, form.A @ wrong - form.row_upper)
+            found = problem.residuals(problem._unfold(form.values(wrong)))
+            rows = {key for key, block in form.rows.items() if off[block.index[block.index >= 0]].max(initial=0) > 1e-3}
+            assert rows <= {key for key, value in found.items() if value > FEASIBLE}
+            broken |= rows
+            if (wrong < form.col_lower - 1e-3).any():
+                assert max(found.values()) > FEASIBLE
+            if max(matrix_violations(form, wrong).values()) <= FEASIBLE / 10:
+                assert max(found.values()) <= FEASIBLE
+        values = problem._unfold(form.values(right))
+        for key, array in ((key, array) for key, array in values.items() if array.size):
+            for wrong in (
+                np.full(array.shape, np.nan),
+                np.full(array.shape, np.inf),
+                *([array[:-1]] if array.ndim else []),
+            ):
+                assert not max(problem.residuals({**values, key: wrong}).values()) <= FEASIBLE, key
+    assert len(broken) > 1
