@@ -34,15 +34,15 @@ _DOCUMENT_TYPE = re.compile(rb'<!DOCTYPE topology SYSTEM "hwloc2?\.dtd">')
 _LINKS = ("NVLinkBandwidth", "XGMIBandwidth", "XeLinkBandwidth")
 #: Data rate of a lane of InfiniBand [Gb/s].
 LANES = {
-    "SDR": 2.0,
-    "DDR": 4.0,
-    "QDR": 8.0,
-    "FDR10": 10.0,
+    "SDR": 2,
+    "DDR": 4,
+    "QDR": 8,
+    "FDR10": 10,
     "FDR": 14.0625 * 64 / 66,
-    "EDR": 25.0,
-    "HDR": 50.0,
-    "NDR": 100.0,
-    "XDR": 200.0,
+    "EDR": 25,
+    "HDR": 50,
+    "NDR": 100,
+    "XDR": 200,
 }
 _CODED = ("SDR", "DDR", "QDR", "FDR")
 _NODE = re.compile(r'(?P<kind>Switch|Ca|Rt)\s+[0-9]+\s+"(?P<id>[SHR]-[0-9a-fA-F]+)"\s*#\s*"(?P<name>[^"]*)"')

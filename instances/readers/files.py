@@ -22,31 +22,9 @@ import numpy as np
 
 from opticoll.errors import BadFile, BadInput
 from opticoll.file_contents import read_bytes
+from opticoll.instances.readers import fabrics, graph_formats, line_formats, plain_graphs
 from opticoll.instances.readers.edge_lists import read_edge_list, write_edge_list
-from opticoll.instances.readers.fabrics import read_fnss, read_hwloc, read_ibnetdiscover
-from opticoll.instances.readers.graph_formats import (
-    SNDLIB,
-    dimacs_links,
-    read_gexf,
-    read_gml,
-    read_graphml,
-    read_matrix_topology,
-    read_numpy_topology,
-    read_sndlib,
-    sndlib_links,
-    sndlib_xml_links,
-    write_graphml,
-)
-from opticoll.instances.readers.line_formats import (
-    is_metis,
-    read_anynet,
-    read_lgf,
-    read_metis,
-    read_tacos,
-    repetita_links,
-)
 from opticoll.instances.readers.machine_topologies import WIRINGS, read_nccl, read_nvidia_smi
-from opticoll.instances.readers.plain_graphs import read_dot, read_graph6, read_pajek
 from opticoll.instances.readers.read_options import ReadOptions
 from opticoll.instances.readers.reading import NUMPY, as_path, decode, numpy_matrix, parse_xml, parses_as_float, refuse
 from opticoll.instances.readers.tables import end_columns, has_labels, rows_of, split, square
@@ -69,14 +47,16 @@ def _text(data: bytes, where: str) -> str:
 
 def _of_matrix(data: bytes, what: str, options: ReadOptions) -> Topology:
     if data.startswith(NUMPY):
-        return read_numpy_topology(numpy_matrix(data, what), what, options)
-    return read_matrix_topology(_text(data, what), what, options)
+        return graph_formats.read_numpy_topology(numpy_matrix(data, what), what, options)
+    return graph_formats.read_matrix_topology(_text(data, what), what, options)
 
 
 def _of_sndlib(data: bytes, what: str, options: ReadOptions) -> Topology:
     if data.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"<"):
-        return read_sndlib(sndlib_xml_links(parse_xml(data, what, "write SNDlib XML"), what, options), what, options)
-    return read_sndlib(sndlib_links(_text(data, what), what, options), what, options)
+        links = graph_formats.sndlib_xml_links(parse_xml(data, what, "write SNDlib XML"), what, options)
+    else:
+        links = graph_formats.sndlib_links(_text(data, what), what, options)
+    return graph_formats.read_sndlib(links, what, options)
 
 
 Reader = Callable[[bytes, str, ReadOptions], "Topology"]
@@ -88,26 +68,26 @@ def _of_text(read: Callable[[str, str, ReadOptions], Topology]) -> Reader:
 
 _READERS: dict[str, Reader] = {
     "edges": _of_text(read_edge_list),
-    "graphml": read_graphml,
+    "graphml": graph_formats.read_graphml,
     "json": _of_text(read_json),
-    "gml": _of_text(read_gml),
-    "dimacs": _of_text(lambda text, what, options: dimacs_links(text, what, options).build()),
+    "gml": _of_text(graph_formats.read_gml),
+    "dimacs": _of_text(lambda text, what, options: graph_formats.dimacs_links(text, what, options).build()),
     "sndlib": _of_sndlib,
     "matrix": _of_matrix,
     "nccl": read_nccl,
     "nvidia-smi": _of_text(read_nvidia_smi),
-    "gexf": read_gexf,
-    "graph6": _of_text(read_graph6),
-    "pajek": _of_text(read_pajek),
-    "dot": _of_text(read_dot),
-    "metis": _of_text(read_metis),
-    "lgf": _of_text(read_lgf),
-    "repetita": _of_text(lambda text, what, options: repetita_links(text, what, options).build()),
-    "anynet": _of_text(read_anynet),
-    "tacos": _of_text(read_tacos),
-    "ibnetdiscover": _of_text(read_ibnetdiscover),
-    "hwloc": read_hwloc,
-    "fnss": read_fnss,
+    "gexf": graph_formats.read_gexf,
+    "graph6": _of_text(plain_graphs.read_graph6),
+    "pajek": _of_text(plain_graphs.read_pajek),
+    "dot": _of_text(plain_graphs.read_dot),
+    "metis": _of_text(line_formats.read_metis),
+    "lgf": _of_text(line_formats.read_lgf),
+    "repetita": _of_text(lambda text, what, options: line_formats.repetita_links(text, what, options).build()),
+    "anynet": _of_text(line_formats.read_anynet),
+    "tacos": _of_text(line_formats.read_tacos),
+    "ibnetdiscover": _of_text(fabrics.read_ibnetdiscover),
+    "hwloc": fabrics.read_hwloc,
+    "fnss": fabrics.read_fnss,
 }
 #: Formats with a first number of their own, or a choice of links, which their readers examine.
 _CHOOSING = frozenset({"edges", "json", "nccl", "nvidia-smi"})
@@ -131,7 +111,7 @@ _SUFFIXES = {
     **dict.fromkeys((".g6", ".s6", ".d6"), "graph6"),
 }
 _STARTS = {
-    SNDLIB.encode(): "sndlib",
+    graph_formats.SNDLIB.encode(): "sndlib",
     rb"(?:NODES|EDGES|DEMANDS)[ \t]+[0-9]+\s*\n\s*label\b": "repetita",
     rb"(?:#[^\n]*\n|\s)*(?:router|node)[ \t]+[0-9]+[ \t]+(?:router|node)[ \t]+[0-9]": "anynet",
     rb"(?:#[^\n]*\n|\s)*@(?:nodes|arcs|edges)\b": "lgf",
@@ -230,7 +210,9 @@ def _recognised(path: str | Path, data: bytes, what: str) -> str:
     if suffix in _SUFFIXES:
         return _SUFFIXES[suffix]
     known = next((name for pattern, name in _STARTS.items() if re.match(pattern, start, re.IGNORECASE)), None)
-    if known is None and (suffix == ".graph" or (len(data) < _START and is_metis(data.decode("utf-8", "replace")))):
+    if known is None and (
+        suffix == ".graph" or (len(data) < _START and line_formats.is_metis(data.decode("utf-8", "replace")))
+    ):
         return "metis"
     if known is None and (remedy := advice(start.decode("utf-8", "replace"), suffix)):
         refuse(what, remedy)
@@ -286,7 +268,7 @@ def save_topology(topology: Topology, path: str | Path) -> None:
         msg = f"save_topology: {suffix} files are not written; end the name in .json, .graphml, .csv or .txt"
         raise BadInput(msg)
     if suffix in {".graphml", ".xml"}:
-        data = write_graphml(topology)
+        data = graph_formats.write_graphml(topology)
     elif suffix == ".json":
         data = "".join(write_json(topology)).encode()
     else:

@@ -2,6 +2,8 @@
 
 All readers of topologies fill a :class:`ListedGraph`, so that names, capacities, directions and ranks follow the same
 rules whether a graph comes from GraphML, GML, JSON, SNDlib, DIMACS, a dump of NCCL, networkx, a matrix or a table.
+
+What is malformed is refused (:class:`opticoll.errors.BadFile`) in one line with the place and the remedy.
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ if TYPE_CHECKING:
 
 #: Node attributes that may give the kind of a node, with names as of :func:`plain`, and its name; of the latter the
 #: first that is given counts.
-KINDS = ("type", "kind", "role", "nodetype", "device", "devicetype")
+KINDS = ("type", "kind", "role", "function", "nodetype", "device", "devicetype")
 NAMES = ("label", "name")
 #: Names under which capacities are expected, in lower case; fallback names, with the
 #: unit that they imply (Topology Zoo, SNDlib); and numeric attributes that are not capacities.
@@ -192,13 +194,7 @@ class ListedGraph:
         self._vertices: dict[Hashable, None] = {}
 
     def add_vertex(self, name: Hashable) -> None:
-        """Add a vertex, unless it has been added before.
-
-        Raises
-        ------
-        BadFile
-            If there are more vertices than a topology may have.
-        """
+        """Add a vertex, unless it has been added before."""
         self._vertices[name] = None
         self.check_vertices(len(self._vertices))
 
@@ -207,11 +203,6 @@ class ListedGraph:
 
         The place is ``x`` and ``y``, or ``pos`` as networkx has it; other words there are no place. A traffic among the
         attributes is noted.
-
-        Raises
-        ------
-        BadFile
-            If it has no name or was already added, or ``terminal`` is not true or false.
         """
         if name is None or self.has_vertex(name):
             refuse(self.what, f"a node has no id, or id {short(name)} is used twice; give every node a unique id")
@@ -241,13 +232,7 @@ class ListedGraph:
         self.note_traffic(attributes, "nodes have")
 
     def checked_unit(self, unit: object) -> str | None:
-        """Check a unit of capacities; None if there is none.
-
-        Raises
-        ------
-        BadFile
-            If it is not a rate such as ``100Gb/s``.
-        """
+        """Check a unit of capacities; None if there is none."""
         if unit is None:
             return None
         try:
@@ -257,13 +242,7 @@ class ListedGraph:
         return str(unit)
 
     def check_vertices(self, n: int) -> None:
-        """Refuse too many vertices before allocating anything of that size.
-
-        Raises
-        ------
-        BadFile
-            If ``n`` is above the largest topology.
-        """
+        """Refuse too many vertices before allocating anything of that size."""
         if n > MAX_VERTICES:
             refuse(self.what, f"{short(n)} vertices are more than the {MAX_VERTICES} allowed; split the file")
 
@@ -321,15 +300,7 @@ class ListedGraph:
                 )
 
     def build(self) -> Topology:
-        """Build the topology of the vertices and links read.
-
-        Raises
-        ------
-        BadFile
-            If there are no vertices or terminals, for unknown vertices or refused loops, or if two names of vertices
-            are the same text, such as 1 and "1"; for numbers or rates under an unknown name, several known names, or
-            links without a capacity when others have one.
-        """
+        """Build the topology of the vertices and links read."""
         arcs = self._arcs()
         if self.demands:
             lone = sum((target, source) not in self.demands for source, target in self.demands)

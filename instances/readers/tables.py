@@ -3,6 +3,8 @@
 ``#`` starts a comment. A labelled matrix has a first row of labels, behind a cell of its own (empty as
 ``DataFrame.to_csv`` writes it), and a label before every other row; rows and columns have the same labels, in whatever
 order.
+
+What is malformed is refused (:class:`opticoll.errors.BadFile`) in one line with the place and the remedy.
 """
 
 from __future__ import annotations
@@ -45,13 +47,7 @@ def split(line: str) -> list[str]:
 
 
 def cells_of(line: str, where: str) -> list[str]:
-    """Cells of a line of a table.
-
-    Raises
-    ------
-    BadFile
-        For other separators, other comments, and decimal commas.
-    """
+    """Cells of a line of a table."""
     if other := next((mark for mark in ";|" if mark in line), None):
         refuse(where, f"columns are separated by {other!r}; use commas or spaces")
     if line.startswith(("%", "//", "*")):
@@ -78,13 +74,7 @@ def rows_of(text: str, what: str) -> list[Row]:
 
 
 def end_columns(headings: Sequence[str], what: str) -> tuple[int, int] | None:
-    """Positions of the columns with the source and the target of an edge; None if a heading is missing.
-
-    Raises
-    ------
-    BadFile
-        If several columns may be one of them, or a heading is repeated.
-    """
+    """Positions of the columns with the source and the target of an edge; None if a heading is missing."""
     words = [heading.strip().lower() for heading in headings]
     ends = [[i for i, word in enumerate(words) if word in known] for known in (_SOURCES, _TARGETS)]
     if not all(ends):
@@ -125,13 +115,7 @@ class Square:
         return [cell for _, cells in self.rows for cell in cells]
 
     def numbers(self) -> NDArray[np.float64]:
-        """The matrix as numbers.
-
-        Raises
-        ------
-        BadFile
-            If a cell is no number.
-        """
+        """The matrix as numbers."""
         for i, cell in enumerate(self.cells()):
             if not parses_as_float(cell):
                 refuse(self.where(i), f"{cell[:40]!r} is not a number; write numbers")
@@ -146,13 +130,7 @@ def has_labels(rows: Sequence[Sequence[str]]) -> bool:
 
 
 def check_labels(rows: Sequence[str], columns: Sequence[str], what: str) -> None:
-    """Refuse labels of rows and columns that are not the same, or not distinct.
-
-    Raises
-    ------
-    BadFile
-        With such a label.
-    """
+    """Refuse labels of rows and columns that are not the same, or not distinct."""
     for side in (rows, columns):
         if len(set(side)) < len(side):
             twice = next(name for name in side if side.count(name) > 1)
@@ -163,13 +141,7 @@ def check_labels(rows: Sequence[str], columns: Sequence[str], what: str) -> None
 
 
 def square(rows: Sequence[Row], what: str) -> Square:
-    """The square matrix in the rows of a table.
-
-    Raises
-    ------
-    BadFile
-        If it is not square, or rows and columns have different labels.
-    """
+    """The square matrix in the rows of a table."""
     labels: list[str] | None = None
     if has_labels([cells for _, cells in rows]):
         labels = rows[0][1][1:]

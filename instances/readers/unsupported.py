@@ -61,7 +61,7 @@ _TEXTS = {
         "as a demand of "
         "src,dst,bytes"
     ),
-    r"\A\d+ \d+ \d+[^\n]*\n[\d\s]*\n(?:\d+[ \t]+){2}[\d.]+[GM]bps[ \t]+[\d.]+[munp]?s\b": (
+    r"\A\d+ \d+ \d+[^\n]*\n(?:[\d ]*\n)?(?:\d+[ \t]+){2}[\d.]+[GM]bps[ \t]+[\d.]+[munp]?s\b": (
         "this is a network of ns-3 for ASTRA-sim or SimAI; keep the first three columns of its links, tail "
         "head capacity, "
         "and state the ranks with ranks="
@@ -103,6 +103,7 @@ def advice(text: str, suffix: str) -> str | None:
 
     None if it is none of these.
     """
+    text = "".join(f"{line}\n" for line in map(str.strip, text.splitlines()) if line)  # blanks take quadratic time
     for pattern, remedy in _TEXTS.items():
         if re.search(rf"^[ \t]*(?:<\?[^>]*>\s*)?(?!#)(?:{pattern})", text, re.MULTILINE | re.IGNORECASE):
             return remedy

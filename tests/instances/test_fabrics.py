@@ -5,6 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from changed_files import read_changed
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from opticoll.errors import BadFile
 from opticoll.instances import parse
@@ -168,3 +171,12 @@ def test_what_is_refused_names_the_line_and_the_remedy(text: str, suffix: str, m
     with pytest.raises(BadFile, match=message) as refused:
         read(tmp_path, text, suffix)
     assert "\n" not in str(refused.value)
+
+
+CHANGED = [(IBNETDISCOVER, "txt", ""), (HWLOC, "xml", ""), (FNSS.format(default="directed"), "xml", "")]
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_changed_files_are_refused_in_one_line_or_read_completely(tmp_path: Path, data: st.DataObject) -> None:
+    read_changed(tmp_path, data, CHANGED)

@@ -7,6 +7,9 @@ from pathlib import Path
 
 import networkx as nx
 import pytest
+from changed_files import read_changed
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 import opticoll as oc
 from opticoll.analysis.cli.main import main
@@ -241,3 +244,19 @@ def test_what_is_refused_names_the_line_and_the_remedy(text: str, suffix: str, m
     with pytest.raises(BadFile, match=message) as refused:
         parse(saved(tmp_path, text, suffix))
     assert "\n" not in str(refused.value)
+
+
+CHANGED = [
+    (METIS, "metis", ",capacity=weight"),
+    (LGF.format(kind="arcs"), "lgf", ""),
+    (REPETITA, "graph", ""),
+    (ANYNET, "anynet", ""),
+    (TACOS, "csv", ""),
+    (json.dumps(TOPOHUB), "json", ",capacity=1"),
+]
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_changed_files_are_refused_in_one_line_or_read_completely(tmp_path: Path, data: st.DataObject) -> None:
+    read_changed(tmp_path, data, CHANGED)

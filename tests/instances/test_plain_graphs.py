@@ -7,6 +7,9 @@ from pathlib import Path
 import networkx as nx
 import numpy as np
 import pytest
+from changed_files import read_changed
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 import opticoll as oc
 from opticoll.errors import BadFile
@@ -226,7 +229,37 @@ def test_loops_are_refused_dropped_or_kept_in_every_format(tmp_path: Path) -> No
         read(tmp_path, text, "dot", ",loops=maybe")
 
 
+def test_functions_of_nodes_tell_ranks_and_equal_labels_are_two_vertices(tmp_path: Path) -> None:
+    text = (
+        'graph { leaf01 [function="leaf"]; exit01 [function="exit"]; server01 [function="host"]; edge01 [function=host]'
+    )
+    text += "\nleaf01 -- exit01; leaf01 -- server01; leaf01 -- edge01 }"
+    with pytest.raises(BadFile, match=r"vertices have names like switches \(leaf01"):
+        read(tmp_path, text, "dot")
+    assert read(tmp_path, text, "dot", ",ranks=host").ranks == ("server01", "edge01")
+    topology = read(
+        tmp_path, '*Vertices 3\n1 "gpu"\n2 "gpu"\n3 "x"\n*Edges\n1 3 1\n2 3 1\n', "net", ",capacity=1,ranks=*"
+    )
+    assert (topology.n, topology.labels) == (3, ("gpu", "gpu", "x"))
+
+
 def test_many_links_in_few_words_are_refused_before_they_are_made(tmp_path: Path) -> None:
     group = "{" + " ".join(f"n{v}" for v in range(1500)) + "}"
     with pytest.raises(BadFile, match="line 1: more than 2000000 links"):
         read(tmp_path, f"graph {{ {group} -- {group} }}", "dot")
+
+
+CHANGED = [
+    (GEXF.format(graph="", kind="directed"), "gexf", ""),
+    (PAJEK, "net", ",capacity=weight"),
+    (DOT, "dot", ""),
+    ("Dhc", "g6", ""),
+    (":Fa@x^", "s6", ""),
+    ("&BP_", "d6", ""),
+]
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_changed_files_are_refused_in_one_line_or_read_completely(tmp_path: Path, data: st.DataObject) -> None:
+    read_changed(tmp_path, data, CHANGED)

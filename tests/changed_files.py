@@ -1,0 +1,34 @@
+"""Files with one character changed: never a traceback, and what is read is read again by its spec."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from hypothesis import strategies as st
+
+from opticoll.errors import BadInput
+from opticoll.instances import parse
+
+_NEW = ["", " ", "0", "9", "x", '"', "<", "(", "]", "{", "\n", "\x00", "-", ".", "#", "*", "\\"]
+
+
+def read_changed(folder: Path, data: st.DataObject, cases: Sequence[tuple[str, str, str]]) -> None:
+    """Change a character of a text with its suffix and options, and read the file."""
+    text, suffix, options = data.draw(st.sampled_from(cases))
+    at = data.draw(st.integers(0, len(text) - 1))
+    new = data.draw(st.sampled_from([*_NEW, text[at] * 2]))
+    path = folder / f"net.{suffix}"
+    path.write_text(text[:at] + new + text[at + 1 :], encoding="utf-8")
+    reason = ""
+    try:
+        topology = parse(f"file:{path}{options}")
+    except BadInput as error:
+        reason = str(error)
+    assert "\n" not in reason
+    if reason:
+        return
+    assert parse(topology.spec) == topology
+    assert np.isfinite(topology.capacity).all()
+    assert topology.num_ranks >= 1
