@@ -38,6 +38,8 @@ _LETTER = r"[^\s+\-*/^<>=:\\\[\].0-9]"
 _NAME = rf"{_LETTER}(?:{_LETTER}|[.0-9]|\[[^\s\[\]]*\])*"
 #: Words of a line; what fits nothing else is a word of one character.
 _WORDS = re.compile(rf"{_NUMBER}|{_NAME}|[<>=]+|\S")
+#: A coefficient that runs into the name of its column.
+_JOINED = re.compile(rf"(?<![^\s+\-<>=:])(?P<number>(?>{_NUMBER})){_NAME}")
 #: A number that runs into a name, such as 1.5D2.
 _DOUBLE = re.compile(r"(?<![^\s+\-<>=:])(?:[0-9]+\.?[0-9]*|\.[0-9]+)[dD][+-]?[0-9]+")
 #: A bound, its words joined by blanks.
@@ -197,12 +199,21 @@ class _Reader(ProgramReader):
     def _expression(self, words: list[str], place: int) -> int:
         """Read words of the objective or of rows, up to the end of the line or to a section."""
         columns = self.columns
+        if found := _JOINED.search(self.text.partition("\\")[0]):
+            scip = "SCIP 10, " if found["number"][-1] == "." else ""
+            self.note(
+                self.line, f"{quoted(found[0])}, a number and a name", f"for {scip}Gurobi 13 and COPT 8 another column"
+            )
         while place < len(words):
             word = words[place]
             first = word[0]
             if first in "+-":
                 if self.number is not None:
                     self._refuse_constant(self.number)
+                if self.sign < 0 and not self.relation:
+                    self.note(
+                        self.line, "a second sign after a minus", "of which CBC 2.10 and 2.935 make another column"
+                    )
                 self.sign = (self.sign or 1) * (-1 if first == "-" else 1)
             elif (self.sign or self.number is not None) and word in columns and not self.relation:
                 self._term(columns[word])
@@ -240,9 +251,6 @@ class _Reader(ProgramReader):
         self.number = float(word)
         if self.relation:
             self._end_row((self.sign or 1) * self.number, words, place)
-        elif word[-1] == "." and place + 1 < len(words) and (joined := word + words[place + 1]) in self.text:
-            others = "for SCIP 10, Gurobi 13 and COPT 8 another column"
-            self.note(self.line, f"{quoted(joined)}, the number {word} and a name", others)
 
     def _term(self, column: int) -> None:
         value = 1.0 if self.number is None else self.number

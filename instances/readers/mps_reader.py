@@ -81,6 +81,8 @@ _DOUBLE = re.compile(r"(?<!\S)[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)[dD][+-]?[0-9]+(?
 _FIELDS = ((1, 3), (4, 12), (14, 22), (24, 36), (39, 47), (49, 61))
 _GAPS = ((0, 1), (3, 4), (12, 14), (22, 24), (36, 39), (47, 49))
 _REMEDY = "write a linear program"
+#: What to do about semi-continuous columns: without LO, `SC` is {0} or [0, u] by its documents, {0} or [1, u] for some.
+SEMI = "CPLEX, SCIP, COPT and python-mip differ about what it may be; write x <= u b with a binary column b"
 #: Row numbers of the objective and of other rows of type N.
 _OBJECTIVE, _IGNORED = -1, -2
 
@@ -394,7 +396,7 @@ class _Reader(ProgramReader):
         kind, given = fields[0], fields[1:]
         if kind in {"SC", "SI", "SB"}:
             name = next((word for word in reversed(given) if word in self.columns), kind)
-            self.refuse(number, f"column {quoted(name)} is semi-continuous; {_REMEDY}")
+            self.refuse(number, f"column {quoted(name)} is semi-continuous; {SEMI}")
         if kind not in _BOUNDS:
             self.refuse(number, f"the bound {quoted(kind)} is unknown; write {', '.join(_BOUNDS)}")
         has_number = _BOUNDS[kind][0][1] is None

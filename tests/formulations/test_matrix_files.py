@@ -591,7 +591,9 @@ NOTED = {
     "twice": (".lp", lp((ROW, " c1: x + y + x >= 2")), "line 4: 'x' twice in a row, of which SCIP 10 takes one term"),
     "twice in the cost": (".lp", lp(("3 y", "3 y + x")), "line 2: 'x' twice in the objective, of which HiGHS 1.15"),
     "=>": (".lp", lp((ROW, " c1: x + y => 2")), "line 4: the relation =>, which MOSEK 11.2 reads the other way round"),
-    "2.x": (".lp", lp((ROW, " c1: 2.x + y >= 2")), "line 4: '2.x', the number 2. and a name, for SCIP 10"),
+    "2.x": (".lp", lp((ROW, " c1: 2.x + y >= 2")), "line 4: '2.x', a number and a name, for SCIP 10, Gurobi"),
+    "2x": (".lp", lp((ROW, " c1: 2x + y >= 2")), "line 4: '2x', a number and a name, for Gurobi 13 and COPT 8"),
+    "- -": (".lp", lp((ROW, " c1: x - -2 y >= 2")), "line 4: a second sign after a minus, of which CBC 2.10 and 2.935"),
     "two rows": (".lp", lp((ROW, ROW + " c2: x <= 5")), "line 4: a second row on the line, which MOSEK 11.2 and CPLEX"),
     "Integer": (".lp", lp(("End", "Integer\n x\nEnd")), "line 8: 'x' in the section Integer, which makes [0, 1]"),
 }
