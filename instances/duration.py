@@ -9,6 +9,14 @@ from opticoll.errors import BadInput
 from opticoll.instances.topology import parse_rate, parse_size
 
 _SECONDS = re.compile(r"(?P<number>[0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?)\s?(?P<unit>ns|us|µs|μs|ms|s)")
+#: Reconfiguration latencies of optical switches (TopoOpt, Table 1, which has minutes for patch panels).
+TECHNOLOGIES = {
+    "3d-mems": "10ms",
+    "2d-mems": "11.5us",
+    "rotornet": "10us",
+    "silicon-photonics": "900ns",
+    "tunable-lasers": "3.8ns",
+}
 _UNITS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
 
 
@@ -18,7 +26,7 @@ class Duration(str):
     Parameters
     ----------
     value
-        A number, or a string of either form; units are ns, us, ms and s.
+        A number, or a string of either form; units are ns, us, ms and s. A name of :data:`TECHNOLOGIES` is its time.
 
     Raises
     ------
@@ -26,11 +34,12 @@ class Duration(str):
         For anything else.
     """
 
-    described = "a time, such as 1.5 (shards / link bandwidth) or 3.7us"
+    described = f"a time, such as 1.5 (shards / link bandwidth) or 3.7us, or {', '.join(TECHNOLOGIES)}"
 
     def __new__(cls, value: object) -> Duration:
         """Return the canonical form."""
         text = "" if isinstance(value, bool) else str(value).strip()
+        text = TECHNOLOGIES.get(text, text)
         match = _SECONDS.fullmatch(text)
         if match is not None:
             return super().__new__(cls, match["number"] + re.sub("[µμ]", "u", match["unit"]))

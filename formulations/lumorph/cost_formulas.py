@@ -95,13 +95,13 @@ def formula(
     )
 
 
-def layer_time(sources: Sequence[int], targets: Sequence[int], size: float) -> float:
+def layer_time(sources: Sequence[int], targets: Sequence[int], size: float, wait_us: float = 0.0) -> float:
     """Time of one transfer between layers, one way, according to the authors' code [us].
 
     Equal pairs count once, and pairs of a GPU with itself are ignored. If every sender sends to exactly all other
     senders, there are log2(senders) rounds of ``size`` bytes at full bandwidth; else greedy rounds of an eighth of the
     bandwidth, a quarter of the largest number of peers of a GPU, senders and receivers counted together. Each round
-    costs 0.7 + 3.7 us.
+    costs 0.7 + 3.7 us, and ``wait_us``.
     """
     send, receive = set(sources), set(targets)
     everyone, rate = send | receive, RATES["coded"]
@@ -113,4 +113,4 @@ def layer_time(sources: Sequence[int], targets: Sequence[int], size: float) -> f
         rounds = log2(len(everyone))
     else:
         rounds, rate = ceil(most / 4), rate / 8
-    return rounds * (4.4 + size / rate)
+    return rounds * (4.4 + wait_us + size / rate)

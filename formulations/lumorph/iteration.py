@@ -29,6 +29,9 @@ boundaries of layers which have LAYERTOLAYER transfers"; their calls are ready a
 they remain, and batches may start at the end of any stage, as in the one queue with which the paper simulates.
 Computing waits for transfers alone, so p(b) is not always b - 1 then.
 
+``synchronise`` is the time in which the GPUs agree with the controller of their rack before each round that changes
+circuits (appendix C); it is added to every such round of calls and transfers whose times are not known from elsewhere.
+
 ``first=calls`` sends the batches of a boundary before its transfers: the left side of ``computed`` then has
 - sum_j t_j x[p(b),j,j] too. With boundaries at transfers alone, nothing overlaps then, and z is sum_b (c_b + l_b) and
 the optimum of ``lumorph.co-scheduling``. ``overlap=false`` leaves all calls to the end of the iteration, and
@@ -147,7 +150,7 @@ class StagedCalls(Formulation):
     def _prepare(cls, instance: object, given: dict[str, Any]) -> Self:
         """The data of the model."""
         member, time, call = timed_calls(instance, given, NAME)
-        computing, transfers, ready = timed_stages(instance, given["boundaries"], NAME)
+        computing, transfers, ready = timed_stages(instance, given, NAME)
         switches = (given["overlap"], given["batches"], given["first"])
         return cls(computing, transfers, member, time, ready[call], call, *switches)
 

@@ -37,6 +37,13 @@ COSTS = (
         help="the authors' costs as printed, plotted or coded",
         choices=("printed", "plotted", "coded"),
     ),
+    Parameter(
+        "synchronise",
+        float,
+        default=0.0,
+        help="time in which GPUs and controller agree before every change of circuits [us] (appendix C)",
+        least=0,
+    ),
 )
 
 
@@ -57,7 +64,11 @@ def timed_calls(instance: object, parameters: Settings, formulation: str) -> tup
         raise NotApplicable(msg)
     name, variant = _ALGORITHMS[str(parameters["algorithm"])], cast("Variant", parameters["variant"])
     cost = {size: formula(name, 1 << (size - 1).bit_length(), variant) for size in {len(c.ranks) for _, c in shared}}
-    times = [cost[len(call.ranks)].time(call.size) if call.time_us is None else call.time_us for _, call in shared]
+    waited = {size: one.paid * float(parameters["synchronise"]) for size, one in cost.items()}
+    times = [
+        cost[len(call.ranks)].time(call.size) + waited[len(call.ranks)] if call.time_us is None else call.time_us
+        for _, call in shared
+    ]
     time = np.array([round(each, 3) for each in times])
     member = np.zeros((len(shared), instance.n), dtype=bool)
     for row, (_, call) in enumerate(shared):
@@ -66,10 +77,10 @@ def timed_calls(instance: object, parameters: Settings, formulation: str) -> tup
     return member[order], time[order], np.array([k for k, _ in shared])[order]
 
 
-def timed_stages(instance: object, boundaries: str, formulation: str) -> tuple[F64, F64, I64]:
+def timed_stages(instance: object, parameters: Settings, formulation: str) -> tuple[F64, F64, I64]:
     """Computing and transfers of every stage [us], ``(S,)``, and the stage at whose end each call is ready.
 
-    With ``boundaries`` "transfers", a stage without transfers is one with the next that has some.
+    With boundaries at transfers, a stage without transfers is one with the next that has some.
 
     Raises
     ------
@@ -83,17 +94,18 @@ def timed_stages(instance: object, boundaries: str, formulation: str) -> tuple[F
             "TrainingIteration(.., stages=..) in Python"
         )
         raise NotApplicable(msg)
-    sent = np.array([_transfer_time(instance, stage) for stage in instance.stages])
-    ends: Mask = (sent > 0) | (boundaries == "stages")
+    waited = float(parameters["synchronise"])
+    sent = np.array([_transfer_time(instance, stage, waited) for stage in instance.stages])
+    ends: Mask = (sent > 0) | (parameters["boundaries"] == "stages")
     ends[-1] = True
     merged: I64 = np.cumsum(ends) - ends  # the boundary at which each stage of the instance ends
     computing = np.bincount(merged, [stage.computing_us for stage in instance.stages])
     return np.round(computing, 3), np.round(sent[ends], 3), merged[[call.ready for call in instance.calls]]
 
 
-def _transfer_time(instance: TrainingIteration, stage: Stage) -> float:
-    """Time of the transfers of a stage, known or of its layer, one after the other [us]."""
+def _transfer_time(instance: TrainingIteration, stage: Stage, waited: float) -> float:
+    """Time of the transfers of a stage, known or of its layer, one after the other, a wait before each round [us]."""
     if stage.transfers_us is not None:
         return stage.transfers_us
     layers = [each for each in instance.transfers if each.layer == stage.layer >= 0]
-    return float(sum(layer_time(each.sources, each.targets, each.size) for each in layers))
+    return float(sum(layer_time(each.sources, each.targets, each.size, waited) for each in layers))

@@ -32,8 +32,8 @@ from opticoll.analysis.cli.options import JSON, progress_line, refuse_together
 @click.option(
     "--delay",
     metavar="TIME",
-    help="Time of a change of circuits, such as 3.7us (with --shard), or in shards / link bandwidth: whether to change "
-    "circuits during an all-to-all, and how often.",
+    help="Time of a change of circuits, such as 3.7us or a technology such as 3d-mems (with --shard), or in shards / "
+    "link bandwidth: whether to change circuits during an all-to-all, and how often.",
 )
 @click.option("--shard", metavar="SIZE", help="What a node sends to another, such as 64MB; with --delay.")
 @click.option("--bandwidth", metavar="RATE", help="Bandwidth of a circuit, such as 100Gb/s; with --delay in seconds.")

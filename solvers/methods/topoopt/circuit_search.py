@@ -60,7 +60,7 @@ def run_search(context: Context) -> Answer:
     ]
     random = np.random.default_rng(context.task.seed)
     best: dict[str, F64] | None = None
-    replays = 0
+    replays, least = 0, max(bound.value for bound in data.bounds()) * (1 + 1e-9)
     for x in designs:
         values = replayed(data, x)
         replays += 1
@@ -69,7 +69,7 @@ def run_search(context: Context) -> Answer:
         time, idle = float(values["z"]), 0
         if best is None or time < float(best["z"]):
             best = values
-        while idle < int(context.parameters["patience"]) and not context.expired:
+        while idle < int(context.parameters["patience"]) and float(best["z"]) > least and not context.expired:
             idle += 1
             new = exchanged(x, random)
             values = None if new is None else replayed(data, new)

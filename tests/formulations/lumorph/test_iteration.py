@@ -183,6 +183,18 @@ def test_times_of_the_instance_replace_formulas():
         TrainingIteration(2, [AllReduceCall((0, 1), 8, 0, -1.0)], [], [Stage(1.0)])
 
 
+@pytest.mark.parametrize(("algorithm", "rounds"), [("lumorph-4", 2), ("lumorph-2", 4), ("ring", 0)])
+def test_gpus_synchronise_before_every_round_that_changes_circuits(algorithm, rounds):
+    """One stage, one transfer in one round, one call among four GPUs; the ring's ideal switch changes nothing."""
+    stages, sent = [Stage(100.0, 0)], [LayerTransfer(0, 2**20, (0,), (1,))]
+    job = TrainingIteration(4, [AllReduceCall((0, 1, 2, 3), 2**20)], sent, stages)
+    least, waited = (
+        oc.solve(oc.Task(NAME, job, settings={"algorithm": algorithm, "synchronise": wait})).objective
+        for wait in (0.0, 10.0)
+    )
+    assert waited - least == pytest.approx(10.0 * (rounds + 1))
+
+
 def test_refusals():
     with pytest.raises(NotApplicable, match="does not state when"):
         StagedCalls.prepare(parse("training:ncf,gpus=4"))
