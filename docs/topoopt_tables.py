@@ -122,7 +122,50 @@ def strategies() -> list[Row]:
     ]
 
 
+def task_graphs() -> list[Row]:
+    """Circuits for the sum of an iteration's traffic and for its task graph, both replayed alike, and the bound."""
+    from opticoll.solvers.methods.topoopt.topology_finder import topology_finder
+    from opticoll.solvers.solve import solve
+    from opticoll.solvers.task import Task
+
+    rows = []
+    for spec in (
+        "tasks:bert,n=8,degree=4",
+        "tasks:dlrm,n=8,degree=4",
+        "tasks:dlrm,n=12,degree=4",
+        "tasks:moe,n=8,degree=2",
+        "tasks:moe,n=8,degree=3",
+        "tasks:moe,n=8,degree=4",
+        "tasks:moe,n=8,degree=4,seed=1",
+        "tasks:moe,n=8,degree=4,layers=2,seed=1",
+    ):
+        pool = parse(spec)
+        steps = [(ring.order[1] - ring.order[0]) % pool.n for ring in topology_finder(pool).rings]
+        given = {"intervals": 200, "rings": "+".join(map(str, steps or [1]))}
+        finder, search = (
+            solve(Task("topoopt.circuits", pool, method, settings=given, time_limit_s=40))
+            for method in ("replayed-finder", "circuit-search")
+        )
+        assert finder.objective
+        assert search.objective
+        assert search.bound
+        rows.append(
+            {
+                "instance": spec,
+                "rings": given["rings"],
+                "topology-finder [ms]": finder.objective,
+                "circuit-search [ms]": search.objective,
+                "bound [ms]": search.bound,
+                "loss [%]": round(100 * (finder.objective / search.objective - 1), 6),
+                "loss at most [%]": round(100 * (finder.objective / search.bound - 1), 6),
+                "solve [s]": search.record.time.solve_s,
+            }
+        )
+    return rows
+
+
 TABLES = (
+    Table("topoopt-tasks", "Circuits for the sum of all traffic, and for the task graph (single runs)", task_graphs),
     Table("topoopt-designs", "TopologyFinder and OCS-reconfig at the paper's sizes (best of 3)", constructions),
     Table("topoopt-routing", "Smallest maximum load over TopologyFinder's circuits, whole commands", routing),
     Table("topoopt-circuits", "Best circuits and routes of small pools (single runs)", designs),

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from opticoll.formulations import rounding
-from opticoll.formulations.flows.flow_bounds import moore_depths
 from opticoll.formulations.model import Bound
+from opticoll.formulations.topoopt.forwarding import travelled
 
 if TYPE_CHECKING:
     from opticoll.formulations.topoopt.circuits import TaskCircuits
@@ -65,8 +66,9 @@ def bounds(data: TaskCircuits) -> list[Bound]:
         The transfers that leave (enter) a server have d circuits together: the earliest of them, their sum over d, and
         what is left after the last, of those that begin no earlier and have no less left than some.
     reach
-        For one configuration: at most d servers are one hop away, d^2 two, ..., so bytes to the j-th largest of the
-        targets of a source take at least the depth of place j; all circuits together have n d circuits' time.
+        For one configuration: at most d servers are one hop away, d^2 two, ..., which bounds the time of one circuit
+        that the transfers take on all hops (:func:`~opticoll.formulations.topoopt.forwarding.travelled`); there are n d
+        circuits. Transfers that begin no earlier and have no less left than some, as in ``ports``.
     """
     e, d, n = data.transfers, data.degree, data.n
     head, tail = chains(data)
@@ -83,21 +85,19 @@ def bounds(data: TaskCircuits) -> list[Bound]:
         ),
     ]
     if data.configurations == 1:
-        depth, best = moore_depths(n - 1, d), 0.0
-        for r in np.unique(head):
-            for q in np.unique(tail):
-                own = everything[(head >= r) & (tail >= q)]
-                if own.size:
-                    best = max(best, float(r + q) + _travelled(data, own, depth) / (n * d))
+        best = 0.0
+        for r, q in product(_some(head), _some(tail)):
+            own = everything[(head >= r) & (tail >= q)]
+            if own.size:
+                sent = np.zeros((n, n))
+                np.add.at(sent, (e.source[own], e.target[own]), e.size[own])
+                best = max(best, float(r + q) + travelled(sent, d) / (n * d))
         reason = f"at most {d}^h servers are h hops away, and all circuits carry that together"
         found.append(Bound("reach", float(rounding.down(best, roundings)), reason))
     return found
 
 
-def _travelled(data: TaskCircuits, own: I64, depth: I64) -> float:
-    """Least time of one circuit that some transfers take on all hops."""
-    e, n = data.transfers, data.n
-    sent = np.zeros((n, n))
-    np.add.at(sent, (e.source[own], e.target[own]), e.size[own])
-    by_source, by_target = -np.sort(-sent, axis=1)[:, : n - 1], -np.sort(-sent.T, axis=1)[:, : n - 1]
-    return max(float((by_source * depth).sum()), float((by_target * depth).sum()))
+def _some(values: F64) -> F64:
+    """Up to 20 of the values, the least among them: any thresholds give a bound."""
+    distinct = np.unique(values)
+    return distinct[np.unique(np.linspace(0, distinct.size - 1, 20).astype(int))]

@@ -69,26 +69,18 @@ def tasks(
     if model not in known:
         refuse("tasks", f"unknown model {model!r}; {nearest(model, list(known))}", BadSpec)
     check_servers(n)
-    reads = {"moe": ("layers", "tokens", "seed"), "random": ("transfers", "seed")}.get(
-        model, ("section", "batch", "overlap")
+    reads = {"moe": {"layers", "tokens", "seed"}, "random": {"transfers", "seed"}}.get(
+        model, {"section", "batch", "overlap"}
     )
-    given = {
-        "section": section,
-        "batch": batch,
-        "overlap": overlap,
-        "layers": layers,
-        "tokens": tokens,
-        "transfers": transfers,
-        "seed": seed,
-    }
+    numbers = {"batch": batch, "layers": layers, "tokens": tokens, "transfers": transfers, "seed": seed}
+    given = {"section": section, "overlap": overlap, **numbers}
     if unread := [name for name, value in given.items() if value and name not in reads]:
         refuse("tasks", f"{model} does not use {' or '.join(unread)}; omit it", BadSpec)
-    for name, value in (("n", n), ("layers", layers), ("transfers", transfers), ("seed", seed)):
+    for name, value in {"n": n, **numbers}.items():
         whole_number(value, f"tasks: {name}", 0)
-        if value > _MOST and name != "seed":
+        if name in {"n", "layers", "transfers"} and value > _MOST:
             refuse("tasks", f"{name}={value} exceeds the limit of {_MOST}; choose fewer", BadSpec)
     if model == "moe":
-        whole_number(tokens, "tasks: tokens", 0)
         graph = expert_iteration(n, layers or 1, tokens or 4096, seed)
     elif model == "random":
         graph = random_iteration(n, transfers or 4, seed)
