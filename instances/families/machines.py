@@ -157,7 +157,8 @@ def from_file(path: str) -> Topology:
     path
         File; its suffix and contents select the format (:mod:`opticoll.instances.readers.files`). Options follow:
         ``PATH,capacity=NAME`` (attribute or column) or ``capacity=1``, ``directed=true|false``, ``first=1`` for
-        vertices numbered from 1, ``ranks=PATTERN``, ``format=NAME`` and ``wiring=NAME``
+        vertices numbered from 1, ``ranks=PATTERN`` or ``switches=PATTERN``, ``loops=drop|keep``, ``format=NAME`` and
+        ``wiring=NAME``
         (:class:`opticoll.instances.readers.read_options.ReadOptions`).
 
     Raises

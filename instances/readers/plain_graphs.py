@@ -119,9 +119,7 @@ _DOT = re.compile(
     re.DOTALL,
 )
 #: Attributes of edges that only draw them.
-_DRAWN = re.compile(
-    r"(?:pen|arrow|font|label\w|edge|min|head|tail|l|same|x)\w*|len|constraint|style|color\w*|pos|weight"
-)
+_DRAWN = re.compile(r"(?:pen|arrow|font|label\w|edge|min|head|tail|l|same|x)\w*|len|constraint|style|color\w*|pos|dir")
 _DEEPEST, _MOST_LINKS = 32, 2_000_000
 
 
@@ -230,7 +228,8 @@ class _Dot:
         shown = attributes.get("dir", "forward") if graph.directed and graph.options.directed is None else "forward"
         if shown != "forward" and len(groups) > 1:
             refuse(graph.where(line), f"dir={shown[:20]} in a digraph; {graph.ask_direction}")
-        kept = {key: text for key, text in attributes.items() if not _DRAWN.fullmatch(key.lower()) and key != "dir"}
+        name = graph.options.capacity
+        kept = {key: text for key, text in attributes.items() if key == name or not _DRAWN.fullmatch(key.lower())}
         for tails, heads in pairwise(groups):
             if len(graph.links) + len(tails) * len(heads) > _MOST_LINKS:
                 refuse(graph.where(line), f"more than {_MOST_LINKS} links; split the file")

@@ -55,7 +55,7 @@ digraph "net" {
   node [label="\N", shape=box]
   edge [capacity=10 penwidth=2];
   // a chain
-  a -> b -> c [weight=3];
+  a -> b -> c [minlen=3];
   c:eth0 -> "a":eth1:n [capacity="2" + "0"]
   subgraph cluster_1 {
     edge [capacity=3.5]
@@ -128,6 +128,14 @@ def test_dot_keeps_defaults_chains_subgraphs_and_ports(tmp_path: Path) -> None:
     topology = read(tmp_path, DOT, "txt")
     expected = [("a", "b", 10), ("b", "c", 10), ("c", "a", 20), ("rack D", "a", 3.5), ("rack D", "b", 3.5)]
     assert arcs(topology) == sorted([*expected, ("a", "rack D", 10)])
+
+
+def test_weights_of_dot_are_asked_about_and_drawings_are_not(tmp_path: Path) -> None:
+    text = "graph { a -- b [weight=3, penwidth=7]; b -- c [weight=2, penwidth=7] }"
+    with pytest.raises(BadFile, match="numbers under 'weight', but no capacity; write file:PATH,capacity=weight"):
+        read(tmp_path, text, "dot")
+    assert sorted(read(tmp_path, text, "dot", ",capacity=weight").capacity) == [2, 2, 3, 3]
+    assert set(read(tmp_path, text, "dot", ",capacity=penwidth").capacity) == {7}
 
 
 def test_words_of_dot_are_names_in_quotes_and_graphs_are_undirected(tmp_path: Path) -> None:
