@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 Matching = Literal["blossom", "assignment"]
 MATCHINGS: tuple[Matching, ...] = get_args(Matching)
+Groups = Literal["printed", "shared"]
 #: Value of another circuit of a pair relative to the previous one: Discount(l) = sum_{x=1..l} 2^-x.
 HALF = 0.5
 #: Relative perturbation of weights that breaks ties without a pattern; ties by number would cluster the circuits.
@@ -191,9 +192,15 @@ def ring_ports(pool: ServerPool) -> int:
     return max(1, math.ceil(pool.degree * reduce / (reduce + direct) - 1e-9))
 
 
-def group_ports(pool: ServerPool) -> list[int]:
-    """d_k: rings of every group (lines 5-7)."""
+def group_ports(pool: ServerPool, groups: Groups = "printed") -> list[int]:
+    """d_k: rings of every group (lines 5-11); ``shared``: groups compete only for ports of servers that they share."""
     most = ring_ports(pool)
+    if groups == "printed":
+        printed: list[int] = []
+        for group in pool.groups:
+            share = group.total / sum(other.total for other in pool.groups)
+            printed.append(math.ceil((most - sum(printed)) * share - 1e-9))
+        return printed
     left = np.full(pool.n, most)
     ports = [0] * len(pool.groups)
     members = [set(group.members) for group in pool.groups]
@@ -207,12 +214,17 @@ def group_ports(pool: ServerPool) -> list[int]:
 
 
 def group_rings(
-    pool: ServerPool, *, primes: bool = False, binary: bool = False, trees: bool = False
+    pool: ServerPool,
+    *,
+    primes: bool = False,
+    binary: bool = False,
+    trees: bool = False,
+    groups: Groups = "printed",
 ) -> tuple[list[Ring], list[tuple[int, int]]]:
     """Rings of all groups, or pairs of ``trees``, and the circuits of those that have ports."""
     rings: list[Ring] = []
     circuits: list[tuple[int, int]] = []
-    for k, (group, count) in enumerate(zip(pool.groups, group_ports(pool), strict=True)):
+    for k, (group, count) in enumerate(zip(pool.groups, group_ports(pool, groups), strict=True)):
         number = count // tree_ports(group.size) if trees else count
         if number == 0:
             rings.append(Ring(k, 1.0, group.members, trees))
@@ -247,6 +259,7 @@ def topology_finder(
     paths: int = 1,
     forwarding: Forwarding = "shortest",
     trees: bool = False,
+    groups: Groups = "printed",
 ) -> CircuitDesign:
     """TopologyFinder's design (Algorithm 1).
 
@@ -267,13 +280,15 @@ def topology_finder(
         traffic of every pair over its ``paths`` shortest paths, also between servers with circuits of their own.
     trees
         Pairs of double binary trees in place of rings (appendix A).
+    groups
+        How groups share the ports for rings, see :func:`group_ports`.
 
     Raises
     ------
     NotApplicable
         For coin change if no such group has rings.
     """
-    rings, ringed = group_rings(pool, primes=primes, binary=binary, trees=trees)
+    rings, ringed = group_rings(pool, primes=primes, binary=binary, trees=trees, groups=groups)
     own = sorted_circuits(ringed)
     direct, traffic = pool.point_to_point, pool.traffic
     if trees:
@@ -289,7 +304,7 @@ def topology_finder(
         msg = "coin change: it routes over rings, and all_reduce=trees has none; use forwarding=shortest"
         raise NotApplicable(msg)
     everyone = tuple(range(pool.n))
-    counts = zip(pool.groups, group_ports(pool), strict=True)
+    counts = zip(pool.groups, group_ports(pool, groups), strict=True)
     coins = [
         p for g, count in counts if count and g.members == everyone for p in selected(pool.n, count, primes, binary)
     ]
@@ -311,8 +326,8 @@ def run_topology_finder(context: Context) -> Answer:
     Source  TopoOpt, Algorithm 1, appendix E.4 (1), (2)
 
     1. d_A = max(1, ceil(d R / (R + A))) ports for rings, with R all-reduce and A point-to-point bytes.
-    2. Every group k gets d_k of them in proportion to its bytes, and as many +p rings (TotientPerms,
-       SelectPermutations), which share its all-reduce evenly.
+    2. One group k after the other gets d_k = ceil(d_A R_k / R) of those that are left, and as many +p rings
+       (TotientPerms, SelectPermutations), which share its all-reduce evenly.
     3. The remaining ports get circuits by maximum-weight matchings of the point-to-point traffic.
     4. Ring hops take their own circuits. Point-to-point traffic takes shortest paths over all circuits, or
        CoinChangeMod's, except between servers with a circuit of their own; or every pair splits it over its k shortest
@@ -327,10 +342,12 @@ def run_topology_finder(context: Context) -> Answer:
     four servers on, so d_k ports hold d_k / 4 pairs, rounded down. The hops of a group with fewer ports join the
     traffic that is matched.
 
-    Where the paper is not explicit: ports belong to servers, so groups without a common server do not compete for them
-    (d_k = ceil(d_A R_k / sum of R over the groups that share a server with k), at most the free ports of its members;
-    the largest group first). A group without a port keeps its default ring over several hops. Line 2 demands a
-    connected network; this is ensured at the end (:func:`connected`).
+    With ``groups=shared``, which is ours, groups without a common server do not compete for ports: d_k = ceil(d_A R_k
+    / sum of R over the groups that share a server with k), at most the free ports of its members; the largest first.
+
+    Where the paper is not explicit: matchings take all free ports ("until we run out of degrees"), not d - d_A. A group
+    without a port keeps its default ring over several hops. Line 2 demands a connected network; this is ensured at the
+    end (:func:`connected`).
     """
     settings = context.parameters
     design = topology_finder(
@@ -341,6 +358,7 @@ def run_topology_finder(context: Context) -> Answer:
         paths=int(settings["split"]),
         forwarding=cast("Forwarding", settings["forwarding"]),
         trees=context.data.trees,
+        groups=cast("Groups", settings["groups"]),
     )
     return Answer.heuristic(design.values(), f"{settings['matching']} matchings")
 
@@ -367,6 +385,13 @@ METHOD = Method(
             default="shortest",
             help="routes of demand without its own circuit, or of all",
             choices=("shortest", "coin-change", "k-shortest"),
+        ),
+        Parameter(
+            "groups",
+            str,
+            default="printed",
+            help="rings by Algorithm 1, or ports shared only by groups with a common server",
+            choices=get_args(Groups),
         ),
     ),
     run=run_topology_finder,

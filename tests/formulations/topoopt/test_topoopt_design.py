@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from pathlib import Path
 from types import SimpleNamespace
 
 import networkx as nx
@@ -46,6 +47,7 @@ SPECS = [
     "n=24,degree=4,traffic=dlrm,section=5.4,batch=2048",
     "n=16,degree=20,traffic=ncf",
 ]
+ROOT = Path(__file__).resolve().parents[3]
 OPTIONS = [{}, {"matching": "assignment"}, {"paths": 2}, {"primes": True}]
 
 
@@ -208,8 +210,32 @@ def test_ports_are_shared_out_as_algorithm_1_says():
     assert ring_ports(ServerPool(4, 4, half, groups=[AllReduceGroup(whole, 3.0)])) == 2
     assert ring_ports(ServerPool(4, 4, 1e6 * half, groups=[AllReduceGroup(whole, 3.0)])) == 1  # never none
     apart = ServerPool(4, 3, np.zeros((4, 4)), groups=[AllReduceGroup((0, 1), 1.0), AllReduceGroup((2, 3), 1.0)])
-    assert group_ports(apart) == [3, 3]  # no server in both
+    assert group_ports(apart) == [2, 1]  # one after the other
+    assert group_ports(apart, "shared") == [3, 3]  # no server in both
     assert topology_finder(apart).topology.connected
+    fours = [AllReduceGroup(tuple(range(k, k + 4)), 1.0) for k in range(0, 16, 4)]
+    quarters = ServerPool(16, 4, np.zeros((16, 16)), groups=fours)
+    assert (group_ports(quarters), group_ports(quarters, "shared")) == ([1] * 4, [4] * 4)
+    loads = [topology_finder(quarters, groups=groups).max_load for groups in ("printed", "shared")]
+    assert loads == pytest.approx([1.0, 0.5])
+    hybrid = parse("servers:n=16,degree=4,traffic=vgg,section=5.6,parallel=hybrid,shards=4")
+    assert (group_ports(hybrid), group_ports(hybrid, "shared")) == ([2, 1, 1, 0, 0], [2] * 5)
+
+
+def test_groups_as_printed_and_shared_over_the_jobs_of_the_page():
+    rows = {}
+    for shards in (2, 4, 8):
+        loads = []
+        for model, n, d in itertools.product(("vgg", "bert", "candle", "resnet50"), (16, 32), (4, 8)):
+            pool = parse(f"servers:n={n},degree={d},traffic={model},parallel=hybrid,shards={shards}")
+            bound, same = lower_bounds(pool)["max-load"].value, group_ports(pool) == group_ports(pool, "shared")
+            ours = [topology_finder(pool, groups=groups).max_load / bound for groups in ("printed", "shared")]
+            loads.append([*ours, ours[0] / ours[1], not same])
+        one = np.array(loads)
+        cells = [f"{np.median(c):.2f} ({c.min():.2f} to {c.max():.2f})" for c in one[:, :3].T]
+        rows[shards] = f"| {shards} | {one[:, 3].sum():.0f} of 16 | {' | '.join(cells)} |"
+    page = (ROOT / "docs/formulations/topoopt.topology.md").read_text(encoding="utf-8")
+    assert all(row in page for row in rows.values()), rows
 
 
 @pytest.mark.parametrize("n", [4, 6])
@@ -338,7 +364,14 @@ def test_bad_pools_are_refused(spec):
     [
         (
             "topology-finder",
-            {"primes": False, "binary": False, "matching": "blossom", "split": 1, "forwarding": "coin-change"},
+            {
+                "primes": False,
+                "binary": False,
+                "matching": "blossom",
+                "split": 1,
+                "forwarding": "coin-change",
+                "groups": "printed",
+            },
         ),
         ("ocs-reconfig", {"discount": 0.5, "split": 2}),
     ],
