@@ -11,6 +11,7 @@ from opticoll.analysis.ledger.explanation import (
     cell_text,
     compared,
     counted,
+    fragile,
     tally,
     with_details,
 )
@@ -32,8 +33,8 @@ def page(title: str, rows: Sequence[ClaimRow]) -> str:
     """All claims of one paper as a Markdown page: the headline claims first, errata last, details folded."""
     parts = [
         f"# {title}: claims\n",
-        f"{len(rows)} claims: {counted(rows)}. Not reproduced speaks of our models and the inputs that the paper "
-        "states. "
+        f"{len(rows)} claims: {counted(rows)}. {fragile(rows)} Not reproduced speaks of our models "
+        "and the inputs that the paper states. "
         "Content called lost is missing from the text available to us, not from the paper.\n",
         *_tally_table(rows),
         "",

@@ -30,8 +30,9 @@ Wrong = tuple[Any, str, Callable[[Any], Any]]
 #: A claim's name, other qualifiers, the verdict with them, and what is replaced by a wrong value.
 Case = tuple[Any, ...]
 
-REPRODUCED, NOT, REFUTED, OPEN, UNTESTABLE = (
+REPRODUCED, AGREES, NOT, REFUTED, OPEN, UNTESTABLE = (
     Verdict.REPRODUCED,
+    Verdict.AGREES,
     Verdict.NOT_REPRODUCED,
     Verdict.REFUTED,
     Verdict.OPEN,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from opticoll import plugins
+from opticoll.analysis.ledger.tolerances import PrintedNumber
 from opticoll.analysis.ledger.verdict import (
     AS_STATED,
     Choice,
@@ -147,6 +148,11 @@ class Laboratory:
     used: list[str] = field(default_factory=list)
     scope: Scope = field(default_factory=lambda: Scope({}))
     seed: int = 0
+    tolerance: str = "printed"
+
+    def number(self, text: str, whole: float | None = None) -> PrintedNumber:
+        """A number that the paper prints, with the tolerance of the claim."""
+        return PrintedNumber(text, self.tolerance, whole)
 
     def seeds(self, count: int, first: int = 0) -> range:
         """Seeds of ``count`` random draws, starting with ``first`` in sample 0."""
@@ -236,6 +242,7 @@ class ClaimRow(Fields, frozen=True, kw_only=True):
     scope: dict[str, Json] = msgspec.field(default_factory=dict)
     lost: str = ""
     unpublished: str = ""
+    rests_on: str = ""
     expected: Json = None
     tolerance: str = ""
     procedure: str = ""
@@ -276,9 +283,15 @@ class ClaimRow(Fields, frozen=True, kw_only=True):
         of = f"{tried} {other}reading{'s' * (tried != 1)}"
         if self.verdict is Verdict.OPEN:
             return f"holds under {agree} of {of}"
-        if self.verdict is Verdict.REPRODUCED:
+        if self.verdict.favours:
             return f"fails under {tried - agree} of {of}"
         return f"holds under {tried - agree} of {of}"
+
+    @property
+    def fragile(self) -> bool:
+        """Whether it holds, but fails under most (60 %) of three or more other readings."""
+        most = self.sensitivity
+        return self.verdict.favours and most is not None and most.tried >= 3 and most.agree <= 0.4 * most.tried
 
     @property
     def outcome(self) -> str:
@@ -301,7 +314,7 @@ class Claim:
     expected
         The number or statement to compare with.
     tolerance
-        The tolerance in words ("exact", "2 %").
+        The kind of its numbers, of :data:`~opticoll.analysis.ledger.tolerances.TOLERANCES`, or the tolerance in words.
     scope
         The qualifiers as data that the measurement uses: sizes, networks, averages, "about". See :class:`Scope`.
     weight
@@ -316,6 +329,8 @@ class Claim:
         A formula or figure of this claim that is missing from the available text of the paper.
     unpublished
         An input of this claim that the paper does not state.
+    rests_on
+        The authors' own curves or data, if they decide: a claim that holds agrees with them, and is not reproduced.
     second
         Name of the second, independent measurement, which the tests of the package run.
     measure
@@ -339,6 +354,7 @@ class Claim:
     procedure: str = ""
     lost: str = ""
     unpublished: str = ""
+    rests_on: str = ""
     second: str = ""
 
     def __post_init__(self) -> None:
@@ -363,6 +379,7 @@ class Claim:
         scope, and for violations without a witness. With ``OPTICOLL_DEBUG`` set the error is raised instead.
         """
         laboratory.used.clear()
+        laboratory.tolerance = self.tolerance
         laboratory.scope = Scope({name: _reseeded(value, laboratory.seed) for name, value in self.scope.items()})
         failed = False
         choices: tuple[Choice, ...] = ()
@@ -414,7 +431,7 @@ class Claim:
         if verdict.accuses and result.violations and not result.witness:
             msg = f"{self.id}: {result.violations} violations without a witness"
             raise ValueError(msg)
-        return choices, verdict
+        return choices, Verdict.AGREES if verdict is Verdict.REPRODUCED and self.rests_on else verdict
 
     def _row(
         self,
@@ -524,6 +541,7 @@ _STATED = (
     "procedure",
     "lost",
     "unpublished",
+    "rests_on",
     "second",
 )
 _MEASURED = ("instances", "reason", "count", "violations", "tightness", "witness")

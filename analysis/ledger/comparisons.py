@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.analysis.ledger.readings import SAME
+from opticoll.analysis.ledger.tolerances import SAME
 from opticoll.instances import Topology, parse
 from opticoll.instances.families.regular_graphs import all_digraphs
 

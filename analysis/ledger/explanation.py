@@ -6,6 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from opticoll.analysis.ledger.claim import in_words
+from opticoll.analysis.ledger.tolerances import TOLERANCES
 from opticoll.analysis.ledger.verdict import Verdict, Weight
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 #: Every verdict in words.
 MEANING = {
     Verdict.REPRODUCED: "Reproduced.",
+    Verdict.AGREES: "Agrees with the authors' own figure or data, which are not computed again.",
     Verdict.NOT_REPRODUCED: "Not reproduced by our model and its stated inputs.",
     Verdict.REFUTED: "Refuted: it fails under every reading, and the witness shows it.",
     Verdict.OPEN: "Open: lost content or unpublished inputs decide.",
@@ -26,6 +28,7 @@ MEANING = {
 #: Verdicts in the order of tables, with their words.
 COUNTED: Mapping[str, str] = {
     Verdict.REPRODUCED: "reproduced",
+    Verdict.AGREES: "agrees with its figure",
     Verdict.NOT_REPRODUCED: "not reproduced",
     Verdict.REFUTED: "refuted",
     Verdict.OPEN: "open",
@@ -47,6 +50,13 @@ def counted(rows: Sequence[ClaimRow]) -> str:
     """Number of claims with every verdict, such as `3 reproduced, 1 open`."""
     counts = Counter(row.outcome for row in rows)
     return ", ".join(f"{counts[outcome]} {words}" for outcome, words in COUNTED.items() if counts[outcome])
+
+
+def fragile(rows: Sequence[ClaimRow]) -> str:
+    """How many of the claims that hold do so in few readings, in a sentence."""
+    held = [row for row in rows if row.verdict.favours]
+    few = sum(row.fragile for row in held)
+    return f"Of the {len(held)} that hold, {few} fail under most (60 % or more) of three or more other readings."
 
 
 def tally(rows: Sequence[ClaimRow], names: Mapping[str, str]) -> list[dict[str, Json]]:
@@ -141,6 +151,7 @@ def with_details(text: str, row: ClaimRow) -> str:
         "It would hold for": f"{'; '.join(row.saved_by)}." if row.saved_by else "",
         "Not stated in the paper": row.unpublished,
         "Missing from the available text": row.lost,
+        "Rests on": f"{capital(row.rests_on)}." if row.rests_on else "",
         "Scope": _scope(row),
         "Expected": f"{in_words(row.expected)}{_tolerance(row.tolerance)}.",
         "Procedure": row.procedure,
@@ -165,7 +176,7 @@ def _nested(value: Json) -> str:
 
 
 def _tolerance(text: str) -> str:
-    return f" ({text})" if text not in ("", "exact", "none") else ""
+    return f" ({text}{': ' * (text in TOLERANCES)}{TOLERANCES.get(text, '')})" if text not in ("", "exact") else ""
 
 
 def _cases(row: ClaimRow) -> str:

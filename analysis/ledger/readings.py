@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 import numpy as np
 
 from opticoll.analysis.ledger.claim import Measurement
+from opticoll.analysis.ledger.tolerances import SAME
 from opticoll.analysis.ledger.verdict import Choice, Verdict, verdict_if
 from opticoll.solvers.task import plain
 
@@ -15,10 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from opticoll.types import Json
-
-
-#: Relative difference up to which two numbers count as equal.
-SAME = 1e-6
 
 
 class Readings(list[Choice]):

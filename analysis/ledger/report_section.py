@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 #: Colour class of every verdict, and words that are clear without the colour.
 VERDICTS = {
     Verdict.REPRODUCED: ("good", "✓ reproduced"),
+    Verdict.AGREES: ("good", "≈ agrees with its figure"),
     Verdict.NOT_REPRODUCED: ("fair", "✗ not reproduced"),
     Verdict.REFUTED: ("bad", "≠ refuted"),
     Verdict.OPEN: ("mute", "? open"),

@@ -1,7 +1,8 @@
 """Verdicts on claims: readings of what a paper leaves open, the natural one, and what follows from them.
 
-The natural reading is part of the claim, with a reason in the paper's words. The verdict is the one under it; the other
-readings only say how sensitive it is. "Not reproduced" speaks of our model and its stated inputs.
+The natural reading is part of the claim, with a reason in the paper's words, chosen by a rule that needs no measurement
+(``docs/reference/readings.md``). The verdict is the one under it; the other readings only say how sensitive it is. "Not
+reproduced" speaks of our model and its stated inputs.
 """
 
 from __future__ import annotations
@@ -19,10 +20,16 @@ class Verdict(StrEnum):
     """Outcome of testing a claim."""
 
     REPRODUCED = "reproduced"
+    AGREES = "agrees-with-its-figure"
     NOT_REPRODUCED = "not-reproduced"
     REFUTED = "refuted"
     OPEN = "open"
     NOT_TESTABLE = "not-testable"
+
+    @property
+    def favours(self) -> bool:
+        """Whether the claim holds."""
+        return self in (Verdict.REPRODUCED, Verdict.AGREES)
 
     @property
     def accuses(self) -> bool:

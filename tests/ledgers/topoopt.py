@@ -36,8 +36,9 @@ LEDGER = PaperLedger(
         REPRODUCED: "theorem-1 theorem-2 binary-rings primes coin-change one-failure double-trees direct-rings "
         "all-reduce-size transfer-size optical-switches parallel-links cost-expander explodes-at-six all-reduce-44 "
         "hybrid-transfer all-to-all-share testbed-share path-length cost-ideal cost-ocs equal-cost alternating "
-        "like-ideal degree-mitigates published-means published-means-ideal published-tails look-ahead",
-        NOT: "kappa algorithm-4 dlrm-size bandwidth-tax optimal-alpha reconfiguration ring-recovery abstract "
+        "like-ideal degree-mitigates look-ahead",
+        NOT: "kappa algorithm-1 algorithm-2 algorithm-4 algorithm-5 "
+        "dlrm-size bandwidth-tax optimal-alpha reconfiguration ring-recovery abstract "
         "shared-mean "
         "shared-tail iteration-time below-ideal degree-dlrm forwarding-bert",
         REFUTED: "fat-tree-ports",
@@ -46,7 +47,7 @@ LEDGER = PaperLedger(
     },
     slow="alternating bandwidth-tax degree-mitigates explodes-at-six "
     "fat-tree-at-128 imbalance-d4 imbalance-d8 iteration-time like-ideal optimal-alpha over-fat-tree path-length "
-    "primes reconfiguration ring-recovery theorem-1 published-means published-means-ideal published-tails look-ahead",
+    "primes reconfiguration ring-recovery theorem-1 look-ahead",
     falsified_slowly="reconfiguration iteration-time imbalance-d4 imbalance-d8 "
     "over-fat-tree fat-tree-at-128 path-length optimal-alpha look-ahead",
 )
@@ -81,9 +82,6 @@ LEDGER.falsified = [
     ("shared-mean", {"printed": ["1.9"]}, REPRODUCED),
     ("shared-tail", {"printed": ["3"]}, REPRODUCED),
     ("abstract", {"printed": ["3.0"]}, REPRODUCED),
-    ("published-means", {"link [Gb/s]": 10, "active jobs": [27]}, NOT, FEW_JOBS),
-    ("published-means-ideal", {"link [Gb/s]": 10, "active jobs": [27]}, NOT, FEW_JOBS),
-    ("published-tails", {"link [Gb/s]": 80, "active jobs": [27]}, NOT, FEW_JOBS),
     ("look-ahead", {"several [min]": 600, "loads": [0.9]}, NOT, FEW_JOBS),
     ("iteration-time", {"printed, by model": {"candle": "2.96"}}, REPRODUCED),
     ("below-ideal", {"printed, by model": {"dlrm": "1.08"}}, REPRODUCED),
@@ -100,6 +98,14 @@ LEDGER.falsified = [
         {"servers": 8, "degrees": [2]},
         REPRODUCED,
         (ring_permutations, "as_printed", lambda _true: ring_permutations.hops),
+    ),
+    ("algorithm-1", {"job": "servers:n=16,degree=4,traffic=candle"}, REPRODUCED),
+    ("algorithm-2", {"servers": 8}, REPRODUCED, (ring_permutations, "totient_perms", lambda _true: lambda _n: [1])),
+    (
+        "algorithm-5",
+        {},
+        REPRODUCED,
+        (topoopt_claims, "printed_reconfig", lambda true: lambda demand, degree, _visits: true(demand, degree, 1)),
     ),
     ("one-failure", {"servers": 6, "degrees": [1]}, NOT),
     (
@@ -303,6 +309,32 @@ def printed_coins_of_five_servers(row):
     hops = nx.single_source_shortest_path_length(graph_of(5, [1, 2]), 0)
     assert distance == {m: hops[m] - 1 for m in range(1, 5)}
     assert not row.choices[0].measured.endswith(" 0")
+
+
+@LEDGER.second("topoopt.algorithm-1")
+def rings_of_five_groups(row):
+    """ceil(4 * 1766 / 4733) = 2, then ceil(2 * 742 / 4733) = 1 twice, then none, where Algorithm 3 begins with one."""
+    left, rings = 4, []
+    for size in (1765762560, *4 * [741857136]):
+        rings.append(math.ceil(left * size / (1765762560 + 4 * 741857136)))
+        left -= rings[-1]
+    assert rings == [2, 1, 1, 0, 0]
+    assert row.measured == sum(max(1, count) for count in rings) == 6
+
+
+@LEDGER.second("topoopt.algorithm-2")
+def labels_of_twelve_servers(row):
+    """Only +1 lists servers: the last label is (n - 1) p. There are phi(n) rings of n servers."""
+    rings = [p for n in range(3, 65) for p in range(1, n) if math.gcd(n, p) == 1]
+    assert row.choices[0].measured == f"wrong for {len(rings) - rings.count(1)} of {len(rings)} rings"
+
+
+@LEDGER.second("topoopt.algorithm-5")
+def circuits_of_eight_servers(row):
+    """With one circuit a server at most 8 are possible; 7 as the last server has only itself left."""
+    assert row.measured["circuits, d = 2"] in (7, 8)
+    assert row.choices[1].measured["circuits, d = 2"] in (15, 16)
+    assert row.measured["circuits of a server, d = 3"] > 3 == row.choices[1].measured["circuits of a server, d = 3"]
 
 
 @LEDGER.second("topoopt.dlrm-size")

@@ -127,11 +127,12 @@ def _show_claims(rows: Sequence[ClaimRow]) -> None:
 
 def _show_tally(rows: Sequence[ClaimRow]) -> None:
     """Print the number of claims by paper, weight and verdict, and where to read more."""
-    from opticoll.analysis.ledger.explanation import tally
+    from opticoll.analysis.ledger.explanation import fragile, tally
     from opticoll.analysis.papers.paper_figure import PAPER_NAMES
 
     counts = tally(rows, PAPER_NAMES)
     output.show_table(counts, list(counts[0]))
+    click.echo(fragile(rows))
     click.echo("`opticoll claims PAPER` lists the claims of a paper, and `--explain` prints each in full.")
 
 

@@ -15,8 +15,8 @@ import numpy as np
 
 from opticoll.analysis.ledger.claim import Measurement, Measures
 from opticoll.analysis.ledger.comparisons import certified_flow, certified_optimum, scipy_program, seconds_of
-from opticoll.analysis.ledger.readings import SAME, Readings, Sweep
-from opticoll.analysis.ledger.verdict import verdict_if
+from opticoll.analysis.ledger.readings import Readings, Sweep
+from opticoll.analysis.ledger.tolerances import ABOUT, SAME
 from opticoll.formulations.alltoall import link_mcf, path_mcf
 from opticoll.formulations.alltoall.master import Master
 from opticoll.formulations.flows import flow_bounds as bounds
@@ -313,7 +313,7 @@ def _solve_seconds(form: Any, method: str) -> float:
 
 @MEASURES.of("decomposition-speed")
 def _decomposition(laboratory: Laboratory) -> Measurement:
-    least, sizes = float(laboratory.scope["least ratio"]), laboratory.scope["N"]
+    number, sizes = laboratory.number("100"), laboratory.scope["N"]
     specs = [laboratory.scope["networks"].format(n=n) for n in sizes]
     ratios: dict[tuple[str, int], float] = {}
     for spec, n in zip(specs, sizes, strict=True):
@@ -323,15 +323,14 @@ def _decomposition(laboratory: Laboratory) -> Measurement:
             ratios[name, n] = float(f"{link / master:.2g}")
     choices = Readings("algorithm; size")
     for (name, n), ratio in ratios.items():
-        choices.add(f"{name}; N={n}", ratio >= least, ratio)
+        choices.add(f"{name}; N={n}", number.holds(ratio), ratio)
     for name in ("simplex", "interior point"):
         last = ratios[name, sizes[-1]]
-        choices.add(name, last >= least, last, name="algorithm, ratio at the largest size")
+        choices.add(name, number.holds(last), last, name="algorithm, ratio at the largest size")
     return choices.measurement(
         tuple(specs),
         "Processor time of the link MCF over that of the master LP on the same solver. The child LPs run in parallel "
-        f"and are not counted. At least {least:.3g} times counts as two orders of magnitude. The ratio grows with the "
-        "size; the size at which the paper reports two orders is lost.",
+        "and are not counted. The ratio grows with the size; the size at which the paper reports two orders is lost.",
         {f"{name}, N={n}": ratio for (name, n), ratio in ratios.items()},
     )
 
@@ -359,34 +358,21 @@ def extraction_seconds(spec: str, sources: int) -> float:
 
 @MEASURES.of("forty-minutes")
 def _schedule_times(laboratory: Laboratory) -> Measurement:
-    scope = laboratory.scope
-    hundreds, thousand = scope.values("hundreds of nodes", "a thousand nodes")
-    minutes, limit, sampled = scope.values("minutes", "seconds: less than [s]", "sources sampled")
+    hundreds, thousand, sampled = laboratory.scope.values("hundreds of nodes", "a thousand nodes", "sources sampled")
     seconds = {
         spec: seconds_of(laboratory.proven(MASTER, spec, method="screened-lp", tol=1e-6, time_limit_s=600.0))
         for spec in (*hundreds, thousand)
     }
     paths = extraction_seconds(thousand, int(sampled))
-    longest = max(seconds[spec] for spec in hundreds)
-    good = {
-        "hundreds of nodes": longest < float(limit),
-        "a thousand nodes": seconds[thousand] + paths <= 60.0 * float(minutes),
-    }
-    late = [name for name, holds in good.items() if not holds]
     return Measurement(
         {
             **{f"master, {spec} [s]": float(f"{value:.2g}") for spec, value in seconds.items()},
             f"paths of one source, {thousand} [s]": float(f"{paths:.2g}"),
         },
-        verdict_if(not late),
-        (*hundreds, thousand),
-        f"Here {parse(thousand).n} nodes take {seconds[thousand]:.0f} s and {paths:.2g} s for the paths of one source, "
-        f"{parse(hundreds[-1]).n} nodes {seconds[hundreds[-1]]:.0f} s. Every optimum is proven to 1e-6, by a different "
-        "algorithm from the paper's and on another machine: the stated times suffice, but this does not repeat the "
-        "paper's own measurement.",
-        count=len(seconds),
-        violations=len(late),
-        witness=", ".join(late) or None,
+        instances=(*hundreds, thousand),
+        reason=f"Here {parse(thousand).n} nodes take {seconds[thousand]:.0f} s and {paths:.2g} s for the paths of one "
+        f"source, {parse(hundreds[-1]).n} nodes {seconds[hundreds[-1]]:.0f} s. Every optimum is proven to 1e-6, by "
+        "another algorithm and on another machine; the paper's own times need its machine and MOSEK.",
     )
 
 
@@ -416,12 +402,12 @@ def _against_approximation(laboratory: Laboratory) -> Measurement:
             "of the optimum": round(value / optimum, 4),
         }
         measured[f"epsilon = {epsilon}"] = dict(figures)
-        choices.add(epsilon, exact <= seconds, dict(figures), name="epsilon tried")
+        choices.add(epsilon, exact <= (1 + ABOUT) * seconds, dict(figures), name="epsilon tried")
         longest = seconds
-    choices.add("the smallest", exact <= longest, float(f"{longest / exact:.2g}"))
+    choices.add("the smallest", exact <= (1 + ABOUT) * longest, float(f"{longest / exact:.2g}"))
     return choices.measurement(
         (spec,),
-        "Competitive is read as no slower. The number of shortest-path trees grows as 1/epsilon^2, so the LP "
+        "Competitive is at most 10 % slower. The number of shortest-path trees grows as 1/epsilon^2, so the LP "
         "gains with small epsilon. Both run compiled code on one core. The paper's epsilon and sizes are lost.",
         measured,
     )

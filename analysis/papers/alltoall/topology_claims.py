@@ -10,8 +10,8 @@ from opticoll.analysis.ledger.claim import Measurement, Measures
 from opticoll.analysis.ledger.comparisons import (
     interval_of_mean,
 )
-from opticoll.analysis.ledger.printed_number import PrintedNumber
-from opticoll.analysis.ledger.readings import SAME, Readings, Sweep, spread, swept
+from opticoll.analysis.ledger.readings import Readings, Sweep, spread, swept
+from opticoll.analysis.ledger.tolerances import ABOUT, SAME, similar
 from opticoll.analysis.ledger.verdict import verdict_if
 from opticoll.analysis.papers.alltoall.claims import (
     LARGE,
@@ -59,7 +59,7 @@ def _coverage(laboratory: Laboratory) -> Measurement:
 
 def _near_bound(laboratory: Laboratory) -> Measurement:
     degree, sizes = int(laboratory.scope["d"]), laboratory.scope["N"]
-    near, large = 1 + float(laboratory.scope["close: within"]), int(laboratory.scope["large N"])
+    near, large = 1 + ABOUT, int(laboratory.scope["large N"])
     measured = {n: optimal_time(laboratory, f"genkautz:n={n},d={degree}") / corollary_3(n, degree) for n in sizes}
     last = {n: ratio for n, ratio in measured.items() if n >= large}
     wrong = [n for n, ratio in last.items() if ratio > near]
@@ -91,7 +91,7 @@ MEASURES.of("genkautz-bound-d8")(_near_bound)
 
 @MEASURES.of("over-tori")
 def _over_tori(laboratory: Laboratory) -> Measurement:
-    printed, sizes = PrintedNumber(laboratory.scope["printed"], about=True), laboratory.scope["N"]
+    printed, sizes = laboratory.number(laboratory.scope["printed"]), laboratory.scope["N"]
     degree = laboratory.scope["d"]
     measured = {
         n: optimal_time(laboratory, f"torus:{round(n**0.5)}x{round(n**0.5)}")
@@ -120,7 +120,7 @@ def _over_random(laboratory: Laboratory) -> Measurement:
     """GenKautz over random families: the printed gain is met if it overlaps the interval of the mean."""
     scope = laboratory.scope
     seeds = laboratory.seeds(int(scope["random graphs"]), 1)
-    low, high = PrintedNumber(scope["printed [%]"], about=True).ends
+    number = laboratory.number(scope["printed [%]"])
     measured: dict[str, Json] = {}
     choices, gains = Readings("size"), []
     for n in scope["N"]:
@@ -128,11 +128,11 @@ def _over_random(laboratory: Laboratory) -> Measurement:
         gain = [100 * (ratio - error - 1), 100 * (ratio + error - 1)]
         measured[f"N={n} [%]"] = [round(value, 2) for value in gain]
         gains.append(100 * (ratio - 1))
-        choices.add(f"N={n}", gain[1] >= low and gain[0] <= high, [round(v, 2) for v in gain])
+        choices.add(f"N={n}", number.holds(gains[-1]), [round(v, 2) for v in gain])
     return choices.measurement(
         tuple(f"{scope['family']}:n={n},d={scope['d']},seed=1..8" for n in scope["N"]),
-        f"More throughput than the mean of {len(seeds)} random graphs, with its 95 % interval; about 10 % means "
-        f"{low:g} to {high:g} %. The sizes of the figure are lost. Measured: mean over the sizes.",
+        f"More throughput than the mean of {len(seeds)} random graphs, with its 95 % interval. The sizes of the figure "
+        "are lost. Measured: mean over the sizes.",
         measured,
         value=round(float(np.mean(gains)), 2),
     )
@@ -153,7 +153,7 @@ def _over_expanders_8(laboratory: Laboratory) -> Measurement:
             ratio, error = sampled_ratio(laboratory, family, n, int(scope["d"]), seeds)
             name = f"{family}, N={n}"
             measured[name] = [round(ratio - error, 3), round(ratio + error, 3)]
-            choices.add(name, ratio - error > 1, measured[name])
+            choices.add(name, ratio > 1, measured[name])
             ratios.append(ratio)
     return choices.measurement(
         tuple(f"{family}:n={scope['N'][-1]},d={scope['d']},seed=1..8" for family in scope["families"]),
@@ -168,7 +168,7 @@ def _over_expanders_8(laboratory: Laboratory) -> Measurement:
 @MEASURES.of("expanders-alike")
 def _alike(laboratory: Laboratory) -> Measurement:
     scope = laboratory.scope
-    seeds, near = laboratory.seeds(int(scope["random graphs"]), 1), float(scope["nearly identical: within"])
+    seeds = laboratory.seeds(int(scope["random graphs"]), 1)
     ratios: dict[str, float] = {}
     for n in scope["N"]:
         means = [
@@ -176,14 +176,13 @@ def _alike(laboratory: Laboratory) -> Measurement:
             for family in scope["families"]
         ]
         ratios[f"N={n}"] = float(means[0] / means[1])
-    wrong = [name for name, ratio in ratios.items() if abs(ratio - 1) > near]
+    wrong = [name for name, ratio in ratios.items() if not similar(ratio)]
     return swept(
         wrong,
         len(ratios),
         rounded(ratios),
         tuple(f"{family}:n={scope['N'][-1]},d={scope['d']},seed=1..8" for family in scope["families"]),
-        "Ratio of the mean throughputs of eight graphs of each family. 'Nearly identical' is read as within "
-        f"{100 * near:g} %. The paper cites this result of other authors.",
+        "Ratio of the mean throughputs of eight graphs of each family. The paper cites this result of other authors.",
         value=max(ratios.values(), key=lambda ratio: abs(ratio - 1)),
     )
 
@@ -191,7 +190,7 @@ def _alike(laboratory: Laboratory) -> Measurement:
 @MEASURES.of("sp-expanders")
 def _shortest_path_expanders(laboratory: Laboratory) -> Measurement:
     scope = laboratory.scope
-    near = 1 - float(scope["similar: within"])
+    near = 1 - ABOUT
     measured: dict[str, Json] = {}
     wrong, ratios = [], []
     for n, count in scope["graphs of N nodes"].items():
@@ -208,7 +207,7 @@ def _shortest_path_expanders(laboratory: Laboratory) -> Measurement:
         measured,
         verdict_if(not wrong),
         tuple(f"sp-expander:n={n},d={scope['d']},seed=1..{count}" for n, count in scope["graphs of N nodes"].items()),
-        "Throughput over that of GenKautz of the same size, smallest and largest; 'similar' is read as within 10 %. "
+        "Throughput over that of GenKautz of the same size, smallest and largest. "
         "The paper leaves ties, the order of pairs and nodes with too few links open.",
         count=len(ratios),
         violations=sum(ratio < near for ratio in ratios),
@@ -310,7 +309,7 @@ def _regular(laboratory: Laboratory) -> Measurement:
 def _host(laboratory: Laboratory) -> Measurement:
     scope = laboratory.scope
     torus, expanders, forwarded = scope.values("torus", "expanders", "B with forwarding hosts")
-    printed, close = PrintedNumber(scope["printed"], about=True), 1 + float(scope["equally well: within"])
+    printed, close = laboratory.number(scope["printed"]), 1 + ABOUT
     own = parse(torus).n - 1
     free = {spec: optimal_time(laboratory, spec) for spec in (torus, *expanders)}
     knees = {spec: own / free[spec] for spec in expanders}

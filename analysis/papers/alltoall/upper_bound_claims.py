@@ -19,7 +19,8 @@ from opticoll.analysis.ledger.comparisons import (
     certified_flow,
     regular_digraphs,
 )
-from opticoll.analysis.ledger.readings import SAME, Readings, Sweep
+from opticoll.analysis.ledger.readings import Readings, Sweep
+from opticoll.analysis.ledger.tolerances import SAME
 from opticoll.analysis.ledger.verdict import verdict_if
 from opticoll.analysis.papers.alltoall.claims import (
     corollary_3,

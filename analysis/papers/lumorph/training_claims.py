@@ -13,8 +13,8 @@ from statistics import fmean, median
 import numpy as np
 
 from opticoll.analysis.ledger.claim import Laboratory, Measurement, Measures
-from opticoll.analysis.ledger.printed_number import ABOUT, PrintedNumber
 from opticoll.analysis.ledger.readings import Readings
+from opticoll.analysis.ledger.tolerances import DRAWN, similar
 from opticoll.analysis.ledger.verdict import verdict_if
 from opticoll.analysis.papers.lumorph.drawn_points import call_sizes, drawn_time, gains
 from opticoll.analysis.papers.lumorph.replayed_training import replayed_gain
@@ -53,7 +53,7 @@ def _bounded(model: str, *algorithms: str) -> str:
 
 @MEASURES.of("training")
 def _training(laboratory: Laboratory) -> Measurement:
-    number, models = PrintedNumber(laboratory.scope["up to"]), laboratory.scope["models"]
+    number, models = laboratory.number(laboratory.scope["up to"]), laboratory.scope["models"]
     at = {model: _gains(model) for model in models}
     best = {name: max((gain, model, n) for model in models for n, gain in at[model][name].items()) for name in VARIANTS}
     largest = max(best.values())
@@ -91,26 +91,23 @@ def _training(laboratory: Laboratory) -> Measurement:
 @MEASURES.of("inception")
 def _inception(laboratory: Laboratory) -> Measurement:
     printed, name = laboratory.scope.values("gain", "variant")
-    gains, number = _gains("inception"), PrintedNumber(printed)
+    gains, number = _gains("inception"), laboratory.number(printed)
     most = max(gains[name].values())
     near = min(gains[mine][n] / gains[FREE][n] for mine in VARIANTS for n in gains[mine])
-    cut = math.floor(100 * most + 1e-9) / 100
-    choices = Readings("digits")
-    choices.add("rounded", number.holds(most) and near > 1 - ABOUT, round(most, 4))
-    choices.add("truncated", cut == float(printed) and near > 1 - ABOUT, cut)
-    return choices.measurement(
+    return Measurement(
+        {name: round(most, 4), "share of zero-cost throughput, least": round(near, 4)},
+        verdict_if(number.holds(most) and similar(near)),
         ("figure 11",),
         f"{SIMULATED} {_bounded('inception', name)} "
-        f"The printed 1.31 is {round(most, 3)} truncated; if the paper truncates, section 5's four times is three "
-        f"(lumorph.four-times). Both variants reach at least {100 * near:.1f} % of the throughput with free "
-        "communication.",
-        {name: round(most, 4), "share of zero-cost throughput, least": round(near, 4)},
+        f"The printed 1.31 is {round(most, 3)} cut. Both variants reach at least {100 * near:.1f} % of the throughput "
+        "with free communication.",
+        value=round(most, 4),
     )
 
 
 @MEASURES.of("ncf")
 def _ncf(laboratory: Laboratory) -> Measurement:
-    number, gains = PrintedNumber(laboratory.scope["gain, around [%]"], about=True), _gains("ncf")
+    number, gains = laboratory.number(laboratory.scope["gain, around [%]"]), _gains("ncf")
     n = laboratory.scope["GPUs"]
     choices = Readings()
     for name in VARIANTS:
@@ -140,11 +137,11 @@ def _figure_10(laboratory: Laboratory) -> Measurement:
         for model in laboratory.scope["models"]:
             sizes = [c.size for c in all_reduces(model, 256) if c.participants >= least for _ in range(c.calls)]
             for x, y in curves[model].items():
-                low, high = x - 0.01 * abs(x) - 70, x + 0.01 * abs(x) + 70
+                low, high = (1 - DRAWN) * x, (1 + DRAWN) * x
                 ends = (low, *(s for s in sizes if low < s <= high))
                 near = [sum(s <= end for s in sizes) / len(sizes) for end in ends]
                 worst = max(worst, min(abs(y - share) for share in near))
-        choices.add(words, worst < 1e-3, f"largest deviation {worst:.2g}")
+        choices.add(words, worst <= DRAWN, f"largest deviation {worst:.2g}")
     counts = {model: len(call_sizes(model)) for model in laboratory.scope["models"]}
     return choices.measurement(
         ("figure 10",), "Measured: calls per iteration among more than one GPU. Each call counts once.", counts
@@ -190,15 +187,14 @@ def _many_small(laboratory: Laboratory) -> Measurement:
 
 @MEASURES.of("inception-calls")
 def _comparable(laboratory: Laboratory) -> Measurement:
-    first, second, factor = laboratory.scope.values("model", "compared with", "factor")
+    first, second = laboratory.scope.values("model", "compared with")
     choices = Readings("size of the calls")
     for name, rule in _SIZES.items():
         ratio = rule(call_sizes(second)) / rule(call_sizes(first))
-        choices.add(name, 1 / factor < ratio < factor, float(f"{ratio:.3g}"))
+        choices.add(name, similar(ratio), float(f"{ratio:.3g}"))
     return choices.measurement(
         ("published logs, 256 GPUs",),
-        "BERT's calls over Inception's, from the logs. The paper does not say what comparable means; the "
-        "largest calls are of the same order, typical calls are not.",
+        "BERT's calls over Inception's, from the logs. The largest calls are of the same order, typical ones are not.",
     )
 
 

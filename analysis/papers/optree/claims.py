@@ -372,6 +372,9 @@ def _theorem_2(laboratory: Laboratory) -> Measurement:
     choices = Readings("rounding of the root")
     for name, failures in wrong.items():
         choices.add(name, not failures, f"not the best depth for {len(failures)} sizes")
+    steps = {n: step_counts.theorem_1(n, 1, step_counts.theorem_2_root(n)) for n in sizes}
+    more = [n for n in sizes if steps[n] > step_counts.theorem_1(n, 1, best[n])]
+    choices.add("not rounded (real depth)", not more, f"not the best depth for {len(more)} sizes")
     worse = wrong["nearest integer"]
     for w in laboratory.scope["wavelengths"]:
         more = [n for n in worse if _whole(n, w, step_counts.theorem_2(n)) > _whole(n, w, best[n])]

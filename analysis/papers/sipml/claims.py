@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.analysis.ledger.claim import Laboratory, Measurement, Measures
-from opticoll.analysis.ledger.readings import SAME, Readings, Sweep
+from opticoll.analysis.ledger.readings import Readings, Sweep
+from opticoll.analysis.ledger.tolerances import SAME
 from opticoll.instances.servers import ServerPool
 
 if TYPE_CHECKING:

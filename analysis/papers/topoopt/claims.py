@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from itertools import product
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,7 @@ from opticoll.formulations.topoopt import binary_trees
 from opticoll.formulations.topoopt.circuit_design_bounds import lower_bounds
 from opticoll.instances import parse
 from opticoll.solvers.methods.topoopt import ring_permutations
-from opticoll.solvers.methods.topoopt.topology_finder import topology_finder
+from opticoll.solvers.methods.topoopt.topology_finder import group_ports, ring_ports, topology_finder
 
 if TYPE_CHECKING:
     from opticoll.analysis.ledger.claim import Laboratory
@@ -173,6 +174,65 @@ def _coin_print(laboratory: Laboratory) -> Measurement:
         choices.agreement,
         saved_by="1 in place of 0 in line 8",
         count=cases,
+    )
+
+
+@MEASURES.of("algorithm-1")
+def _line_10(laboratory: Laboratory) -> Measurement:
+    pool = parse(laboratory.scope["job"])
+    rings, most = group_ports(pool), ring_ports(pool)
+    choices = Readings("the line")
+    for words, given in (("as printed", [max(1, count) for count in rings]), ("d_A == 0", rings)):
+        choices.add(words, sum(given) <= most, sum(given))
+    return choices.measurement(
+        (pool.spec,),
+        f"Rings of all groups, of d_A = {most}; by line 6 the groups have {', '.join(map(str, rings))}.",
+        saved_by="d_A in place of d_AllReduce",
+    )
+
+
+@MEASURES.of("algorithm-2")
+def _line_6(laboratory: Laboratory) -> Measurement:
+    most, choices = laboratory.scope["servers"], Readings("the line")
+    steps = [(n, p) for n in range(3, most + 1) for p in ring_permutations.totient_perms(n)]
+    for words, modulus in (("as printed", most * most), ("(i + j p) mod k", 0)):
+        wrong = [(n, p) for n, p in steps if {j * p % (modulus or n) for j in range(n)} != set(range(n))]
+        choices.add(words, not wrong, f"wrong for {len(wrong)} of {len(steps)} rings")
+    return choices.measurement(
+        (f"n = k = 3 .. {most}",),
+        f"With 12 servers and p = 5 the ring is {', '.join(str(5 * j) for j in range(12))}. The text has the modulus.",
+        saved_by="(i + j p) mod k in place of i + j p",
+        count=len(steps),
+    )
+
+
+def printed_reconfig(demand: np.ndarray, degree: int, visits: int) -> list[tuple[int, int]]:
+    """Circuits of Algorithm 5, lines 2-20, where a circuit takes ``visits`` interfaces at each of its ends."""
+    demand, out, into = demand.copy(), np.full(len(demand), degree), np.full(len(demand), degree)
+    circuits: list[tuple[int, int]] = []
+    while demand.any() and (np.outer(out > 0, into > 0) & ~np.eye(len(demand), dtype=bool)).any():
+        u, v = divmod(int(demand.argmax()), len(demand))
+        circuits.append((u, v))
+        demand[u, v] /= 2
+        out[u] -= visits
+        into[v] -= visits
+        demand[out == 0, :] = 0.0
+        demand[:, into == 0] = 0.0
+    return circuits
+
+
+@MEASURES.of("algorithm-5")
+def _line_12(laboratory: Laboratory) -> Measurement:
+    n, (even, odd), seed = laboratory.scope.values("servers", "degrees", "seed")
+    specs = [f"servers:n={n},degree={degree},traffic=random,seed={seed}" for degree in (even, odd)]
+    choices = Readings("the line")
+    for words, visits in (("as printed", 2), ("once", 1)):
+        two, three = (printed_reconfig(parse(s).traffic, d, visits) for s, d in zip(specs, (even, odd), strict=True))
+        busiest = max(Counter(end for pair in three for end in enumerate(pair)).values())
+        found = {f"circuits, d = {even}": len(two), f"circuits of a server, d = {odd}": busiest}
+        choices.add(words, busiest <= odd and len(two) >= n * even - 1, found)
+    return choices.measurement(
+        tuple(specs), "An even degree leaves half of the interfaces unused, an odd one is exceeded.", saved_by="once"
     )
 
 

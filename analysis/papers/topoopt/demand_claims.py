@@ -6,8 +6,8 @@ import math
 from typing import TYPE_CHECKING
 
 from opticoll.analysis.ledger.claim import Measurement, Measures
-from opticoll.analysis.ledger.printed_number import PrintedNumber
 from opticoll.analysis.ledger.readings import Readings
+from opticoll.analysis.ledger.tolerances import PrintedNumber
 from opticoll.analysis.ledger.verdict import verdict_if
 from opticoll.instances import parse
 from opticoll.instances.training.training_jobs import NUMBER_BYTES, traffic_of, training_job
@@ -26,7 +26,7 @@ MEASURES = Measures("topoopt")
 @MEASURES.of("dlrm-size")
 def _dlrm_size(laboratory: Laboratory) -> Measurement:
     tables, columns, rows = laboratory.scope.values("tables", "columns", "rows")
-    printed, numbers = PrintedNumber(laboratory.scope["printed [GB]"]), tables * columns * rows
+    printed, numbers = laboratory.number(laboratory.scope["printed [GB]"]), tables * columns * rows
     size = {f"{width} bytes": width * numbers / 1e9 for width in (1, 2, 4, 8)}
     choices = Readings("bytes of an entry")
     for name, value in size.items():
@@ -56,7 +56,7 @@ def ring_bytes(size: float, servers: int) -> dict[str, float]:
 @MEASURES.of("all-reduce-44")
 def _reduce(laboratory: Laboratory) -> Measurement:
     servers, sizes, printed = laboratory.scope.values("servers", "data [GB]", "printed [GB]")
-    number = PrintedNumber(printed)
+    number = laboratory.number(printed)
     choices = Readings("all-reduce of the data")
     for name, value in ring_bytes(sizes, servers).items():
         choices.add(name, number.holds(value), value)
@@ -72,7 +72,7 @@ def _reduce(laboratory: Laboratory) -> Measurement:
 @MEASURES.of("hybrid-transfer")
 def _hybrid(laboratory: Laboratory) -> Measurement:
     servers, model, tables = laboratory.scope.values("servers", "model [GB]", "tables [GB]")
-    whole, rest = (PrintedNumber(text) for text in laboratory.scope["printed, before and after [GB]"])
+    whole, rest = (laboratory.number(text) for text in laboratory.scope["printed, before and after [GB]"])
     before, after = ring_bytes(model, servers), ring_bytes(model - tables, servers)
     choices = Readings("all-reduce of the data")
     for name in before:
@@ -90,7 +90,7 @@ def _reduce_size(laboratory: Laboratory) -> Measurement:
     servers, data, link, printed = laboratory.scope.values("servers", "data [GB]", "link [Gb/s]", "printed")
     sent = 2 * (servers - 1) / servers * data
     seconds = 8 * sent / link
-    good = PrintedNumber(printed[0]).holds(sent) and PrintedNumber(printed[1]).holds(seconds)
+    good = laboratory.number(printed[0]).holds(sent) and laboratory.number(printed[1]).holds(seconds)
     return Measurement(
         {"sent [GB]": sent, "time [s]": seconds},
         verdict_if(good),
@@ -104,7 +104,7 @@ def _reduce_size(laboratory: Laboratory) -> Measurement:
 def _transfer_size(laboratory: Laboratory) -> Measurement:
     spec = f"servers:n={laboratory.scope['servers']},degree=3,traffic=dlrm"
     size = float(parse(spec).point_to_point[0, 1])
-    number = PrintedNumber(laboratory.scope["printed [MB]"])
+    number = laboratory.number(laboratory.scope["printed [MB]"])
     choices = Readings("MB")
     choices.add("2^20 bytes", number.holds(size / 2**20), size / 2**20)
     choices.add("10^6 bytes", number.holds(size / 1e6), size / 1e6)
@@ -190,7 +190,7 @@ def _switches(laboratory: Laboratory) -> Measurement:
     orders = laboratory.scope["orders of magnitude"]
     ratios = {"cost of a port": cost[1] / cost[0], "ports": ports[0] / ports[1]}
     times = laboratory.scope["times"]
-    plain = all(PrintedNumber(str(times[name])).holds(value) for name, value in ratios.items())
+    plain = all(laboratory.number(str(times[name])).holds(value) for name, value in ratios.items())
     choices = Readings("several minutes")
     for minutes in (2, 3, 5, 10):
         faster = math.log10(60 * minutes / latency)

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.analysis.ledger.claim import Measurement, Measures
-from opticoll.analysis.ledger.printed_number import PrintedNumber
 from opticoll.analysis.ledger.readings import Readings, spread
 from opticoll.analysis.ledger.verdict import verdict_if
 from opticoll.analysis.papers.topoopt.demand_claims import dlrm_weights
@@ -84,7 +83,7 @@ def mean_of_paths(n: int, steps: tuple[int, ...], k: int) -> float:
 @MEASURES.of("path-length")
 def _path_length(laboratory: Laboratory) -> Measurement:
     n, printed = laboratory.scope.values("servers", "printed, by degree")
-    numbers = {int(degree): PrintedNumber(text) for degree, text in printed.items()}
+    numbers = {int(degree): laboratory.number(text) for degree, text in printed.items()}
     graphs = {degree: circulants(n, degree) for degree in numbers}
     choices = Readings("circuits; paths of a pair")
     for name in next(iter(graphs.values())):
@@ -113,38 +112,33 @@ def _path_length(laboratory: Laboratory) -> Measurement:
 @MEASURES.of("bandwidth-tax")
 def _tax(laboratory: Laboratory) -> Measurement:
     n, printed = laboratory.scope.values("servers", "printed, by degree and batch")
-    numbers = {tuple(map(int, key.split(", "))): PrintedNumber(text) for key, text in printed.items()}
+    numbers = {tuple(map(int, key.split(", "))): laboratory.number(text) for key, text in printed.items()}
     choices = Readings("circuits; paths; all-reduce bytes; DLRM")
+    direct = {key: float(parse(job(*key)).point_to_point.sum()) for key in numbers}
     hops = {
-        (name, k): {degree: mean_of_paths(n, circulants(n, degree)[name], k) for degree, _ in numbers}
+        (name, k): {key: mean_of_paths(n, circulants(n, key[0])[name], k) for key in numbers}
         for name in circulants(n, 4)
         for k in (1, 2)
     }
+    for k in (1, 2):
+        loads = {key: point_to_point_loads(topology_finder(parse(job(*key)), paths=k)).sum() for key in numbers}
+        hops["TopologyFinder at the batch of each number", k] = {key: loads[key] / direct[key] for key in numbers}
     weights = dlrm_weights("5.4")
     for structure in weights:
         for convention, factor in (("gradients", 1.0), ("what rings send", 2 * (n - 1) / n)):
             reduce = factor * n * NUMBER_BYTES * weights[structure]
             for name, k in hops:
-                taxes = {}
-                for degree, batch in numbers:
-                    direct = float(parse(job(degree, batch)).point_to_point.sum())
-                    taxes[degree, batch] = (reduce + hops[name, k][degree] * direct) / (reduce + direct)
+                taxes = {key: (reduce + hops[name, k][key] * direct[key]) / (reduce + direct[key]) for key in numbers}
                 choices.add(
                     (name, f"{k} shortest", convention, structure),
                     all(numbers[key].holds(tax) for key, tax in taxes.items()),
                     {", ".join(map(str, key)): float(f"{tax:.4g}") for key, tax in taxes.items()},
                 )
-    finder = {
-        way: [round(slowdown(topology_finder(parse(job(*key)), forwarding=way)).tax, 3) for key in numbers]
-        for way in ("coin-change", "shortest")
-    }
     return choices.measurement(
         tuple(job(degree, batch) for degree, batch in numbers),
-        "Rings over all interfaces at every batch size, all-reduce without forwarding. TopologyFinder gives one of "
-        f"four interfaces to a matching at batch 2048; with its circuits the taxes are {finder['coin-change']} by "
-        f"CoinChangeMod and {finder['shortest']} by shortest paths, over the bytes that rings send. The printed taxes "
-        "fit rings of a ratio rounded up and one shortest path, the printed path lengths of figure 14 (topoopt."
-        "path-length) do not.",
+        "All-reduce is not forwarded. TopologyFinder gives one of four interfaces to a matching at batch 2048. The "
+        "printed taxes fit rings of a ratio rounded up and one shortest path, the printed path lengths of figure 14 "
+        "(topoopt.path-length) do not.",
         choices.agreement,
     )
 
@@ -191,7 +185,7 @@ def _below(loads: Sequence[float] | np.ndarray) -> float:
 
 def _imbalance(laboratory: Laboratory) -> Measurement:
     n, degree, batch = laboratory.scope.values("servers", "degree", "batch")
-    number = PrintedNumber(laboratory.scope["printed [%]"])
+    number = laboratory.number(laboratory.scope["printed [%]"])
     choices = Readings("circuits; routing")
     for name, steps in circulants(n, degree).items():
         orders = {

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.analysis.ledger.claim import Measurement, Measures
-from opticoll.analysis.ledger.printed_number import PrintedNumber
 from opticoll.analysis.ledger.readings import Readings
 from opticoll.analysis.ledger.verdict import verdict_if
 
@@ -96,7 +95,7 @@ def priced(architecture: str, bandwidth: int, degree: int, nics: str, fibres: in
 
 def _cost_ratio(architecture: str) -> Callable[[Laboratory], Measurement]:
     def measure(laboratory: Laboratory) -> Measurement:
-        number, panels = PrintedNumber(laboratory.scope["printed"]), laboratory.scope["panels (degree, Gb/s)"]
+        number, panels = laboratory.number(laboratory.scope["printed"]), laboratory.scope["panels (degree, Gb/s)"]
         choices = Readings(f"NICs; {FIBRES}")
         for nics, fibres in product(NIC_RULES, (2, 1)):
             mean = float(

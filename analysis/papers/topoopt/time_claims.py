@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opticoll.analysis.ledger.claim import Measurement, Measures
-from opticoll.analysis.ledger.printed_number import PrintedNumber, similar
 from opticoll.analysis.ledger.readings import Readings
+from opticoll.analysis.ledger.tolerances import PrintedNumber, similar
 from opticoll.analysis.papers.topoopt.cluster_claims import LOADS, published
 from opticoll.analysis.papers.topoopt.iteration_loads import iteration_time, slowdown
 from opticoll.analysis.papers.topoopt.network_claims import circulant_loads, circulants, job
@@ -81,7 +81,7 @@ def _shared(*, tail: bool, loads: Sequence[int] = LOADS) -> Callable[[Laboratory
 
     def measure(laboratory: Laboratory) -> Measurement:
         printed, degree, link = laboratory.scope.values("printed", "degree", "link [Gb/s]")
-        numbers, choices = list(map(PrintedNumber, printed)), Readings("bandwidth of the fat-tree; TopoOpt's times")
+        numbers, choices = list(map(laboratory.number, printed)), Readings("bandwidth of the fat-tree; TopoOpt's times")
         for (name, less), theirs in product(FAT_TREES.items(), ("published", "simulated")):
             ratios = []
             for jobs in loads:
@@ -186,13 +186,13 @@ def _by_flows(degree: int, slower: float | None, model: str, link: int) -> float
 def _add_means(
     choices: Readings,
     tried: tuple[str, ...],
-    printed: Mapping[str, str],
+    numbers: Mapping[str, PrintedNumber],
     links: Sequence[int],
     ratio: Callable[[str, int], float],
 ) -> dict[str, float]:
     """Add a reading under which a model's ratio, averaged over the links, is the one printed; returns the averages."""
-    means = {model: sum(ratio(model, link) for link in links) / len(links) for model in printed}
-    holds = all(PrintedNumber(printed[model]).holds(mean) for model, mean in means.items())
+    means = {model: sum(ratio(model, link) for link in links) / len(links) for model in numbers}
+    holds = all(numbers[model].holds(mean) for model, mean in means.items())
     choices.add(tried, holds, {model: round(mean, 2) for model, mean in means.items()})
     return means
 
@@ -209,13 +209,14 @@ def _alpha(model: str, degree: int, way: Forwarding) -> float:
 @MEASURES.of("iteration-time")
 def _speedups(laboratory: Laboratory) -> Measurement:
     degree, links, printed = laboratory.scope.values("degree", "average over links [Gb/s]", "printed, by model")
+    numbers = {model: laboratory.number(text) for model, text in printed.items()}
     choices, values = Readings(_TREE_CHOICES), []
     for convention, overlap, tree, way in product(CONVENTIONS, OVERLAPS, fat_trees(degree, links[0]), _WAYS):
         ratio = partial(_by_eq_1, degree, convention, overlap, way, tree)
-        values.append(_add_means(choices, (convention, overlap, tree, way), printed, links, ratio))
+        values.append(_add_means(choices, (convention, overlap, tree, way), numbers, links, ratio))
     for tree, less in FAT_TREES.items():
         tried = (*_SIMULATED_BACKWARD, tree, _FINDER)
-        values.append(_add_means(choices, tried, printed, links, partial(_by_flows, degree, less)))
+        values.append(_add_means(choices, tried, numbers, links, partial(_by_flows, degree, less)))
     ends = {model: [means[model] for means in values] for model in printed}
     within = [model for model, text in printed.items() if min(ends[model]) <= float(text) <= max(ends[model])]
     return choices.measurement(
@@ -232,11 +233,12 @@ def _speedups(laboratory: Laboratory) -> Measurement:
 @MEASURES.of("below-ideal")
 def _below_ideal(laboratory: Laboratory) -> Measurement:
     degree, links, printed = laboratory.scope.values("degree", "average over links [Gb/s]", "printed, by model")
+    numbers = {model: laboratory.number(text) for model, text in printed.items()}
     choices = Readings(_IDEAL_CHOICES)
     for convention, overlap, way in product(CONVENTIONS, OVERLAPS, _WAYS):
         ratio = partial(_by_eq_1, degree, convention, overlap, way, None)
-        _add_means(choices, (convention, overlap, way), printed, links, ratio)
-    _add_means(choices, (*_SIMULATED_BACKWARD, _FINDER), printed, links, partial(_by_flows, degree, None))
+        _add_means(choices, (convention, overlap, way), numbers, links, ratio)
+    _add_means(choices, (*_SIMULATED_BACKWARD, _FINDER), numbers, links, partial(_by_flows, degree, None))
     return choices.measurement(
         tuple(f"{model}, 128 servers, d = {degree}" for model in printed),
         "Eq. (1) with computing times measured by the authors, and alpha of TopologyFinder's circuits, spreads traffic "
@@ -293,7 +295,7 @@ def _fat_tree(*, slower: bool) -> Callable[[Laboratory], Measurement]:
 
     def measure(laboratory: Laboratory) -> Measurement:
         degree, batch, link = laboratory.scope.values("degree", "batch", "link [Gb/s]")
-        number, choices = PrintedNumber(laboratory.scope["printed"]), Readings(_TREE_CHOICES)
+        number, choices = laboratory.number(laboratory.scope["printed"]), Readings(_TREE_CHOICES)
         for tried, ours, theirs in _times_of_dlrm(degree, batch, link, "Fat-tree", fat_trees(degree, link)):
             ratio = ours / theirs if slower else theirs / ours
             choices.add(tried, number.holds(ratio), round(ratio, 3))
@@ -411,7 +413,7 @@ MEASURES.of("degree-dlrm")(
 
 @MEASURES.of("forwarding-bert")
 def _forwarding(laboratory: Laboratory) -> Measurement:
-    number, choices = PrintedNumber(laboratory.scope["printed"]), Readings("pause; interval")
+    number, choices = laboratory.number(laboratory.scope["printed"]), Readings("pause; interval")
     for row in table():
         if (row["figure"], row["model"], row["network"]) == ("17", "bert", "OCS-reconfig-FW"):
             same = {name: row[name] for name in ("pause_us", "interval_ms")}
