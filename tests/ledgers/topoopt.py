@@ -24,7 +24,6 @@ from second_measurements import (
 )
 
 import opticoll.instances
-from opticoll.analysis.ledger.claim import Laboratory
 from opticoll.analysis.papers.topoopt import claims as topoopt_claims
 from opticoll.analysis.papers.topoopt import cluster_claims, design_claims, network_claims, price_claims, time_claims
 from opticoll.formulations.topoopt import binary_trees
@@ -114,25 +113,7 @@ LEDGER.falsified = [
         NOT,
         (topoopt_claims, "topology_finder", constant(SimpleNamespace(max_load=1.0, bandwidth_tax=2.0))),
     ),
-    (
-        "explodes-at-six",
-        {},
-        NOT,
-        (design_claims, "ENUMERABLE", lambda _true: 1e6),
-        (
-            Laboratory,
-            "solve",
-            constant(
-                {
-                    "proof": "optimal",
-                    "n": 6,
-                    "bound": 1.0,
-                    "message": "",
-                    "metrics": {"nodes": 1, "iteration_time": 1.0},
-                }
-            ),
-        ),
-    ),
+    ("explodes-at-six", {}, NOT, (design_claims, "ENUMERABLE", lambda _true: 1e6)),
     ("path-length", {"printed, by degree": {"4": "9.7"}}, NOT, (network_claims, "mean_of_paths", constant(1.0))),
     (
         "bandwidth-tax",
