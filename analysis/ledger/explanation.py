@@ -22,7 +22,7 @@ MEANING = {
     Verdict.AGREES: "Agrees with the authors' own figure or data, which are not computed again.",
     Verdict.NOT_REPRODUCED: "Not reproduced by our model and its stated inputs.",
     Verdict.REFUTED: "Refuted: it fails under every reading, and the witness shows it.",
-    Verdict.OPEN: "Open: lost content or unpublished inputs decide.",
+    Verdict.OPEN: "Open: what the paper does not say, or what is lost, decides.",
     Verdict.NOT_TESTABLE: "Not testable here: hardware or prices decide.",
 }
 #: Verdicts in the order of tables, with their words.

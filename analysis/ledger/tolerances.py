@@ -13,7 +13,7 @@ TOLERANCES = {
     "exact": "equal to 1e-6",
     "printed": "rounds, or is cut, to the printed digits",
     "about": "within 10 %, or as printed",
-    "simulated": "within 10 %, or as printed; a sample by its 95 % interval",
+    "simulated": "within 10 %, or as printed; a sample by its mean",
     "drawn": "within 1 %",
     "fitted": "within 1 % at every point",
     "order": "within a factor of 10^(1/2)",
