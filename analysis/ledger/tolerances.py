@@ -12,7 +12,7 @@ from decimal import Decimal
 TOLERANCES = {
     "exact": "equal to 1e-6",
     "printed": "rounds, or is cut, to the printed digits",
-    "about": "within 10 %, or as printed",
+    "about": "within 10 %, or rounds to the last digit that is not 0",
     "simulated": "within 10 %, or as printed; a sample by its mean",
     "drawn": "within 1 %",
     "fitted": "within 1 % at every point",
@@ -54,12 +54,15 @@ class PrintedNumber:
     @property
     def ends(self) -> tuple[float, float]:
         """Smallest and largest number it stands for; one that is cut to the printed digits lies below the next one."""
-        value, unit = self.value, 10.0 ** int(Decimal(self.text).as_tuple().exponent)
+        value, number = self.value, Decimal(self.text)
+        unit, round_unit = (10.0 ** int(one.as_tuple().exponent) for one in (number, number.normalize()))
         if self.kind == "order":
             return value / ORDER, value * ORDER
         size = abs(value) if self.whole is None else min(abs(value), abs(self.whole - value))
         share = {"exact": SAME, "printed": 0.0, "drawn": DRAWN, "fitted": DRAWN}.get(self.kind, ABOUT)
         below, above = (unit / 2, unit * (1 - _ROUNDING)) if self.kind in ("printed", "about", "simulated") else (0, 0)
+        if self.kind == "about":
+            below, above = max(below, round_unit / 2), max(above, round_unit / 2)
         return value - max(share * size, below), value + max(share * size, above)
 
     def holds(self, measured: float) -> bool:

@@ -32,13 +32,13 @@ from opticoll.instances import parse
 LEDGER = PaperLedger(
     "alltoall",
     {
-        REPRODUCED: "matrix-form all-paths children steps-optimal steps-by-source forty-minutes theorem-2 bisection "
-        "mcf-extp equal-weights path-throughput forwarding path-diversity single-path eighty-one dimension-order "
-        "virtual-channels coverage genkautz-bound expanders-alike over-random sp-expanders decomposition-speed fptas "
+        REPRODUCED: "matrix-form all-paths children steps-optimal steps-by-source theorem-2 bisection mcf-extp "
+        "equal-weights forwarding path-diversity single-path eighty-one dimension-order virtual-channels "
+        "coverage genkautz-bound expanders-alike over-random sp-expanders decomposition-speed fptas "
         "equal-split genkautz-bound-d8",
-        NOT: "disjoint-paths sssp sssp-order balanced-paths over-xpander-d8 sp-expander-degree host-bottleneck",
+        NOT: "disjoint-paths sssp sssp-order over-xpander-d8 sp-expander-degree host-bottleneck",
         OPEN: "link-mcf-printed shortest-paths over-xpander over-tori",
-        UNTESTABLE: "out-of-reach sccl gpu-throughput cluster-throughput",
+        UNTESTABLE: "forty-minutes path-throughput balanced-paths out-of-reach sccl gpu-throughput cluster-throughput",
     },
     quick="cluster-throughput dimension-order equal-split gpu-throughput out-of-reach path-diversity sccl",
 )

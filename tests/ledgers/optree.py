@@ -27,8 +27,8 @@ LEDGER = PaperLedger(
     {
         REPRODUCED: "lowest fig4-saving table1-optree table1-ring table1-ne lemma1-line lemma2 depths example "
         "fig4-shapes fig5-wrht fig5-ring fig5-ne fig6-ring fig6-ne theorem1",
-        NOT: "optimal table1-depth",
-        REFUTED: "theorem2 abstract table1-one-stage",
+        NOT: "optimal table1-depth theorem2",
+        REFUTED: "abstract table1-one-stage",
         OPEN: "lemma1-ring fig5-slowly fig6-wrht table1-wrht wrht-trends",
     },
     undecided="fig6-wrht",

@@ -25,8 +25,8 @@ from opticoll.solvers.methods.sipml import koenig_bisection
 LEDGER = PaperLedger(
     "sipml",
     {
-        REPRODUCED: "duty-cycle switches-degree ilp example prohibitive range sequential split-cap "
-        "figure-4 hybrid-search",
+        REPRODUCED: "duty-cycle switches-degree ilp example prohibitive range sequential split-cap figure-4 "
+        "hybrid-search",
         NOT: "convergence",
         OPEN: "distance hybrid-degree evaluation",
     },

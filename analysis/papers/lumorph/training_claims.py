@@ -27,6 +27,8 @@ MODELS = ("bert", "inception", "ncf")
 #: Sizes of calls by which models are compared.
 _SIZES: dict[str, Callable[[Sequence[int]], float]] = {"mean": fmean, "largest": max, "median": median}
 RING, FREE, VARIANTS = "Ideal switch+Ring", "Zero-cost", ("Lumorph-2", "Lumorph-4")
+#: Resolution of the sizes that figure 10 draws [bytes].
+PLOTTED = 70
 SIMULATED = "The throughputs are read from figure 11, the output of the authors' simulator."
 MEASURES = Measures("lumorph")
 
@@ -137,7 +139,7 @@ def _figure_10(laboratory: Laboratory) -> Measurement:
         for model in laboratory.scope["models"]:
             sizes = [c.size for c in all_reduces(model, 256) if c.participants >= least for _ in range(c.calls)]
             for x, y in curves[model].items():
-                low, high = (1 - DRAWN) * x, (1 + DRAWN) * x
+                low, high = x - DRAWN * abs(x) - PLOTTED, x + DRAWN * abs(x) + PLOTTED
                 ends = (low, *(s for s in sizes if low < s <= high))
                 near = [sum(s <= end for s in sizes) / len(sizes) for end in ends]
                 worst = max(worst, min(abs(y - share) for share in near))
