@@ -29,7 +29,7 @@ from timed_commands import Row
 
 from opticoll.analysis.cli.options import STORE, writable_store
 from opticoll.analysis.cli.output import notify
-from opticoll.analysis.ledger.explanation import tally
+from opticoll.analysis.ledger.explanation import fragile, tally
 from opticoll.analysis.ledger.ledger import claims, kept
 from opticoll.analysis.papers.paper_figure import PAPER_NAMES
 from opticoll.errors import BadFile, BadInput
@@ -74,7 +74,8 @@ def verdicts_table(store: Store) -> str:
     entries = tally(rows, {paper: f"[{name}](docs/generated/claims/{paper}.md)" for paper, name in PAPER_NAMES.items()})
     lines = table([{name: str(value) for name, value in entry.items()} for entry in entries])
     absent = len(claims()) - len(rows)
-    return lines if not absent else f"{lines}\n\n{absent} more claims are not measured."
+    rest = f" {absent} more claims are not measured." if absent else ""
+    return f"{lines}\n\n{fragile(rows)}{rest}"
 
 
 def claims_pages(store: Store) -> dict[str, str]:

@@ -27,14 +27,6 @@ def test_published_numbers_are_those_of_the_paper():
         assert 1e3 * cluster_claims.published_mean(own) == pytest.approx(mean, abs=0.05)
         assert sum(one.samples for one in own) == 5 * jobs
         assert 1e3 * max(one.most for one in own) == pytest.approx(131.5, abs=0.05)
-    shares = cluster_claims.published_shares()
-    assert sum(shares.values()) == pytest.approx(1.0)
-    assert shares["bert"] == pytest.approx(176 / 385)
-
-
-def test_tails_are_quantiles_of_weights():
-    assert cluster_claims._quantile(pd.Series([1.0, 3.0, 2.0]).to_numpy(), pd.Series([50, 1, 49]).to_numpy()) == 2.0
-    assert cluster_claims._quantile(pd.Series([1.0, 3.0, 2.0]).to_numpy(), pd.Series([50, 2, 48]).to_numpy()) == 3.0
 
 
 @pytest.mark.slow
