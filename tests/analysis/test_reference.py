@@ -172,7 +172,7 @@ def test_solvers_studies_and_claims_are_described(capfd):
     claim = describe("alltoall.theorem-2")[0]
     assert (claim.kind, claim.facts["tolerance"], claim.example) == (
         "claim",
-        "1e-6",
+        "exact",
         "opticoll claims alltoall.theorem-2",
     )
     assert "expected" in shown(capfd, "describe", "alltoall.theorem-2")
