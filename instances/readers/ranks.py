@@ -36,8 +36,8 @@ _RANK_MARKS = frozenset(
 #: Node attributes that are compared as names, or say nothing about ranks.
 _NO_MARKS = frozenset({"id", "label", "name", "terminal"})
 _FALSE = frozenset({"", "none", "nan", "false", "no"})
-#: Families of names, such as ``gpu#`` and ``s#``, that are compared by their degrees.
-_MOST_FAMILIES = 64
+#: Families of names, such as ``gpu#``, ``s#`` and ``10.0.0.#``, that are compared by their degrees.
+_MOST_FAMILIES, _ADDRESS = 64, re.compile(r"[0-9]+(?:\.[0-9]+){3}")
 
 
 #: Vertices as a list of their names, or as a pattern of them.
@@ -194,7 +194,7 @@ def _hubs(names: Sequence[str], tail: NDArray[np.int64], head: NDArray[np.int64]
     """
     kinds: dict[str, list[int]] = {}
     for v, name in enumerate(names):
-        family = re.sub("[0-9]+", "#", name) if len(name) > 1 else "letter"
+        family = re.sub("[0-9]+$" if _ADDRESS.fullmatch(name) else "[0-9]+", "#", name) if len(name) > 1 else "letter"
         if "#" not in family and family != "letter":
             return []
         kinds.setdefault("letter" if name.isdecimal() else family, []).append(v)

@@ -67,6 +67,7 @@ _TEXTS = {
         "and state the ranks with ranks="
     ),
     r"DL\b[\s,]*N[RC]?\s*=": f"UCINET's DL is not read; {_EDGES}, or a square matrix with labels",
+    r"-?\d+ @[^\n]*->|\S+,\+\S+ \S+,\+\S+ [\d.]+\n": f"maps of Rocketfuel have no capacities; {_EDGES}",
     r"LEDA\.GRAPH\b": f"LEDA graphs are not read; {_EDGES}, or write GraphML or JSON",
     r"%%MatrixMarket": (
         "Matrix Market is not read; give oc.topology(scipy.io.mmread(path)), or write a matrix with numpy.save"

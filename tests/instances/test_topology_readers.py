@@ -854,6 +854,7 @@ FABRICS = [
     *(("host-{}", "ToR_{}", "AGG_{}"), ("worker{}", "nvsw{}"), ("compute-{}", "fabric-{}"), ("h{}", "e{}", "c{}")),
     *(("{}", "s{}"), ("trainer{}", "rsw{}", "fsw{}"), ("n{}", "hub{}"), ("blade{}", "chassis{}"), ("H{}", "SW-{}")),
     *(("pod0-h{}", "pod0-edge{}", "core-{}"), ("host{}", "leaf{}.dc1.example.com"), ("srv{}", "sw{}.rack1")),
+    ("10.0.0.{}", "10.1.0.{}"),
 ]
 
 

@@ -129,6 +129,12 @@ TEXTS = {
         "txt",
         "a workload of SimAI or ASTRA-sim, .*; give a network",
     ),
+    "map of Rocketfuel": (
+        "16 @Bern,+Switzerland + bb\t(2) -> <2> =a.example r0\n",
+        "cch",
+        "maps of Rocketfuel have no cap",
+    ),
+    "latencies of Rocketfuel": ("Bern,+CH1 Basel,+CH2 7\nBern,+CH1 Chur,+CH3 9\n", "intra", "maps of Rocketfuel"),
     "DL": ("DL N = 3\nData:\n0 1 1\n1 0 0\n1 0 0\n", "dl", "UCINET's DL is not read; write its links to an edge list"),
     "DL with a format": ("dl n=3\nformat=edgelist1\ndata:\n1 2\n", "txt", "UCINET's DL is not read"),
     "LEDA": ("LEDA.GRAPH\nstring\ndouble\n-2\n3\n|{a}|\n", "txt", "LEDA graphs are not read"),
