@@ -36,7 +36,7 @@ _TEXTS = {
     r"P2P Connectivity Matrix|[A-Za-z]+directional P2P=": (
         "these are measurements of p2pBandwidthLatencyTest; save one square matrix of bandwidths alone"
     ),
-    r"(?:CA|Switch): [^\n]*\n\s*0x[0-9a-f]+ [^\n]*==\(": f"this is the output of iblinkinfo; {_RATED}",
+    r"(?:CA|Switch): [^\n]*\n\s*[0-9a-fx]+ [^\n]*==\(": "this is the output of iblinkinfo; save that of ibnetdiscover",
     r"Machine \([^\n]*\n\s*(?:Package|NUMANode|Group0|HostBridge)\b": (
         f"the text of lstopo has no bandwidths; write lstopo x.xml, which has those of GPUs, or {_DUMP}"
     ),

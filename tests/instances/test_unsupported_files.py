@@ -97,7 +97,12 @@ TEXTS = {
     "YAML": ("nodes:\n  - a\nlinks:\n  - {source: a, target: b}\n", "yaml", "YAML is not read; write its links"),
     "YAML under another name": ("---\nnodes: [a, b]\nlinks: [[a, b]]\n", "txt", "YAML is not read"),
     "YAML of two words a line": ("tail: a\nhead: b\n", "txt", "YAML is not read"),
-    "iblinkinfo": (IBLINKINFO, "txt", "the output of iblinkinfo; write its links"),
+    "iblinkinfo": (IBLINKINFO, "txt", "the output of iblinkinfo; save that of ibnetdiscover"),
+    "iblinkinfo of a switch": (
+        'Switch: 0x0002c9020046c588 MF0:\n      2    1[  ] ==( 4X 10.0 Gbps Active/ LinkUp)==>  6  1[ ] "n1" ( )\n',
+        "txt",
+        "the output of iblinkinfo; save",
+    ),
     "lstopo": (
         "Machine (503GB total)\n  Package L#0\n    NUMANode L#0 (P#0 251GB)\n",
         "txt",
