@@ -224,7 +224,7 @@ def test_an_unknown_array_is_named(solved):
 @pytest.mark.parametrize("name", NAMES)
 def test_schedules_where_there_are_some(solved, name, tmp_path):
     result = solved(name)
-    stepped = {"master", "link-mcf", "path-mcf", "min-congestion", "timestep-mcf", "sccl"}
+    stepped = {"master", "link-mcf", "path-mcf", "few-paths", "min-congestion", "timestep-mcf", "sccl"}
     layered = {"channels", "virtual-channels"}
     if name.removeprefix("alltoall.") in stepped | layered:
         schedule = result.schedule()
