@@ -102,7 +102,7 @@ def transfers_of(graph: TaskGraph, bandwidth: float, strides: tuple[int, ...]) -
     NotApplicable
         If the graph is too large, or sends nothing.
     BadInput
-        For a stride that gives a group no ring.
+        For a stride that gives a group no ring, or rings without an all-reduce.
     """
     hops: list[list[tuple[int, int, float]]] = [[] for _ in range(graph.tasks)]
     for task in range(graph.tasks):
@@ -117,6 +117,9 @@ def transfers_of(graph: TaskGraph, bandwidth: float, strides: tuple[int, ...]) -
             hops[task] = [(int(graph.server[task]), int(graph.target[task]), amount)]
     listed = [hop for each in hops for hop in each]
     count = len(listed)
+    if strides != (1,) and not (graph.kind == ALL_REDUCE).any():
+        msg = "topoopt.circuits: rings are of all-reduces, of which the task graph has none; omit rings"
+        raise BadInput(msg)
     if not count or graph.tasks * count > _MOST:
         msg = f"topoopt.circuits: {graph.tasks} tasks with {count} transfers; use a graph with some, and at most "
         raise NotApplicable(msg + f"{_MOST:,} tasks times transfers")

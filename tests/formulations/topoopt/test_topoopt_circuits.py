@@ -165,6 +165,8 @@ def test_an_all_reduce_is_the_hops_of_its_rings():
     for rings in ("2", "0", "1+1", "x"):
         with pytest.raises(BadInput):
             TaskCircuits.prepare(pool, {"rings": rings})
+    with pytest.raises(BadInput, match="has none; omit rings"):
+        TaskCircuits.prepare(one_transfer(1), {"rings": "3"})
 
 
 def test_what_is_no_task_graph_is_refused():
