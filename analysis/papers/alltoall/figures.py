@@ -16,6 +16,8 @@ from opticoll.analysis.plots.style import INK, MUTED, label, log_axes
 from opticoll.solvers.task import PROVEN
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import pandas as pd
     from matplotlib.figure import Figure
 
@@ -258,6 +260,19 @@ def _kautz_finding(rows: pd.DataFrame) -> str:
     return "T over the bound: " + "; ".join(parts) + "."
 
 
+def _of_degree_8(select: Callable[[pd.DataFrame], pd.DataFrame]) -> Callable[[pd.DataFrame], pd.DataFrame]:
+    """The rows of a figure of all degrees whose degree is 8."""
+
+    def rows(runs: pd.DataFrame) -> pd.DataFrame:
+        chosen = select(runs)
+        return chosen[chosen["d"] == 8]
+
+    return rows
+
+
+FIGURES.drawn("alltoall-11", _of_degree_8(_kautz_rows), _kautz)(_kautz_finding)
+
+
 # figures 9, 12 ------------------------------------------------------------------------------------------------
 
 
@@ -284,7 +299,7 @@ def _against(table: pd.DataFrame) -> Figure:
         for number, ((family, degree), group) in enumerate(table.groupby(["family", "d"])):
             handles += curve(axes, group["n"], group["ratio"], number, f"{family}, degree {degree:g}")
         stated = (2.4, (6, 2), "paper: 2.4, tori at large N"), (1.1, (1, 2), "paper: 1.1, Xpander and random")
-        for height, dashes, note in stated:
+        for height, dashes, note in stated if (table["d"] == 4).any() else ():
             handles.append(axes.axhline(height, color=INK, linewidth=1, linestyle=(0, dashes), label=note))
         log_axes(axes, "x")
         axes.set_xticks([16, 64, 256, 1024], ["16", "64", "256", "1024"])
@@ -301,6 +316,9 @@ def _against_finding(table: pd.DataFrame) -> str:
             f"{family} (d = {degree:g}): mean {group['ratio'].mean():.3f}, {top['ratio']:.3f} at N = {int(top['n'])}"
         )
     return "GenKautz over " + "; ".join(parts) + "."
+
+
+FIGURES.drawn("alltoall-12", _of_degree_8(_against_rows), _against)(_against_finding)
 
 
 # figure 13 ----------------------------------------------------------------------------------------------------

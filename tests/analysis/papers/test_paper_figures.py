@@ -130,6 +130,28 @@ def test_the_ratios_are_those_of_the_optima(results):
     assert (host["T"].diff().dropna() <= 1e-9).all()
 
 
+@pytest.mark.parametrize(("name", "of"), [("alltoall-11", "alltoall-8"), ("alltoall-12", "alltoall-9")])
+def test_figures_of_degree_8_are_those_of_all_degrees_restricted(name, of):
+    """K(9,8) is complete but for the loops: T = 1, the bound of Corollary 3; K(16,8) is at (8 + 2 * 7) / 8 or above."""
+    runs = pd.DataFrame(
+        [
+            run("alltoall.master", "genkautz:n=9,d=8", 1.0, n=9),
+            run("alltoall.master", "genkautz:n=16,d=8", 3.3, n=16),
+            run("alltoall.master", "xpander:n=16,d=8,seed=1", 3.6, n=16),
+            run("alltoall.master", "genkautz:n=16,d=4", 9.0, n=16),
+            run("alltoall.master", "torus:4x4", 8.0, n=16),
+        ]
+    )
+    rows, everything = figure(name).select(runs), figure(of).select(runs)
+    column = "over_bound" if name == "alltoall-11" else "ratio"
+    assert set(rows["d"]) == {8}
+    assert rows[column].tolist() == everything[everything["d"] == 8][column].tolist()
+    expected = [1.0, 3.3 / (22 / 8)] if name == "alltoall-11" else [3.6 / 3.3]
+    assert rows[column].tolist() == pytest.approx(expected)
+    assert figure(name).draw(rows).axes[0].get_ylabel()
+    assert "degree 8" in figure(name).finding(rows) or "d = 8" in figure(name).finding(rows)
+
+
 def test_loads_are_relative_to_the_optimum():
     paths = {name: {"settings": f'{{"paths": "{name}"}}'} for name in ("disjoint", "shortest")}
     rows = pd.DataFrame(
