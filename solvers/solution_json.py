@@ -17,7 +17,7 @@ from opticoll.errors import BadFile, BadInput
 from opticoll.formulations import formulation
 from opticoll.formulations.alltoall.channels_bounds import TOLERANCE
 from opticoll.formulations.matrix.program import FileProgram
-from opticoll.formulations.model import Bound, build_model, is_own, states
+from opticoll.formulations.model import Bound, PyomoModel, build_model, forms_of, is_own, states
 from opticoll.formulations.parameters import read_parameters
 from opticoll.formulations.rounds.round_formulation import RoundFormulation
 from opticoll.instances import MatrixProgram, Topology, as_instance
@@ -46,7 +46,7 @@ from opticoll.solvers.verify import FEASIBLE, dual_bound, matrix_violations
 from opticoll.types import Json, Settings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from numpy.typing import NDArray
 
@@ -353,7 +353,7 @@ def check_sol(model: type[Formulation], instance: Instance, path: Path, paramete
     if violations[worst] > FEASIBLE:
         reason = f"{worst} is violated by {violations[worst]:.3g} (relative; {FEASIBLE:g} allowed)"
         if program is not None and worst in {"row", "column", "integrality"}:
-            reason += f", most at {most_violated(program, values, worst)}"
+            reason += ", most at " + most_violated(program, {"x": x}, worst)
         reason += _digits(form, x, result.digits)
     elif result.objective is not None:
         claimed = [result.objective] if form.sense == "min" else [result.objective, -result.objective]
@@ -440,6 +440,15 @@ def _differs(one: float, other: float) -> bool:
     return abs(one - other) > FEASIBLE * max(abs(one), abs(other), 1.0)
 
 
+def _forms(problem: Formulation, program: MatrixProgram | None) -> Iterator[StandardForm]:
+    """The matrix of a problem under the names that export, a layer or a model to change (`oc.model`) gives it."""
+    for layer in forms_of(problem) if program is None else ("matrix",):
+        built = build_model(problem, layer)
+        yield compile_built(problem, built)
+        if isinstance(built, PyomoModel):
+            yield compile_built(problem, replace(built, labelled=True))
+
+
 class _SolValues(NamedTuple):
     """A solver's file, the problem, its matrix and the file that was solved, values of columns and by name, notes."""
 
@@ -461,7 +470,6 @@ def _sol_values(model: type[Formulation], instance: Instance, path: Path, parame
         As :func:`check_sol`.
     """
     from opticoll.instances.readers.solver_solutions import positions, read_sol
-    from opticoll.solvers.compile.compilation import compile_built
 
     if model._needs is not None:
         msg = f"{path}: {model.name} takes its data from a solution of {model._needs}; name a JSON file with both"
@@ -473,8 +481,10 @@ def _sol_values(model: type[Formulation], instance: Instance, path: Path, parame
         msg = f"{where} contains no solution (status {result.status or 'unknown'}); name a file with values"
         raise BadFile(msg)
     program = instance if isinstance(instance, MatrixProgram) else None
-    form = compile_built(problem, build_model(problem, "matrix" if program is not None else None))
-    file = _file_of(form, result, program)
+    for form in _forms(problem, program):
+        file = _file_of(form, result, program)
+        if result.numbered or result.values.keys() <= set(file.columns):
+            break
     result = result.named(file.columns, file.rows, where)
     columns, size = np.full(len(file.columns), np.nan), form.cost.size
     columns[positions(result.values, file.columns, where)] = list(result.values.values())
@@ -487,7 +497,7 @@ def _sol_values(model: type[Formulation], instance: Instance, path: Path, parame
         told.append(f"the file has no value of {absent} of {size} columns: they are 0")
     if result.count > 1:
         told.append(f"the file has {result.count} solutions: the first is read")
-    values = problem._unfold(form.values(x)) if program is None else {"x": x}
+    values = form.values(x) if program is not None else problem._unfold(form.values(x))
     return _SolValues(result, problem, form, file, x, values, told)
 
 

@@ -1,12 +1,15 @@
 """Solves that start from a known solution."""
 
 import json
+from pathlib import Path
 
+import cvxpy as cp
 import numpy as np
 import pyomo.environ as pyo
 import pytest
 
 import opticoll as oc
+from opticoll.instances.readers.program_files import read_program
 
 NAME, SPEC = "alltoall.min-congestion", "hypercube:3"
 
@@ -150,3 +153,36 @@ def test_a_search_improves_a_topology_from_which_it_starts():
     assert found.value >= flow.value * (1 - 1e-9)
     with pytest.raises(oc.BadInput, match="both_ways"):
         oc.solve("topology.design", spec, method="symmetric-search", start={**worse, "x": np.triu(x)})
+
+
+def sol_of(path: Path) -> Path:
+    """The file of a solution of a program, under the names in its file."""
+    program = read_program(path)
+    values = oc.solve("matrix.program", f"mps:{path}", method="highs").values["x"].tolist()
+    lines = [f"{name} {value!r}\n" for name, value in zip(program.column_names, values, strict=True)]
+    (sol := path.with_suffix(".sol")).write_text("".join(lines), encoding="utf-8")
+    return sol
+
+
+def test_a_model_starts_from_a_solution_of_the_file_that_it_wrote(tmp_path):
+    model = oc.model("alltoall.link-mcf", "ring:4", form="pyomo")
+    model.export(tmp_path / "a.mps")
+    model.update(capacity={"0->1": 0.5})
+    model.export(tmp_path / "b.mps")
+    assert "f_0_1_0_1" in (tmp_path / "a.mps").read_text()
+    assert oc.solve(
+        "alltoall.link-mcf", "ring:4", start=sol_of(tmp_path / "a.mps")
+    ).record.start.objective == pytest.approx(0.5)
+    assert model.solve(start=sol_of(tmp_path / "b.mps")).record.start.objective == pytest.approx(0.375)
+    with pytest.raises(oc.BadInput, match="is violated by"):
+        model.solve(start=sol_of(tmp_path / "a.mps"))
+
+
+def test_a_model_of_ones_own_starts_from_a_solution_of_its_file(tmp_path):
+    flow, number = cp.Variable(2, name="flow"), cp.Variable(integer=True, name="n")
+    limits = [flow >= 0, flow <= 4, number >= 0, number <= 7, cp.sum(flow) + number <= 6.5, flow - number <= 0.5]
+    problem = cp.Problem(cp.Maximize(3 * flow[0] + 2 * flow[1] + number - 5), limits)
+    solved = oc.solve(problem)
+    oc.export("matrix.program", solved.instance, tmp_path / "a.lp")
+    again = oc.solve(problem, start=sol_of(tmp_path / "a.lp"), method="highs")
+    assert again.record.start.objective == pytest.approx(solved.objective) == pytest.approx(again.objective)
