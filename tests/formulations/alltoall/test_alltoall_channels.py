@@ -144,7 +144,7 @@ def test_bounds_of_the_load_on_some_layers(spec, paths, layers, bound):
     [
         ("torus:4x4", 8, 1),
         ("torus:4x4x4", 32, 1),
-        ("circulant:n=8,offsets=1x4", 4, 1),
+        pytest.param("circulant:n=8,offsets=1x4", 4, 1, marks=pytest.mark.slow),
         ("ring:5", 3, 2),
         ("ring:6", 5, 2),
         ("ring:8", 8, 2),

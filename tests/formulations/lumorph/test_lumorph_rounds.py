@@ -342,7 +342,7 @@ def test_an_rmin_that_a_schedule_undercuts_proves_nothing(parameters):
         ("lightpath:2x2,lasers=1", {"program": "printed", "symmetry": False}, "no effect with program=printed"),
         ("lightpath:2x2,lasers=1+fail=4", {}, "no path"),
         ("lightpath:2x2,lasers=0", {}, "lasers"),
-        ("lightpath:16x16,lasers=16", {}, "too many"),
+        ("lightpath:8x8,lasers=8", {}, "too many"),
         ("servers:n=4,degree=2,traffic=alltoall", {}, "topology"),
     ],
 )

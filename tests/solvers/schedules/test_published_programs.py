@@ -6,7 +6,6 @@ import re
 from pathlib import Path
 
 import pytest
-from second_interpreter import verdict as second_verdict
 
 from opticoll.analysis.cli.main import main
 from opticoll.errors import BadFile
@@ -31,7 +30,6 @@ def test_published_programs_are_judged_as_by_their_runtimes(name):
     path = DATA / f"{name}.xml"
     collective, n, expected = PUBLISHED[name]
     verdict = verify_file(path, parse(f"complete:{n}"), collective)
-    assert bool(second_verdict(path.read_text())) != verdict.valid
     if isinstance(expected, str):  # two instances of sends of several chunks overlap, as msccl-tools warns
         assert verdict.reason == expected
     else:
