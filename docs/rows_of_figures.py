@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from opticoll.analysis.store import Store
 
 #: Figures of solve times alone, which say little on another machine.
-TIMINGS = ("alltoall-6",)
+TIMINGS = ("alltoall-6", "alltoall-scaling")
 #: Columns of a run that a figure may use; the others describe the machine and the run.
 RUN_COLUMNS = (
     "formulation",

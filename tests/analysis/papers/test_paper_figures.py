@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pandas as pd
 import pytest
 
 from opticoll.analysis.ledger.comparisons import certified_flow
 from opticoll.analysis.papers.alltoall.figures import degree_of
+from opticoll.analysis.papers.alltoall.scaling_figures import power_law
 from opticoll.analysis.papers.paper_figure import PAPERS, _stated, argument, figures
 from opticoll.analysis.papers.topoopt import cluster_figures
 from opticoll.analysis.papers.topoopt import figures as topoopt_figures
@@ -150,6 +152,35 @@ def test_figures_of_degree_8_are_those_of_all_degrees_restricted(name, of):
     assert rows[column].tolist() == pytest.approx(expected)
     assert figure(name).draw(rows).axes[0].get_ylabel()
     assert "degree 8" in figure(name).finding(rows) or "d = 8" in figure(name).finding(rows)
+
+
+def test_exponents_of_power_laws_and_their_intervals():
+    """Exact laws have exact exponents; by hand, log2 t = 0, 1, 5, 6 at log2 n = 0..3: slope 2.2, residual sum 1.8."""
+    sizes = np.array([1.0, 2.0, 4.0, 8.0])
+    assert power_law(sizes, 3 * sizes**2) == (pytest.approx(2.0), pytest.approx(0.0, abs=1e-7), pytest.approx(3.0))
+    exponent, half, _ = power_law(sizes, [1.0, 2.0, 32.0, 64.0])
+    assert exponent == pytest.approx(2.2)
+    assert half == pytest.approx(4.302653 * (1.8 / 2 / 5) ** 0.5, rel=1e-6)
+    runs = [
+        run(
+            "alltoall.master",
+            f"genkautz:n={n},d=4",
+            1.0,
+            method=method,
+            bound=1.0,
+            time_solve_s=seconds,
+            time_solver_s=None,
+        )
+        for method, power in (("certified-pdhg", 1), ("time-form", 3))
+        for n in (4, 8, 16, 32, 64)
+        for seconds in (n**power / 100 if n > 4 else 5.0,)
+    ]
+    runs += [{**runs[0], "instance": "genkautz:n=128,d=4", "n": 128, "bound": 1.1, "time_solve_s": 9.0}]  # a gap
+    rows = figure("alltoall-scaling").select(pd.DataFrame(runs))
+    assert len(rows) == 8
+    assert "certified-pdhg, master 1.00 ± 0.00 (4 sizes up to 64)" in figure("alltoall-scaling").finding(rows)
+    assert "time-form, master 3.00 ± 0.00" in figure("alltoall-scaling").finding(rows)
+    assert figure("alltoall-scaling").draw(rows).axes[0].get_ylabel() == "solve time [s]"
 
 
 def test_loads_are_relative_to_the_optimum():
