@@ -147,6 +147,10 @@ def without_solution(state: RunState, form: StandardForm, solved: Solved) -> Sol
     return solved
 
 
+#: How much better a start may be, for every unit by which it violates rows, to count as better by that alone.
+MULTIPLIER = 1e3
+
+
 def kept(state: RunState, solved: Solved) -> Solved:
     """What was solved, or the given start if nothing better was found; the record says what became of it."""
     known, problem = state.known, state.plan.problem
@@ -158,6 +162,13 @@ def kept(state: RunState, solved: Solved) -> Solved:
         state.notes.append(f"{known.source} satisfies every constraint, against {solved.infeasible_by}")
         solved = replace(solved, infeasible_by=None, refuted=False)
     better = found is None or (lead is not None and lead < 0)
+    if solved.values is not None and lead is not None and lead < 0:
+        start, own = (
+            max(verify.residuals(problem, one).values(), default=0.0) for one in (known.values, solved.values)
+        )
+        if own < start and -lead <= MULTIPLIER * start:
+            state.notes.append(f"{known.source} is better only by its violation of {start:.2g}, and is not kept")
+            better = False
     state.start = StartRecord(source=known.source, objective=given, kept=better, used=state.start_used)
     if not better:
         return solved

@@ -715,7 +715,7 @@ def _is_sol(path: Path) -> bool:
         begin = b""
     if begin.startswith(b"{"):
         return False
-    named = path.name.lower().endswith((".sol", ".sol.gz", ".slx", ".asc", ".mst"))
+    named = path.name.lower().removesuffix(".gz").endswith((".sol", ".slx", ".asc", ".mst"))
     return named or begins_as_solution(begin.decode(errors="replace").removeprefix("\ufeff"))
 
 

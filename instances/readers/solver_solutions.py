@@ -48,7 +48,7 @@ _ASC = re.compile(r'\s*1,"')
 _BEGIN = re.compile(
     r"model status\s|columns\s*\n|c problem:|solution status:|# (?:solution for model|objective value|mip start)|=obj="
     r"|[a-z][a-z ]* - objective (?:value )?\s*[-+.\d]|(?:<\?xml[^>]*>\s*)?<cplexsolution|\s*1,\"|name\s+: "
-    r"|name\s[^\n]*\n\s+C |\s*problem statistics\n|\s*(?:value of objective function:|this problem is infeasible)",
+    r"|name\s[^\n]*\n\s+C |\s*problem statistics\n|\s*(?:value of objective function:|this problem is )",
     re.IGNORECASE,
 )
 #: Status letters of GLPK: in words, and whether there is a solution; for a basis, of the primal and the dual.
@@ -63,6 +63,8 @@ _GLPK_STATUS = {
     "n f": ("infeasible", False),
     "n n": ("infeasible", False),
 }
+#: Before the status in what lp_solve prints of a program without optimum.
+_LP_SOLVE = "This problem is "
 _NO_SOLUTION = ("no solution available", "=infeas=", "=unbd=")
 
 
@@ -175,7 +177,7 @@ def _parsed(lines: list[str], where: str) -> SolFile:
         refuse(where, "the report of `glpsol -o` has six digits; write the solution with `glpsol -w FILE`")
     if "Problem Statistics" in lines[:3]:
         refuse(where, "the report of Xpress has six decimals; write the solution with writeSlxSol or writeSol")
-    if "Actual values of the variables:" in lines or "This problem is infeasible" in lines:
+    if "Actual values of the variables:" in lines or any(line.startswith(_LP_SOLVE) for line in lines[:4]):
         return _lp_solve(lines, where)
     if _ASC.match(lines[0]):
         return _asc(lines, where)
@@ -350,7 +352,8 @@ def _glpk(lines: list[str], where: str) -> SolFile:
 
 def _lp_solve(lines: list[str], where: str) -> SolFile:
     """lp_solve, printed with ``-S3`` or more: the values under a heading, to six digits."""
-    solution = SolFile(status="infeasible" if "This problem is infeasible" in lines else "", solved=False)
+    stated = next((line.removeprefix(_LP_SOLVE) for line in lines if line.startswith(_LP_SOLVE)), "")
+    solution = SolFile(status=stated, solved=False)
     target: dict[str, float] | None = None
     for number, raw in enumerate(lines, start=1):
         line = raw.strip()

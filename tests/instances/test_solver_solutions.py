@@ -69,7 +69,9 @@ def test_the_report_of_glpk_is_refused_for_its_digits():
 def test_what_lp_solve_prints():
     solution = parse_sol(PRINTED, "a")
     assert (solution.values, solution.objective, solution.solved) == ({"x": 0.5, "y": 3.0}, 4.0, True)
-    assert not parse_sol("\nThis problem is infeasible\n", "a").solved
+    for status in ("infeasible", "unbounded"):
+        none = parse_sol(f"\nThis problem is {status}\n", "a")
+        assert (none.solved, none.status) == (False, status)
 
 
 def test_compressed_files(tmp_path):

@@ -186,3 +186,16 @@ def test_a_model_of_ones_own_starts_from_a_solution_of_its_file(tmp_path):
     oc.export("matrix.program", solved.instance, tmp_path / "a.lp")
     again = oc.solve(problem, start=sol_of(tmp_path / "a.lp"), method="highs")
     assert again.record.start.objective == pytest.approx(solved.objective) == pytest.approx(again.objective)
+
+
+def test_a_start_that_is_better_by_its_digits_alone_is_not_kept(tmp_path):
+    """A start of six digits violates rows by less than is allowed, and is better than the optimum by that."""
+    path = tmp_path / "a.lp"
+    path.write_text("min\n obj: 3 x + y\nst\n a: 3 x >= 1\n b: x + y >= 0.6666666666666667\nend\n", encoding="utf-8")
+    start = path.with_suffix(".sol")
+    start.write_text("x 0.3333331\ny 0.3333333\n", encoding="utf-8")
+    result = oc.solve("matrix.program", f"mps:{path}", start=start, method="highs")
+    assert result.record.start.objective < 4 / 3 - 1e-7
+    assert (result.record.start.kept, result.proof, result.record.termination) == (False, "optimal", "optimal")
+    assert result.objective == pytest.approx(4 / 3, abs=1e-12)
+    assert "better only by its violation of" in result.record.message
