@@ -8,7 +8,7 @@ from opticoll.errors import BadFile
 from opticoll.formulations.parameters import read_parameters
 from opticoll.instances import Topology
 from opticoll.instances.demands import DemandSpec, same_demand
-from opticoll.instances.readers.reading import same_text
+from opticoll.instances.readers.reading import refuse, same_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,19 +32,15 @@ def refuse_other_problem(
     theirs = document.get("formulation")
     if theirs != model.name:
         stated = f"is a solution of {theirs[:80]}" if isinstance(theirs, str) else "states no formulation"
-        msg = f"{path}: {stated}, not of {model.name}; name the formulation that the file is a solution of"
-        raise BadFile(msg)
+        refuse(path, f"{stated}, not of {model.name}; name the formulation that the file is a solution of")
     if document.get("instance_hash") == instance.hash:
         return
     spec, ours = document.get("instance"), instance.spec[:80]
     if not isinstance(spec, str) or not isinstance(document.get("instance_hash"), str):
-        msg = f"{path}: does not state its instance and instance_hash; save a solution as such a file"
-        raise BadFile(msg)
+        refuse(path, "does not state its instance and instance_hash; save a solution as such a file")
     if spec == instance.spec:
-        msg = f"{path}: is a solution for different data of the same name, {ours}; solve the instance again"
-        raise BadFile(msg)
-    msg = f"{path}: is a solution for {spec[:80]}, not for {ours}; name the instance that the file is a solution for"
-    raise BadFile(msg)
+        refuse(path, f"is a solution for different data of the same name, {ours}; solve the instance again")
+    refuse(path, f"is a solution for {spec[:80]}, not for {ours}; name the instance that the file is a solution for")
 
 
 def refuse_other_settings(
@@ -64,8 +60,7 @@ def refuse_other_settings(
     if stated is None:
         return
     if not isinstance(stated, dict):
-        msg = f"{path}: 'settings' must be an object"
-        raise BadFile(msg)
+        refuse(path, "'settings' must be an object")
     theirs = read_parameters(model.parameters, stated, str(path))
     other = [name for name in stated if not _same(theirs[name], parameters[name], instance, model.name)]
     if other:

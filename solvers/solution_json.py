@@ -302,8 +302,7 @@ def _stated_duals(data: Formulation, document: Mapping[str, Any], path: Path) ->
     if duals is None or not (states(data, "certify") or of_rows):
         return None
     if not isinstance(duals, dict):
-        msg = f"{path}: 'duals' must be an object of named arrays"
-        raise BadFile(msg)
+        reading.refuse(path, "'duals' must be an object of named arrays")
     values = document.get("values")
     declared = declared_duals(data, values.keys() if isinstance(values, dict) else ())
     read = {name: duals[name] for name in declared if name in duals}
@@ -472,14 +471,14 @@ def _sol_values(model: type[Formulation], instance: Instance, path: Path, parame
     from opticoll.instances.readers.solver_solutions import positions, read_sol
 
     if model._needs is not None:
-        msg = f"{path}: {model.name} takes its data from a solution of {model._needs}; name a JSON file with both"
-        raise BadFile(msg)
+        reading.refuse(
+            path, f"{model.name} takes its data from a solution of {model._needs}; name a JSON file with both"
+        )
     where = f"solution file {path}"
     problem = prepared(model, instance, parameters)
     result = read_sol(path)
     if not result.solved:
-        msg = f"{where} contains no solution (status {result.status or 'unknown'}); name a file with values"
-        raise BadFile(msg)
+        reading.refuse(where, f"contains no solution (status {result.status or 'unknown'}); name a file with values")
     program = instance if isinstance(instance, MatrixProgram) else None
     for form in _forms(problem, program):
         file = _file_of(form, result, program)
@@ -491,8 +490,9 @@ def _sol_values(model: type[Formulation], instance: Instance, path: Path, parame
     x = np.nan_to_num(columns[:size])  # after them, the constant of the objective
     absent, told = int(np.isnan(columns[:size]).sum()), []
     if absent and result.partial:
-        msg = f"{where} leaves {absent} of {size} columns open, as a MIP start may; write a whole solution (.sol)"
-        raise BadFile(msg)
+        reading.refuse(
+            where, f"leaves {absent} of {size} columns open, as a MIP start may; write a whole solution (.sol)"
+        )
     if absent:
         told.append(f"the file has no value of {absent} of {size} columns: they are 0")
     if result.count > 1:
@@ -525,8 +525,7 @@ def read_start(
     if _is_sol(path):
         known = _sol_values(model, instance, path, parameters)
         if rounded := _digits(known.form, known.x, known.result.digits):
-            msg = f"{path}: violates the program by more than {FEASIBLE:g} (relative){rounded}"
-            raise BadFile(msg)
+            reading.refuse(path, f"violates the program by more than {FEASIBLE:g} (relative){rounded}")
         return known.values
     document = read_document(path)
     refuse_other_problem(model, instance, document, path)
@@ -545,8 +544,9 @@ def check_rounds(
         If the document is malformed, too large, or for another instance; also for a formulation without rounds.
     """
     if not holds(model, ScheduleKind.ROUNDS) or not isinstance(instance, Topology):
-        msg = f"{path}: rounds of circuits are checked as lumorph.rounds or an optree formulation, not as {model.name}"
-        raise BadFile(msg)
+        reading.refuse(
+            path, f"rounds of circuits are checked as lumorph.rounds or an optree formulation, not as {model.name}"
+        )
     schedule = read_rounds(document, path, instance)
     performed = str(getattr(model, "performs", None) or parameters.get("collective", "file:"))
     if not performed.startswith("file:"):  # those of a file or plug-in have names of their own
@@ -582,8 +582,7 @@ def check_configurations(
     from opticoll.solvers.schedules.sequence_simulator import run_configurations
 
     if not holds(model, ScheduleKind.CONFIGURATIONS):
-        msg = f"{path}: circuits that change are checked as topology.sequence, not as {model.name}"
-        raise BadFile(msg)
+        reading.refuse(path, f"circuits that change are checked as topology.sequence, not as {model.name}")
     data: Any = prepared(model, instance, parameters)
     stated = read_configurations(document, path, instance, data.n)
     _refuse_other_collective(document, path, "alltoall")
@@ -614,13 +613,12 @@ def _refuse_other_collective(document: dict[str, Json], path: Path, performed: s
     """Refuse a schedule that states a collective, or a number of chunks per shard, that is not the problem's."""
     stated = document.get("collective", performed)
     if str(stated).replace("-", "") != performed.replace("-", ""):
-        msg = f"{path}: is a schedule for {str(stated)[:40]}, not for {performed}; state the problem of the file"
-        raise BadFile(msg)
-    if chunks is not None and document.get("chunks", chunks) != chunks:
-        msg = (
-            f"{path}: has {str(document['chunks'])[:40]} chunks per shard, not {chunks}; state the problem of the file"
+        reading.refuse(
+            path, f"is a schedule for {str(stated)[:40]}, not for {performed}; state the problem of the file"
         )
-        raise BadFile(msg)
+    if chunks is not None and document.get("chunks", chunks) != chunks:
+        has = f"has {str(document['chunks'])[:40]} chunks per shard"
+        reading.refuse(path, f"{has}, not {chunks}; state the problem of the file")
 
 
 def check_schedule(
@@ -650,11 +648,9 @@ def check_schedule(
         For other settings.
     """
     if not model.name.startswith("alltoall."):
-        msg = f"{path}: a schedule is checked as one of alltoall.master or its siblings, not as {model.name}"
-        raise BadFile(msg)
+        reading.refuse(path, f"a schedule is checked as one of alltoall.master or its siblings, not as {model.name}")
     if not isinstance(instance, Topology):
-        msg = f"{path}: schedules are checked on topologies, but {instance.spec} is not one"
-        raise BadFile(msg)
+        reading.refuse(path, f"schedules are checked on topologies, but {instance.spec} is not one")
     for name in settings or {}:
         if name not in (*SCHEDULE_SETTINGS, "demand", "root", *CHANNEL_SETTINGS):
             msg = f"{path}: is a schedule, which is executed as stated: {name}= has no effect; omit it"
@@ -666,11 +662,8 @@ def check_schedule(
     traffic = traffic_of(parameters, instance)
     verdict = verify_schedule(path, instance, collective, traffic=traffic, root=root, **cost)
     if verdict.valid and "layers" in parameters and "layers" not in verdict.metrics:
-        msg = (
-            f"{path}: has no layer for its routes, so that they may deadlock; {model.name} needs one for every route, "
-            "and alltoall.master checks routes without layers"
-        )
-        raise BadFile(msg)
+        needs = f"{model.name} needs one for every route, and alltoall.master checks routes without layers"
+        reading.refuse(path, f"has no layer for its routes, so that they may deadlock; {needs}")
     if verdict.valid and "layers" in parameters:
         most = int(parameters["layers"]) if settings and "layers" in settings else None
         verdict = _within_channels(verdict, instance, traffic, most, float(parameters.get("load", 0.0)))
@@ -729,12 +722,9 @@ def read_document(path: Path) -> dict[str, Json]:
     """
     document = reading.read_json(path, MAX_BYTES, "name a solution file that opticoll wrote")
     if isinstance(document, dict) and str(document.get("format")).startswith("opticoll-topology/"):
-        msg = f"{path}: is a topology, not a solution document; its name as an instance is file:{path}"
-        raise BadFile(msg)
+        reading.refuse(path, f"is a topology, not a solution document; its name as an instance is file:{path}")
     if isinstance(document, dict) and {"SolutionInfo", "Task/solutions"} & document.keys():
-        msg = f"{path}: is JSON of Gurobi or MOSEK, which is not read; write the solution to a file NAME.sol"
-        raise BadFile(msg)
+        reading.refuse(path, "is JSON of Gurobi or MOSEK, which is not read; write the solution to a file NAME.sol")
     if not isinstance(document, dict) or (document.get("format") != FORMAT and not is_schedule(document, path)):
-        msg = f"{path}: is not a solution document (format {FORMAT!r}); save a solution as such a file"
-        raise BadFile(msg)
+        reading.refuse(path, f"is not a solution document (format {FORMAT!r}); save a solution as such a file")
     return document

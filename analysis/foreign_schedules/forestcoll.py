@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from opticoll.errors import BadFile
 from opticoll.file_contents import check_file, read_bytes
 from opticoll.instances.readers import reading
+from opticoll.instances.readers.reading import refuse
 from opticoll.solvers.schedules.link_schedule import pair_capacity
 from opticoll.solvers.schedules.msccl_xml import MAX_BYTES as MSCCL_BYTES
 from opticoll.solvers.schedules.schedule_check import ScheduleCheck, ScheduleFormat, refused
@@ -59,8 +60,7 @@ def _executed(_: Json, path: Path, topology: Topology, collective: str) -> Sched
     root = reading.parse_xml(read_bytes(path, MAX_BYTES, "name a schedule file"), path, "write ForestColl XML")
     number = {label: v for v, label in enumerate(topology.labels)}
     if len(number) < topology.n:
-        msg = f"{path}: vertices of {topology.spec} share labels, but the file names them by label; give each its own"
-        raise BadFile(msg)
+        refuse(path, f"vertices of {topology.spec} share labels, but the file names them by label; give each its own")
     capacity, ranks = pair_capacity(topology), set(topology.terminals.tolist())
     chunks = _whole(root, "nchunkspernode", path)
     load: dict[tuple[int, int], float] = defaultdict(float)
@@ -124,8 +124,7 @@ def _vertex(element: Element, key: str, number: dict[str, int], path: Path) -> i
 
 def _named(name: str, number: dict[str, int], where: str) -> int:
     if name not in number:
-        msg = f"{where}: {name[:60]!r} is not the label of a vertex; label vertices of the topology as ForestColl does"
-        raise BadFile(msg)
+        refuse(where, f"{name[:60]!r} is not the label of a vertex; label vertices of the topology as ForestColl does")
     return number[name]
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from opticoll.analysis.foreign_schedules.sends import MAX_SENDS, Chunk, Send, Sends, run_sends
-from opticoll.errors import BadFile
+from opticoll.instances.readers.reading import refuse
 from opticoll.solvers.schedules.link_schedule import ways_between
 from opticoll.solvers.schedules.schedule_check import ScheduleFormat
 
@@ -36,8 +36,7 @@ def _sends(document: dict[str, Json], path: Path, topology: Topology) -> Sends:
     held = {key: _map(document.get(key), path, key, topology.num_ranks) for key in ("input_map", "output_map")}
     inputs, outputs = held["input_map"], held["output_map"]
     if len(set().union(*inputs.values())) < sum(map(len, inputs.values())):
-        msg = f"{path}: several ranks hold an address at the start; reducing collectives are not supported"
-        raise BadFile(msg)
+        refuse(path, "several ranks hold an address at the start; reducing collectives are not supported")
     collective, chunks, chunk_of = _chunks(inputs, outputs, path, topology)
     terminal = topology.terminals.tolist()
     sends: list[Send] = []
@@ -46,13 +45,11 @@ def _sends(document: dict[str, Json], path: Path, topology: Topology) -> Sends:
     for k, step in enumerate(steps if isinstance(steps, list) else [None]):
         rows = step.get("sends") if isinstance(step, dict) else None
         if not isinstance(rows, list) or len(sends) + len(rows) > MAX_SENDS:
-            msg = f"{path}: steps[{k}] must have a list of 'sends', at most {MAX_SENDS} in all steps"
-            raise BadFile(msg)
+            refuse(path, f"steps[{k}] must have a list of 'sends', at most {MAX_SENDS} in all steps")
         for i, row in enumerate(rows):
             valid = isinstance(row, list) and len(row) == 3 and all(type(v) is int for v in row)
             if not valid or row[0] not in chunk_of or not all(0 <= v < topology.num_ranks for v in row[1:]):
-                msg = f"{path}: steps[{k}].sends[{i}] must be [address, source, destination], not {str(row)[:60]}"
-                raise BadFile(msg)
+                refuse(path, f"steps[{k}].sends[{i}] must be [address, source, destination], not {str(row)[:60]}")
             sends.append(Send(k, way(terminal[row[1]], terminal[row[2]]), chunk_of[row[0]]))
     return Sends(collective, chunks, sends, moves=False, synchronous=True)
 
@@ -73,8 +70,7 @@ def _chunks(
     parts = {(s, t): sorted(inputs[s] & outputs[t]) for s in ranks for t in ranks}
     if not chunks or {*map(len, parts.values())} != {chunks} or set().union(*outputs.values()) != everything:
         number = topology.num_ranks
-        msg = f"{path}: input_map and output_map are neither an all-gather nor an all-to-all of {number} ranks"
-        raise BadFile(msg)
+        refuse(path, f"input_map and output_map are neither an all-gather nor an all-to-all of {number} ranks")
     for (s, t), part in parts.items():
         chunk_of.update({a: (terminal[s], terminal[t], i) for i, a in enumerate(part)})
     return "alltoall", chunks, chunk_of
@@ -84,8 +80,7 @@ def _map(value: Any, path: Path, key: str, ranks: int) -> dict[int, set[int]]:
     valid = isinstance(value, dict) and set(value) == {str(r) for r in range(ranks)}
     valid = valid and all(isinstance(row, list) and all(type(a) is int for a in row) for row in value.values())
     if not valid or any(len(set(row)) < len(row) for row in value.values()):
-        msg = f"{path}: {key!r} must hold a list of different addresses for each of the ranks 0..{ranks - 1}"
-        raise BadFile(msg)
+        refuse(path, f"{key!r} must hold a list of different addresses for each of the ranks 0..{ranks - 1}")
     return {int(r): set(row) for r, row in value.items()}
 
 

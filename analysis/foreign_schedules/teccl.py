@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from opticoll.analysis.foreign_schedules.sends import MAX_SENDS, Send, Sends, run_sends
 from opticoll.errors import BadFile
-from opticoll.instances.readers.reading import parses_as_float
+from opticoll.instances.readers.reading import parses_as_float, refuse
 from opticoll.solvers.schedules.schedule_check import ScheduleFormat
 
 if TYPE_CHECKING:
@@ -44,12 +44,10 @@ def _executed(document: dict[str, Json], path: Path, topology: Topology, collect
 def _sends(document: dict[str, Json], path: Path, topology: Topology) -> Sends:
     name, *more = (key for key in document if _FLOWS.fullmatch(key))
     if more:
-        msg = f"{path}: it has {name!r} and {more[0]!r}; keep one of them"
-        raise BadFile(msg)
+        refuse(path, f"it has {name!r} and {more[0]!r}; keep one of them")
     flows = document[name]
     if not isinstance(flows, list) or not flows or len(flows) > MAX_SENDS:
-        msg = f"{path}: {name!r} must be a list of 1 to {MAX_SENDS} strings"
-        raise BadFile(msg)
+        refuse(path, f"{name!r} must be a list of 1 to {MAX_SENDS} strings")
     with_volume = "volume" in str(flows[0])
     sends = [_flow(text, f"{path}: {name}[{i}]", topology, with_volume=with_volume) for i, text in enumerate(flows)]
     chunks = 1 + max(send.chunk[2] for send in sends)
@@ -73,8 +71,7 @@ def _flow(text: object, where: str, topology: Topology, *, with_volume: bool) ->
         return Send(int(match["epoch"]), tuple(vertices), (source, -1, number))
     amount = float(match["volume"]) if parses_as_float(match["volume"]) else 0.0
     if not 0 < amount <= 1:
-        msg = f"{where}: volume {match['volume']!r} must be above 0 and at most 1"
-        raise BadFile(msg)
+        refuse(where, f"volume {match['volume']!r} must be above 0 and at most 1")
     number, target = divmod(number, topology.num_ranks)
     return Send(int(match["epoch"]), tuple(vertices), (source, int(topology.terminals[target]), number), amount)
 

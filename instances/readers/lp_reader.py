@@ -73,11 +73,9 @@ _TITLES = {section: row[1] for section, row in _SECTIONS.items()}
 _OTHER = {
     ("lazy", "constraints"): "lazy constraints",
     ("user", "cuts"): "user cuts",
-    ("general", "constraints"): "general constraints",
-    ("gencons",): "general constraints",
+    **dict.fromkeys((("general", "constraints"), ("gencons",)), "general constraints"),
     ("pwlobj",): "piecewise linear objectives",
-    ("sin",): "semi-integer columns",
-    ("semi", "-", "integer"): "semi-integer columns",
+    **dict.fromkeys((("sin",), ("semi", "-", "integer")), "semi-integer columns"),
     ("multi", "-", "objectives"): "several objectives",
     ("scenario",): "scenarios",
 }
@@ -88,8 +86,7 @@ _OPERATORS = {
     "*": "products of columns; write '2 x' for '2 * x'",
     "/": "quotients; write a decimal number",
     "^": "powers; write a linear program",
-    "[": "quadratic terms; write a linear program",
-    "]": "quadratic terms; write a linear program",
+    **dict.fromkeys("[]", "quadratic terms; write a linear program"),
 }
 
 

@@ -33,19 +33,14 @@ ORDER = ("NAME", "ROWS", "COLUMNS", "RHS", "RANGES", "BOUNDS", "ENDATA")
 HEADERS = ("OBJSENSE", "OBJNAME", "MAX", "MIN")
 #: Sections of what is not a linear program.
 OTHER = {
-    "SOS": "special ordered sets",
-    "SOS1": "special ordered sets",
-    "SOS2": "special ordered sets",
-    "SETS": "special ordered sets",
-    "QUADOBJ": "quadratic objective",
-    "QMATRIX": "quadratic objective",
+    **dict.fromkeys(("SOS", "SOS1", "SOS2", "SETS"), "special ordered sets"),
+    **dict.fromkeys(("QUADOBJ", "QMATRIX"), "quadratic objective"),
     "QSECTION": "quadratic terms",
     "QCMATRIX": "quadratic rows",
     "CSECTION": "cones",
     "INDICATORS": "indicator rows",
     "GENCONS": "general constraints",
-    "PWLOBJ": "piecewise linear objective",
-    "PWLNAM": "piecewise linear objective",
+    **dict.fromkeys(("PWLOBJ", "PWLNAM"), "piecewise linear objective"),
     "PWLCON": "piecewise linear rows",
     "USERCUTS": "user cuts",
     "LAZYCONS": "lazy constraints",
@@ -63,10 +58,8 @@ _SENSES: dict[str, Literal["min", "max"]] = {
 _RELATIONS: dict[str, Relation] = {"L": "<", "G": ">", "E": "="}
 #: What the types of bounds state; None for the number on the line.
 _BOUNDS: dict[str, tuple[tuple[Relation, float | None], ...]] = {
-    "UP": (("<", None),),
-    "UI": (("<", None),),
-    "LO": ((">", None),),
-    "LI": ((">", None),),
+    **dict.fromkeys(("UP", "UI"), (("<", None),)),
+    **dict.fromkeys(("LO", "LI"), ((">", None),)),
     "FX": (("=", None),),
     "FR": ((">", -math.inf), ("<", math.inf)),
     "MI": ((">", -math.inf),),

@@ -6,9 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from opticoll.errors import BadFile
 from opticoll.file_contents import read_bytes
-from opticoll.instances.readers.reading import unpack
+from opticoll.instances.readers.reading import refuse, unpack
 
 if TYPE_CHECKING:
     from opticoll.instances.matrix_program import MatrixProgram
@@ -44,21 +43,17 @@ def read_program(path: str | Path, sense: Literal["min", "max"] | None = None) -
     packed = name.endswith(".gz")
     suffix = Path(name.removesuffix(".gz")).suffix
     if "," in suffix and suffix.partition(",")[0] in _SUFFIXES:
-        msg = (
-            f"{where.partition(',')[0]}: unknown option {suffix.partition(',')[2][:40]!r}; known: sense=min, sense=max"
-        )
-        raise BadFile(msg)
+        option = suffix.partition(",")[2][:40]
+        refuse(where.partition(",")[0], f"unknown option {option!r}; known: sense=min, sense=max")
     if suffix not in _SUFFIXES:
-        msg = f"{where} has {f'the unknown suffix {suffix!r}' if suffix else 'no suffix'}; {_REMEDY}"
-        raise BadFile(msg)
+        refuse(where, f"has {f'the unknown suffix {suffix!r}' if suffix else 'no suffix'}; {_REMEDY}")
     content = read_bytes(path, MOST_BYTES, _REMEDY, where)
     if packed:
         most = min(MOST_UNPACKED, max(LEAST_PACKED, MOST_RATIO * len(content)))
         content = unpack(content, most, where, _REMEDY)
     content = content.removeprefix(b"\xef\xbb\xbf")
     if not content.strip():
-        msg = f"{where} is empty; {_REMEDY}"
-        raise BadFile(msg)
+        refuse(where, f"is empty; {_REMEDY}")
     from opticoll.instances.readers.lp_reader import read_lp
     from opticoll.instances.readers.mps_reader import read_mps
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Literal, NoReturn
 
 import numpy as np
 
-from opticoll.errors import BadFile
 from opticoll.instances.matrix_program import MatrixProgram
+from opticoll.instances.readers.reading import refuse
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -72,13 +72,11 @@ class ProgramReader:
 
     def refuse(self, line: int, what: str) -> NoReturn:
         """Refuse the file because of a line."""
-        msg = f"{self.where}, line {line}: {what}"
-        raise BadFile(msg)
+        refuse(f"{self.where}, line {line}", what)
 
     def refuse_file(self, what: str) -> NoReturn:
         """Refuse the file as a whole."""
-        msg = f"{self.where}: {what}"
-        raise BadFile(msg)
+        refuse(self.where, what)
 
     def note(self, line: int, what: str, others: str) -> None:
         """Note a construct that other programs read as ``others`` says; of several alike, the first.

@@ -42,8 +42,6 @@ _REMEDY = "write a solution as HiGHS, SCIP, Gurobi, CPLEX, Xpress, CBC, GLPK or 
 _CBC = re.compile(r"(?P<status>[A-Z][A-Za-z ]*?)(?: \(.*\))? - objective(?: value)?\s+(?P<value>\S+)\s*$")
 #: First line of the files of python-mip, which state the objective 0 whatever the values are.
 _PYTHON_MIP = "Feasible solution - objective 0.0"
-#: First line of a row or column in Xpress's `.asc`.
-_ASC = re.compile(r'\s*1,"')
 #: What a text begins with that is a solver's solution, whatever its name is.
 _BEGIN = re.compile(
     r"model status\s|columns\s*\n|c problem:|solution status:|# (?:solution for model|objective value|mip start)|=obj="
@@ -51,18 +49,9 @@ _BEGIN = re.compile(
     r"|name\s[^\n]*\n\s+C |\s*problem statistics\n|\s*(?:value of objective function:|this problem is )",
     re.IGNORECASE,
 )
-#: Status letters of GLPK: in words, and whether there is a solution; for a basis, of the primal and the dual.
-_GLPK_STATUS = {
-    "o": ("optimal", True),
-    "f": ("feasible", True),
-    "n": ("infeasible", False),
-    "u": ("", False),
-    "f f": ("optimal", True),
-    "f n": ("unbounded", False),
-    "f u": ("feasible", True),
-    "n f": ("infeasible", False),
-    "n n": ("infeasible", False),
-}
+#: Status letters of GLPK in words; for a basis, of the primal and the dual.
+_GLPK_STATUS = {"o": "optimal", "f": "feasible", "n": "infeasible", "f f": "optimal", "f n": "unbounded"}
+_GLPK_STATUS |= {"f u": "feasible", "n f": "infeasible", "n n": "infeasible"}
 #: Before the status in what lp_solve prints of a program without optimum.
 _LP_SOLVE = "This problem is "
 _NO_SOLUTION = ("no solution available", "=infeas=", "=unbd=")
@@ -158,8 +147,7 @@ def parse_sol(text: str, where: str) -> SolFile:
         If a line is in none of the formats, a name occurs twice, or a value is not a finite number.
     """
     if not text.strip():
-        msg = f"{where} is empty; {_REMEDY}"
-        raise BadFile(msg)
+        refuse(where, f"is empty; {_REMEDY}")
     solution = _cplex(text, where) if text.startswith("<") else _parsed(text.rstrip().splitlines(), where)
     solution.solved = solution.solved and not re.search(r"(?<![a-z])infeasible(?![a-z])", solution.status)
     return solution
@@ -179,7 +167,7 @@ def _parsed(lines: list[str], where: str) -> SolFile:
         refuse(where, "the report of Xpress has six decimals; write the solution with writeSlxSol or writeSol")
     if "Actual values of the variables:" in lines or any(line.startswith(_LP_SOLVE) for line in lines[:4]):
         return _lp_solve(lines, where)
-    if _ASC.match(lines[0]):
+    if first.startswith('1,"'):
         return _asc(lines, where)
     if lines[-1].strip() == "ENDATA":
         return _slx(lines, where)
@@ -220,14 +208,12 @@ def _cplex(text: str, where: str) -> SolFile:
         count=len(found),
         partial=header.get("writeLevel") in ("2", "4") or "MIPStartEffortLevel" in header,
     )
-    for tag in ("variable", "constraint"):
-        for one in found[0].iter(tag):
-            words, target = [one.get("name", ""), one.get("value" if tag == "variable" else "dual", "")], None
-            if tag == "constraint":
-                if "dual" not in one.attrib:
-                    continue
-                target = solution.duals = {} if solution.duals is None else solution.duals
-            solution.store(words, where, line_of(one), target)
+    for one in found[0].iter("variable"):
+        solution.store([one.get("name", ""), one.get("value", "")], where, line_of(one))
+    priced = [one for one in found[0].iter("constraint") if "dual" in one.attrib]
+    solution.duals = {} if priced else None
+    for one in priced:
+        solution.store([one.get("name", ""), one.attrib["dual"]], where, line_of(one), solution.duals)
     solution.solved = bool(solution.values)
     return solution
 
@@ -310,8 +296,9 @@ def _tables(lines: list[str], where: str) -> SolFile:
         elif part and not heading:
             heading = re.sub(r" limit\b", "_limit", re.sub(r"\bdual (lower|upper)", r"dual_\1", line)).split()
         elif part and (len(words) != len(heading) or not {"name", "index"} <= set(heading)):
-            msg = f"{where}, line {number}: {raw.strip()[:60]!r} does not fit its table; use write_solution_style 0"
-            raise BadFile(msg)
+            refuse(
+                f"{where}, line {number}", f"{raw.strip()[:60]!r} does not fit its table; use write_solution_style 0"
+            )
         elif part:
             row = dict(zip(heading, words, strict=True))
             value = row.get("primal", row.get("activity"))
@@ -336,13 +323,15 @@ def _glpk(lines: list[str], where: str) -> SolFile:
         if letter == "s" and len(words) >= 6:
             kind = words[1]
             stated, solution.objective = words[4:-1], _objective(words[-1])
-            solution.status, solution.solved = _GLPK_STATUS.get(" ".join(stated), ("", False))
+            solution.status = _GLPK_STATUS.get(" ".join(stated), "")
+            solution.solved = solution.status in {"optimal", "feasible"}
             at = -1 if kind == "mip" else -2  # value and dual of a linear program, with its status in the basis before
             solution.duals = None if kind == "mip" or solution.status != "optimal" else {}
         elif letter in ("i", "j") and solution.solved:
             if len(words) < 2 - at or not words[1].isdigit():
-                msg = f"{where}, line {number}: {raw.strip()[:60]!r} is not a row or column of GLPK; write it again"
-                raise BadFile(msg)
+                refuse(
+                    f"{where}, line {number}", f"{raw.strip()[:60]!r} is not a row or column of GLPK; write it again"
+                )
             if letter == "j":
                 solution.store([words[1], words[at]], where, number)
             elif solution.duals is not None:

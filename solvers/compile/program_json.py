@@ -13,6 +13,7 @@ import numpy as np
 from opticoll.errors import BadFile
 from opticoll.formulations.matrix.stated_model import StatedProgram
 from opticoll.formulations.standard_form import Block
+from opticoll.instances.readers.reading import refuse
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping
@@ -90,8 +91,7 @@ def read_program(document: Mapping[str, Json], path: Path) -> StatedProgram:
     """
     stated = document.get("program")
     if stated is None:
-        msg = f"{path}: has no 'program', the matrix of the model that it solves; save it again with result.save"
-        raise BadFile(msg)
+        refuse(path, "has no 'program', the matrix of the model that it solves; save it again with result.save")
     try:
         read = msgspec.convert(stated, _Program)
     except msgspec.ValidationError as error:
@@ -107,12 +107,10 @@ def read_program(document: Mapping[str, Json], path: Path) -> StatedProgram:
     }
     for name, size in sizes.items():
         if len(getattr(read, name)) != size:
-            msg = f"{path}: 'program': {name} has {len(getattr(read, name))} entries, expected {size}"
-            raise BadFile(msg)
+            refuse(path, f"'program': {name} has {len(getattr(read, name))} entries, expected {size}")
     starts, entries = np.array(read.indptr), np.array(read.indices, dtype=np.int64)
     if starts[0] != 0 or starts[-1] != entries.size or (np.diff(starts) < 0).any():
-        msg = f"{path}: 'program': indptr must rise from 0 to the {entries.size} entries"
-        raise BadFile(msg)
+        refuse(path, f"'program': indptr must rise from 0 to the {entries.size} entries")
     _refuse_outside(entries, rows, "indices", path)
     variables, constraints = (
         {name: _block(name, one, size, path) for name, one in named.items()}
@@ -120,8 +118,7 @@ def read_program(document: Mapping[str, Json], path: Path) -> StatedProgram:
     )
     covered = np.concatenate([np.zeros(0, dtype=np.int64), *(block.index for block in variables.values())])
     if not np.array_equal(np.unique(covered[covered >= 0]), np.arange(columns)):
-        msg = f"{path}: 'program': its variables must name each of the {columns} columns"
-        raise BadFile(msg)
+        refuse(path, f"'program': its variables must name each of the {columns} columns")
     return StatedProgram(
         indptr=starts,
         indices=entries,
@@ -149,23 +146,20 @@ def _bounds(values: list[float | None], infinite: float) -> NDArray[np.float64]:
 
 def _refuse_outside(index: NDArray[np.int64], size: int, name: str, path: Path, least: int = 0) -> None:
     if index.size and not least <= index.min() <= index.max() < size:
-        msg = f"{path}: 'program': {name} has an entry outside {least} to {size - 1}"
-        raise BadFile(msg)
+        refuse(path, f"'program': {name} has an entry outside {least} to {size - 1}")
 
 
 def _block(name: str, read: _Named, size: int, path: Path) -> Block:
     """The places of a named array among ``size`` columns or rows."""
     index, shape = np.array(read.index, dtype=np.int64), tuple(read.shape)
     if min(shape, default=0) < 0 or index.size != int(np.prod(shape, dtype=object)):
-        msg = f"{path}: 'program': {name[:60]!r} has {index.size} places, and the shape {shape}"
-        raise BadFile(msg)
+        refuse(path, f"'program': {name[:60]!r} has {index.size} places, and the shape {shape}")
     _refuse_outside(index, size, f"the index of {name[:60]!r}", path, -1)
     labels = tuple(None if axis is None else [_hashable(one) for one in axis] for axis in read.labels)
     if labels and [len(axis) for axis in labels if axis is not None] != [
         extent for axis, extent in zip(labels, shape, strict=False) if axis is not None
     ]:
-        msg = f"{path}: 'program': the labels of {name[:60]!r} do not fit its shape {shape}"
-        raise BadFile(msg)
+        refuse(path, f"'program': the labels of {name[:60]!r} do not fit its shape {shape}")
     return Block(name, shape, index, labels)
 
 
