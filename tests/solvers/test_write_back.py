@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import copy
 import pickle
-import subprocess
-import sys
 
 import cvxpy as cp
-import layer_comparison
 import numpy as np
 import pyomo.environ as pyo
 import pytest
@@ -17,22 +14,6 @@ import opticoll as oc
 from opticoll.analysis.result import result as results
 from opticoll.solvers.run import Run
 from opticoll.solvers.task import Proof, Record, Termination
-
-
-@pytest.mark.parametrize(
-    "first", [0, pytest.param(4, marks=pytest.mark.slow), pytest.param(44, marks=pytest.mark.slow)]
-)
-def test_random_models_hold_what_their_layer_sets(first):
-    count = 40 if first else 4
-    done = subprocess.run(
-        [sys.executable, layer_comparison.__file__, str(first), str(count)],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=600,
-    )
-    found = [line for line in done.stdout.splitlines() if line.startswith("differs: ")]  # HiGHS prints a banner
-    assert (found, done.returncode) == ([], 0), done.stderr
 
 
 def cvxpy_problem():
