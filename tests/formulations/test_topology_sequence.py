@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from case_families import each
-from scipy.optimize import Bounds, linprog, milp
+from scipy.optimize import Bounds, milp
 from slow_cases import marked
 
 import opticoll as oc
@@ -22,11 +22,9 @@ from opticoll.formulations.topology.sequence import NAME, TopologySequence
 from opticoll.formulations.topology.sequence_bounds import (
     bounds,
     circuits,
-    full_circuits_time,
     hop_time,
     known_sequences,
     layers,
-    most_within,
     nodes_at,
     port_time,
     ring_time,
@@ -203,18 +201,6 @@ def test_bounds_hold_for_random_sequences(seed):
         assert time + delay * (K - 1) >= stated * (1 - 1e-9)
 
 
-@each("seed", range(10))
-def test_demand_within_some_hops_is_that_of_a_linear_program(seed):
-    """The most demand of pairs of which every node starts and ends a given number; bounds are near it, and above."""
-    draw = np.random.default_rng(seed)
-    n, number = int(draw.integers(4, 11)), int(draw.integers(1, 4))
-    demand = draw.exponential(size=(n, n)) ** 2 * uniform(n)
-    ends = sp.vstack([sp.kron(sp.eye_array(n), np.ones((1, n))), sp.kron(np.ones((1, n)), sp.eye_array(n))])
-    best = -linprog(-demand.ravel(), A_ub=ends, b_ub=np.full(2 * n, number), bounds=(0, 1)).fun
-    sides = [np.sort(side, axis=1)[:, -number:].sum() for side in (demand, demand.T)]
-    assert best * (1 - 1e-9) <= most_within(demand, number) <= min(best * 1.05, *sides) * (1 + 1e-9)
-
-
 @pytest.mark.parametrize(("n", "degree", "directed", "K"), [(4, 1, True, 2), (3, 2, True, 2), (3, 2, False, 3)])
 def test_bounds_of_uneven_demands_hold_for_all_sequences(n, degree, directed, K):
     """And are above those of hops from single nodes and of ports for some of them."""
@@ -233,50 +219,6 @@ def test_bounds_of_uneven_demands_hold_for_all_sequences(n, degree, directed, K)
     assert sharper or n < 4 or not directed
 
 
-def hops_of(configurations, source, *, step):
-    """Fewest circuits to every node, by trying all walks configuration by configuration."""
-    hops = {source: 0}
-    for counts in configurations:
-        edge = dict(hops)
-        while edge:
-            new = {}
-            for u, far in edge.items():
-                for v in np.flatnonzero(counts[u]).tolist():
-                    if far + 1 < min(hops.get(v, np.inf), new.get(v, np.inf)):
-                        new[v] = far + 1
-            hops |= new
-            edge = {} if step else new
-    return hops
-
-
-@each("directed", [False, True])
-@each("step", [False, True])
-@each(("degree", "K"), [(1, 3), (2, 2), (2, 3), (3, 1), (3, 2)])
-def test_layers_are_never_larger_and_random_circuits_attain_them(degree, K, step, directed):
-    draw, n = np.random.default_rng(degree * 10 + K), 200
-    most = 0
-    for turn in range(6):
-        size = n if turn < 3 else 12
-        configurations = []
-        for _ in range(K):
-            counts = np.zeros((size, size), dtype=int)
-            for _ in range(degree):
-                order = draw.permutation(size)
-                heads, tails = np.roll(order, 1), order
-                if not directed:
-                    tails, heads = order[::2], order[1::2]
-                    counts[heads, tails] += 1
-                counts[tails, heads] += 1
-            configurations.append(counts)
-        sources = range(size) if size < 100 else range(0, size, 20)
-        for source in sources:
-            reached = np.bincount(list(hops_of(configurations, source, step=step).values()))
-            limit = [nodes_at(h, K, degree, directed=directed, step=step) for h in range(1, len(reached))]
-            assert (reached[1:] <= limit).all()
-            most = max(most, int((reached[1:3] == limit[:2]).all()))
-    assert most == 1
-
-
 def test_two_way_counts_are_the_coefficients_of_their_generating_function():
     for degree, K in product(range(1, 6), range(1, 6)):
         series, factor = np.zeros(7), np.zeros(7)
@@ -292,37 +234,6 @@ def test_two_way_counts_are_the_coefficients_of_their_generating_function():
 def test_one_configuration_has_the_bound_of_designs(n, degree, directed):
     data = TopologySequence.of_nodes(n, degree, 1, directed=directed)
     assert hop_time(data, 1)[0] == least_time(design_data(n, degree, directed))[0]
-
-
-def divisions(total, parts):
-    """Tuples of so many nonnegative integers with at most this sum."""
-    if parts == 0:
-        yield ()
-        return
-    for first in range(total + 1):
-        for rest in divisions(total - first, parts - 1):
-            yield (first, *rest)
-
-
-@pytest.mark.parametrize(("n", "degree", "K"), [(6, 3, 2), (5, 2, 2), (4, 2, 2), (4, 1, 4)])
-def test_full_circuits_bound_every_way_to_use_the_ports_of_a_source(n, degree, K):
-    """Least T by an LP for every number of circuits to every node; nodes are sorted, as their names do not matter."""
-    best = np.inf
-    kinds = [kind for kind in product(range(degree + 1), repeat=K) if sum(kind)]
-    for uses in divisions(n - 1, len(kinds)):
-        if any(sum(m * kind[k] for m, kind in zip(uses, kinds, strict=True)) > degree for k in range(K)):
-            continue
-        taken = [(m, kind) for m, kind in zip(uses, kinds, strict=True) if m]
-        size = K + len(taken)  # lengths, and what each node of a kind gets directly
-        above = [np.r_[[-float(c) for c in kind], np.eye(len(taken))[at]] for at, (_, kind) in enumerate(taken)]
-        above.append(np.r_[np.full(K, -float(degree)), [-float(m) for m, _ in taken]])
-        right = np.r_[np.zeros(len(taken)), -2.0 * (n - 1)]
-        limits = [(0, None)] * K + [(0, 1)] * len(taken)
-        result = linprog(np.r_[np.ones(K), np.zeros(size - K)], A_ub=np.array(above), b_ub=right, bounds=limits)
-        best = min(best, result.fun)
-    assert float(full_circuits_time(n, degree, K)) <= best + 1e-9
-    if (n, degree, K) == (6, 3, 2):
-        assert full_circuits_time(n, degree, K) > Fraction(n - 1, degree)
 
 
 def test_bounds_of_two_prototypes():

@@ -1,10 +1,7 @@
-"""The flow-level simulator against closed forms, a slow simulator of its own, linear programs and its bounds."""
+"""The flow-level simulator against closed forms, linear programs, published times and its bounds."""
 
 from __future__ import annotations
 
-from itertools import pairwise
-
-import networkx as nx
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -20,8 +17,7 @@ from opticoll.analysis.training.network_iteration import ServerNetwork, bounds, 
 from opticoll.errors import BadInput, NoSolution
 from opticoll.instances import Topology, parse
 from opticoll.instances.families.machines import fat_tree, ideal_switch
-from opticoll.instances.topology import both_ways
-from opticoll.instances.training.task_graph import COMPUTING, TRANSFER, TaskGraphDraft, training_iteration
+from opticoll.instances.training.task_graph import TaskGraphDraft, training_iteration
 from opticoll.instances.training.training_jobs import shared_cluster
 
 GIGABITS_100 = 12.5e9
@@ -30,127 +26,6 @@ GIGABITS_100 = 12.5e9
 def simulate(graph, network, *, ring_factor=None, **settings):
     """The schedule of a task graph over a network."""
     return simulate_flows(graph, flows_of(graph, network, ring_factor=ring_factor), network.latency, **settings)
-
-
-# a slow simulator that shares no code with the engine ---------------------------------------------------------------
-
-
-def progressive_filling(users: list[dict[int, float]], capacity: np.ndarray) -> list[float]:
-    """Raise all rates together; whoever meets a full arc stays."""
-    rates, free = [0.0] * len(users), set(range(len(users)))
-    while free:
-        room = capacity - sum_of_loads(users, rates, capacity.size)
-        rise = min(room[a] / sum(users[g].get(a, 0.0) for g in free) for a in {a for f in free for a in users[f]})
-        for f in free:
-            rates[f] += rise
-        room = capacity - sum_of_loads(users, rates, capacity.size)
-        free = {f for f in free if all(room[a] > 1e-9 * capacity[a] for a in users[f])}
-    return rates
-
-
-def sum_of_loads(users, rates, arcs):
-    load = np.zeros(arcs)
-    for user, rate in zip(users, rates, strict=True):
-        for a, share in user.items():
-            load[a] += share * rate
-    return load
-
-
-def slow_simulation(graph, topology, bandwidth, latency):
-    """End of every task on a network with one path between any two servers."""
-    net = nx.DiGraph()
-    arc_of = {}
-    for a, (u, v) in enumerate(zip(topology.tail.tolist(), topology.head.tolist(), strict=True)):
-        net.add_edge(u, v)
-        arc_of[u, v] = a
-
-    def path(s, t):
-        route = nx.shortest_path(net, int(topology.terminals[s]), int(topology.terminals[t]))
-        return [arc_of[step] for step in pairwise(route)]
-
-    waits = {t: set(graph.waits[graph.waits[:, 1] == t, 0].tolist()) for t in range(graph.tasks)}
-    end, now, left, timed = {}, 0.0, {}, {}
-    idle = set(range(graph.servers))
-    while len(end) < graph.tasks:
-        changed = True
-        while changed:
-            changed = False
-            for t in range(graph.tasks):
-                started = t in end or t in timed or any(key == t for key in left)
-                if started or not waits[t] <= set(end):
-                    continue
-                server = int(graph.server[t])
-                if graph.kind[t] == COMPUTING:
-                    if server >= 0 and server not in idle:
-                        continue
-                    idle -= {server}
-                    timed[t] = now + float(graph.amount[t])
-                elif graph.kind[t] == TRANSFER:
-                    arcs = path(server, int(graph.target[t]))
-                    left[t] = (float(graph.amount[t]), dict.fromkeys(arcs, 1.0), len(arcs))
-                else:
-                    members = graph.groups[graph.group[t]]
-                    k, share, longest = len(members), {}, 0
-                    for i, s in enumerate(members):
-                        arcs = path(s, members[(i + 1) % k])
-                        longest = max(longest, len(arcs))
-                        for a in arcs:
-                            share[a] = share.get(a, 0.0) + 1.0
-                    left[t] = (2 * (k - 1) / k * float(graph.amount[t]), share, 2 * (k - 1) * longest)
-                changed = True
-        order = list(left)
-        rates = progressive_filling([left[t][1] for t in order], topology.capacity * bandwidth)
-        ends = [now + left[t][0] / rate for t, rate in zip(order, rates, strict=True)]
-        moment = min([*timed.values(), *ends])
-        for t, rate, over in zip(order, rates, ends, strict=True):
-            size, share, hops = left[t]
-            if over <= moment * (1 + 1e-12):
-                del left[t]
-                timed[t] = moment + latency * hops
-            else:
-                left[t] = (size - rate * (moment - now), share, hops)
-        now = moment
-        for t in [t for t, time in timed.items() if time <= now]:
-            end[t] = timed.pop(t)
-            if graph.kind[t] == COMPUTING and graph.server[t] >= 0:
-                idle.add(int(graph.server[t]))
-    return np.array([end[t] for t in range(graph.tasks)])
-
-
-@st.composite
-def cases(draw):
-    """A tree of servers, and tasks of all kinds that wait for earlier ones."""
-    n = draw(st.integers(2, 6))
-    parents = [draw(st.integers(0, v - 1)) for v in range(1, n)]
-    speed = [float(draw(st.integers(1, 4))) for _ in parents]
-    tree = Topology(n, *both_ways(np.arange(1, n), parents, speed))
-    draft = TaskGraphDraft(n)
-    for task in range(draw(st.integers(1, 10))):
-        after = draw(st.lists(st.integers(0, task - 1), max_size=2, unique=True)) if task else []
-        kind = draw(st.sampled_from(["compute", "transfer", "all-reduce", "join"]))
-        amount, first = float(draw(st.integers(1, 20))), draw(st.integers(0, n - 1))
-        if kind == "compute":
-            draft.compute(first, amount, after)
-        elif kind == "join":
-            draft.join(after)
-        elif kind == "transfer":
-            draft.transfer(first, (first + draw(st.integers(1, n - 1))) % n, amount, after)
-        else:
-            draft.all_reduce(draw(st.permutations(range(n)))[: draw(st.integers(2, n))], amount, after)
-    return tree, draft.finished()
-
-
-@settings(max_examples=24, deadline=None)
-@given(cases(), st.sampled_from([0.0, 0.25]))
-def test_the_engine_agrees_with_a_slow_simulator_and_beats_no_bound(case, latency):
-    tree, graph = case
-    network = ServerNetwork(tree, 1.0, latency)
-    schedule = simulate(graph, network, record=True)
-    expected = slow_simulation(graph, tree, 1.0, latency)
-    assert schedule.end == pytest.approx(expected, rel=1e-8, abs=1e-9)
-    flows = flows_of(graph, network)
-    assert max(residuals(graph, flows, schedule, latency).values()) < 1e-7
-    assert all(one.value <= schedule.length * (1 + 1e-9) for one in bounds(graph, flows, latency))
 
 
 @settings(max_examples=15, deadline=None)

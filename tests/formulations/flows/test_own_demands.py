@@ -86,38 +86,6 @@ def path_time(topology, demand):
     return float(values.fun)
 
 
-def step_time(topology, demand, steps):
-    """sum U of the time-stepped problem with one flow per pair, rows written out step by step."""
-    ends = topology.terminals.tolist()
-    pairs = [(s, t) for s, t in product(range(len(ends)), repeat=2) if demand[s, t] > 0]
-    m, n = topology.arcs, topology.n
-    size = len(pairs) * m * steps
-    column = np.arange(size).reshape(len(pairs), m, steps)
-    upper, equal, right = [], [], []
-    for k, (s, t) in enumerate(pairs):
-        for u in range(n):
-            into, out = (np.flatnonzero(ends_of == u) for ends_of in (topology.head, topology.tail))
-            for step in range(steps):  # sent up to this step <= received before it (the source has everything)
-                row = np.zeros(size + steps)
-                row[column[k][out][:, : step + 1].ravel()] += 1.0
-                row[column[k][into][:, :step].ravel()] -= 1.0
-                upper.append((row, demand[s, t] if u == ends[s] else 0.0))
-            row = np.zeros(size + steps)
-            row[column[k][into].ravel()] += 1.0
-            row[column[k][out].ravel()] -= 1.0
-            equal.append(row)
-            right.append(demand[s, t] * ((u == ends[t]) - (u == ends[s])))
-    for a, step in product(range(m), range(steps)):
-        row = np.zeros(size + steps)
-        row[column[:, a, step]] = 1.0
-        row[size + step] = -topology.capacity[a]
-        upper.append((row, 0.0))
-    cost = np.concatenate([np.zeros(size), np.ones(steps)])
-    values = linprog(cost, np.array([r for r, _ in upper]), [b for _, b in upper], np.array(equal), right)
-    assert values.success, values.message
-    return float(values.fun)
-
-
 @st.composite
 def cases(draw, most=5):
     """A digraph with capacities, not always strongly connected, and a sparse demand that it can carry."""
@@ -172,21 +140,6 @@ def test_the_printed_relaxation_serves_at_least_as_much_and_its_bound_holds(case
     assert exact * (1 - 1e-7) <= F
     assert max(data.residuals(values).values()) < 1e-6
     assert all(bound.value >= F * (1 - 1e-7) for bound in data.bounds())
-
-
-@relaxed
-@given(cases(4), st.integers(0, 1))
-def test_time_steps_meet_an_independent_lp(case, slack):
-    topology, demand = case
-    steps = int(topology.hops[demand > 0].max()) + slack
-    wanted = step_time(topology, demand, steps)
-    for aggregate in ("commodity", "source"):
-        data, value, values = solved("alltoall.timestep-mcf", topology, demand, steps=steps, aggregate=aggregate)
-        assert value == pytest.approx(wanted, rel=1e-6)
-        assert max(data.residuals(values).values()) < 1e-6
-        assert all(bound.value <= value * (1 + 1e-7) for bound in data.bounds())
-        assert max(data.residuals(data.repair(values)).values()) < 1e-9
-        assert solved("alltoall.timestep-mcf", topology, demand, aggregate=aggregate)[0].steps == steps - slack
 
 
 @relaxed

@@ -11,14 +11,11 @@ import pytest
 from case_families import each
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from reference import optimum
 
 from opticoll.analysis.papers.optree import table_one
 from opticoll.errors import BadInput, NotApplicable
-from opticoll.formulations import formulation
-from opticoll.formulations.model import build_model
 from opticoll.formulations.optree import one_stage, one_stage_solution, step_counts, step_times, tree
-from opticoll.formulations.optree.radix_trees import Fabric, walks
+from opticoll.formulations.optree.radix_trees import Fabric
 from opticoll.formulations.optree.step_counts import COUNTS
 from opticoll.formulations.optree.tree_schedules import (
     interval_colours,
@@ -29,8 +26,6 @@ from opticoll.formulations.rounds import wavelengths
 from opticoll.formulations.rounds.round_schedule import RoundSchedule
 from opticoll.instances import WdmRing, parse
 from opticoll.solvers import solve
-from opticoll.solvers.compile.compilation import compile_model
-from opticoll.solvers.methods import methods
 from opticoll.solvers.methods.optree import best_trees
 from opticoll.solvers.methods.optree.best_trees import best_by_depth, best_tree, uniform_tree
 from opticoll.solvers.task import Proof, Task
@@ -60,11 +55,6 @@ def arrays_of(schedule):
     return {field.name: getattr(schedule, field.name) for field in fields(schedule)}
 
 
-def compiled(name, instance, form="cvxpy", **parameters):
-    problem = formulation(name).prepare(instance, parameters)
-    return problem, compile_model(build_model(problem, form))
-
-
 # one stage ----------------------------------------------------------------------------------------------------------
 
 
@@ -87,21 +77,6 @@ def test_lemma_1_is_one_too_large_on_rings_of_odd_size_alone():
     }
     assert all(value == n % 2 for n, value in excess.items())
     assert all(wavelengths.lemma_1(n, ring=False) == wavelengths.load_bound(n, ring=False) for n in range(2, 500))
-
-
-@pytest.mark.parametrize(
-    "spec",
-    [f"wdm-ring:n={n},wavelengths=2" for n in (3, 4, 5, 6)] + [f"wdm-line:n={n},wavelengths=2" for n in (2, 3, 4, 5)],
-)
-def test_the_milp_needs_no_fewer_and_no_more(spec):
-    """Proven by branch and bound over wavelengths as many as the lemma says, by SciPy's own HiGHS."""
-    instance = parse(spec)
-    data, form = compiled(ONE, instance)
-    best, x = optimum(form)
-    assert round(best) == wavelengths.wavelengths_needed(instance.n, ring=instance.circular)
-    values = form.values(x)
-    assert max(data.residuals(values).values()) < 1e-6
-    assert data.objective(values) == round(best)
 
 
 @pytest.mark.slow
@@ -154,22 +129,6 @@ def test_corrupted_assignments_are_refused(instance):
     x[taken[0], (int(good[taken[0]]) + 1) % data.colours] = 1.0
     assert data.residuals({"x": x})["choose"] == 1
     assert np.isinf(max(data.residuals({}).values()))
-
-
-@settings(max_examples=16, deadline=None)
-@given(n=st.integers(3, 40), turn=st.integers(0, 39), mirror=st.booleans())
-def test_rotating_and_mirroring_a_ring_keeps_an_assignment_valid(n, turn, mirror):
-    pairs = wavelengths.assign(n, ring=True)
-    sign = -1 if mirror else 1
-    moved = wavelengths.WavelengthAssignment(
-        n,
-        (sign * pairs.source + turn) % n,
-        (sign * pairs.target + turn) % n,
-        pairs.onward ^ mirror,
-        pairs.colour,
-        pairs.colours[::sign],
-    )
-    assert wavelengths.conflicts(n, moved, ring=True) == 0
 
 
 # theorems -----------------------------------------------------------------------------------------------------------
@@ -225,19 +184,6 @@ def test_dynamic_program_against_all_trees(count, is_ring):
             assert best_tree(fabric).steps == min(all_of_them.values())
 
 
-@each("instance", [ring(16), ring(23, 3), line(20, 3)])
-@each("parameters", [{}, {"count": "exact"}, {"count": "printed"}, {"depth": 3}])
-def test_the_milp_agrees_with_the_dynamic_program(instance, parameters):
-    for form_name in ("cvxpy", "pyomo"):
-        data, form = compiled(TREE, instance, form_name, **parameters)
-        best, x = optimum(form)
-        assert round(best) == best_tree(data.fabric, data.depth).steps
-        values = form.values(x)
-        assert max(data.residuals(values).values()) < 1e-6
-        assert data.objective(values) == round(best)
-        assert max(bound.value for bound in data.bounds()) == round(best)
-
-
 def test_the_papers_example():
     """Sixteen nodes, two wavelengths: 16 steps in one stage, 4 + 8 by the 4-ary tree."""
     fabric = Fabric(16, 2)
@@ -259,16 +205,6 @@ def test_the_integer_optimum_of_table_1(count, steps):
     assert metrics["steps_by_depth"]["1"] == 2048
 
 
-def test_three_ways_one_tree():
-    spec = "wdm-ring:n=60,wavelengths=3"
-    runs = {m: solve.solve(Task(TREE, spec, method=m)) for m in ("tree-search", "highs", "uniform-tree")}
-    assert all(run.verified for run in runs.values())
-    assert runs["tree-search"].objective == runs["highs"].objective <= runs["uniform-tree"].objective
-    assert {runs[m].proof for m in ("tree-search", "highs")} == {Proof.OPTIMAL}
-    assert all(run.record["metrics"]["schedule_rounds"] <= run.objective for run in runs.values())
-    assert {"tree-search", "uniform-tree", "cycle-cover"} <= set(methods())
-
-
 def test_any_potentials_bound_the_optimum():
     data = tree.TreeChoice.prepare(ring(40, 3))
     best = best_tree(data.fabric).steps
@@ -281,19 +217,6 @@ def test_any_potentials_bound_the_optimum():
         assert data.certify({"walk": sign * exact}).value == best
     assert data.certify({"walk": u[:-1]}) is None
     assert data.certify({}) is None
-
-
-@settings(max_examples=24, deadline=None)
-@given(n=st.integers(2, 300), w=st.integers(1, 40), count=st.sampled_from(COUNTS), is_ring=st.booleans())
-def test_more_wavelengths_and_fewer_ceilings_take_no_more_steps(n, w, count, is_ring):
-    fabric = Fabric(n, w, is_ring, count)
-    best = best_tree(fabric).steps
-    assert best_tree(Fabric(n, w + 1, is_ring, count)).steps <= best
-    assert best_tree(Fabric(n, w, is_ring, "exact")).steps <= best_tree(Fabric(n, w, is_ring, "lemma")).steps
-    if count != "printed":
-        assert best >= step_counts.gather_bound(n, w, ring=is_ring)
-    graph = walks(fabric)
-    assert graph.arcs == sum(-(-n // P) - 1 for P in range(1, n))
 
 
 @pytest.mark.parametrize(
