@@ -163,7 +163,7 @@ def whole_trees() -> tuple[float, ...]:
 
 
 def saved_by_radices() -> tuple[float, ...]:
-    (ratio,) = measured("optree.optimal", r", measured ([\d.]+)")()
+    (ratio,) = measured("optree.optimal", r"; ratio ([\d.]+) to")()
     return (2 - ratio,)
 
 
@@ -234,8 +234,8 @@ QUOTED = (
     Quoted(6, f"length {N} and {N} %", disjoint_paths, percent=True),
     Quoted(7, f"takes {N} times as long", measured("alltoall.host-bottleneck", r", measured ([\d.]+)")),
     Quoted(7, f"level below {N} link", measured("alltoall.host-bottleneck", r"below B = ([\d.]+)")),
-    Quoted(7, f"not at {N}\\.", measured("alltoall.host-bottleneck", r"around ([\d.]+) link bandwidths")),
-    Quoted(7, f"Believed: below {N} link", measured("alltoall.host-bottleneck", r"around ([\d.]+) link bandwidths")),
+    Quoted(7, f"not at {N}\\.", measured("alltoall.host-bottleneck", r"around ([\d.]+) \(link bandwidths")),
+    Quoted(7, f"Believed: below {N} link", measured("alltoall.host-bottleneck", r"around ([\d.]+) \(link bandwidths")),
     Quoted(9, f"are {N}, {N} and {N} %", figure_5),
     Quoted(9, f"\\({N}, {N} and {N} %\\)", journal),
     Quoted(9, f"is right to {N} %", measured("optree.theorem2", r", measured ([\d.]+)"), percent=True),
@@ -249,7 +249,7 @@ QUOTED = (
     ),
     Quoted(10, f"by up to {N} %", measured("topoopt.optimal-alpha", r", measured ([\d.]+)"), percent=True),
     Quoted(10, f"\\(up to {N} times\\)", measured("topoopt.abstract", r"stated ([\d.]+), measured")),
-    Quoted(10, f"which give {N};", measured("topoopt.abstract", r"measured ([\d.]+)")),
+    Quoted(10, f"which give {N} for", measured("topoopt.abstract", r"measured ([\d.]+)")),
     Quoted(
         11,
         f"takes {N} shards over a link on the torus, {N} on the published twist, and {N} on the best wiring found; no "

@@ -20,7 +20,6 @@ from second_measurements import (
     UNTESTABLE,
     PaperLedger,
     constant,
-    scaled,
 )
 
 import opticoll.instances.published
@@ -33,14 +32,13 @@ from opticoll.instances import parse
 LEDGER = PaperLedger(
     "lumorph",
     {
-        REPRODUCED: "figure-7 volume rack-all-to-all r-min log-bound steps log-all-to-all every-round one-round "
-        "overlap-grows more-peers figure-5",
-        AGREES: "training squares-cross laser-bandwidth figure-10 ncf-calls 74-percent four-times ncf "
-        "fewer-waveguides route-times inception",
-        NOT: "slow-switches fastest quadrupling-cost bert-calls inception-calls eight-lasers lane-rates "
-        "appendix-b forwarding cover co-scheduling random-worse thirty-waveguides",
+        REPRODUCED: "volume rack-all-to-all log-bound steps log-all-to-all every-round one-round more-peers lane-rates",
+        AGREES: "training squares-cross laser-bandwidth route-times inception bert-calls random-worse",
+        NOT: "figure-7 r-min overlap-grows 74-percent ncf fewer-waveguides slow-switches fastest "
+        "quadrupling-cost inception-calls eight-lasers appendix-b forwarding cover co-scheduling "
+        "thirty-waveguides",
         REFUTED: "eighty-percent algorithm-1 algorithm-2 algorithm-3",
-        OPEN: "eight-gpus 74-and-80 path-loss",
+        OPEN: "figure-5 figure-10 ncf-calls four-times eight-gpus 74-and-80 path-loss",
         UNTESTABLE: "bit-errors power",
     },
     undecided="path-loss 74-and-80",
@@ -60,10 +58,20 @@ SOLVED = {
 }
 
 
+VARIANTS = ("Lumorph-2", "Lumorph-4")
+
+
+def more_rounds_with_fewer(true):
+    """Figure 6 with nine rounds for 20 waveguides and one for 40, wherever it draws any."""
+    return lambda *panel: {
+        name: dict.fromkeys(curve, 9.0 if panel[-1].endswith("20") else 1.0) for name, curve in true(*panel).items()
+    }
+
+
 LEDGER.falsified = [
     ("eighty-percent", {"less time, nearly [%]": "40"}, NOT),
     ("eighty-percent", {"compared with both": ["Ideal switch+Tree"], "less time, nearly [%]": "74"}, NOT),
-    ("74-percent", {"up to [%]": "95"}, NOT),
+    ("74-percent", {"up to [%]": "891"}, AGREES),
     ("four-times", {"times": "90"}, NOT),
     ("slow-switches", {"delay [us]": 3.7}, NOT),
     ("slow-switches", {}, REPRODUCED, (time_claims, "_delays", lambda true: half_as_fast(true))),
@@ -71,14 +79,18 @@ LEDGER.falsified = [
     ("training", {"up to": "1.8"}, NOT),
     ("training", {"models": ["ncf"]}, NOT),
     ("inception", {"gain": "1.32"}, REPRODUCED),
-    ("ncf", {"gain, around [%]": "20"}, NOT),
+    (
+        "ncf",
+        {},
+        AGREES,
+        (training_claims, "_gains", lambda _true: lambda _: {name: {256: 1.08} for name in VARIANTS}),
+    ),
     ("ncf-calls", {"model": "inception", "against": ["bert", "ncf"]}, NOT),
     ("inception-calls", {"compared with": "inception"}, REPRODUCED),
-    ("lane-rates", {"section 5 [Gb/s]": [112, 224]}, REPRODUCED),
+    ("lane-rates", {"section 5 [Gb/s]": [120, 224]}, NOT),
     ("eight-lasers", {"lasers in the example of section 3": 16}, REPRODUCED),
     ("thirty-waveguides", {"waveguides": 50}, REPRODUCED),
-    ("thirty-waveguides", {"waveguides": 35}, REPRODUCED),
-    ("fewer-waveguides", {"many waveguides": 20}, NOT),
+    ("fewer-waveguides", {}, AGREES, (route_claims, "figure", lambda true: more_rounds_with_fewer(true))),
     ("figure-5", {"GPUs": [4, 16, 64, 256]}, REPRODUCED),
     ("figure-5", {}, NOT, (route_claims, "proven_overlap", constant(1))),
     ("algorithm-2", {"arcs into the destination": {"formula (16)": 1}}, REPRODUCED),
@@ -90,7 +102,7 @@ LEDGER.falsified = [
     ("volume", {"GPUs": [4]}, NOT, (time_claims, "optical", constant(Line(4, 1.0, 4, 0.0)))),
     ("eight-gpus", {}, REPRODUCED, (Laboratory, "solve", constant({**SOLVED, "proof": "none"}))),
     ("algorithm-1", {"grids": ["2x2"]}, REPRODUCED, (Laboratory, "solve", constant(SOLVED))),
-    ("r-min", {"tiles": [3, 4]}, NOT, (Laboratory, "solve", lambda _true: more_rounds_than_taken())),
+    ("r-min", {"tiles": [3, 4]}, REPRODUCED, (Laboratory, "solve", constant(SOLVED))),
     ("steps", {}, NOT, (lumorph_claims, "recursive", lambda true: lambda n, radix: true(n, 2 if radix == 4 else 8))),
     ("forwarding", {"GPUs": [8, 16]}, REPRODUCED, (lumorph_claims, "violations", constant({"redundant": 0}))),
     (
@@ -102,7 +114,7 @@ LEDGER.falsified = [
     ("one-round", {}, NOT, (Laboratory, "solve", constant({"objective": 2}))),
     ("co-scheduling", {"models": ["training:random,gpus=16,calls=32,seed=0"]}, REPRODUCED),
     ("cover", {"GPUs": 2000, "draws": 1}, REPRODUCED),
-    ("overlap-grows", {"GPUs": [256, 4]}, NOT),
+    ("overlap-grows", {"GPUs": [4, 256]}, REPRODUCED),
     (
         "random-worse",
         {"GPUs": [64], "seeds": 2},
@@ -125,7 +137,7 @@ LEDGER.falsified = [
             ),
         ),
     ),
-    ("figure-7", {"GPUs": [64]}, NOT, (time_claims, "closed_form", scaled(1.01))),
+    ("figure-7", {"GPUs": [64]}, REPRODUCED, (time_claims, "DRAWN", lambda _true: 0.05)),
     ("quadrupling-cost", {}, REPRODUCED, (time_claims, "closed_form", lambda true: with_the_drawn_factor(true))),
     (
         "laser-bandwidth",
@@ -228,8 +240,43 @@ def throughputs(row):
 @LEDGER.second("lumorph.74-percent")
 def speed_over_the_tree(row):
     assert round(100 * (all_reduce_us(256, 64, "tree") / all_reduce_us(256, 64, "two") - 1)) == 74
-    assert round(100 * (1 - all_reduce_us(256, 0.1, "four") / all_reduce_us(256, 0.1, "ring"))) == 90
-    assert row.measured == 74.0
+    gain = all_reduce_us(256, 0.1, "ring") / all_reduce_us(256, 0.1, "four") - 1
+    assert 100 * gain == pytest.approx(row.measured, rel=1e-3)
+
+
+@LEDGER.second("lumorph.overlap-grows")
+def figure_5_falls(row):
+    """From 32 to 64 GPUs, both kinds of random routes of figure 5."""
+    for name in ("Lumorph-2+Random", "Lumorph-4+Random"):
+        curve = points("5", "left", name)
+        assert curve[64.0] < curve[32.0]
+        assert min(row.everything[name]) == curve[4.0]
+
+
+@LEDGER.second("lumorph.fewer-waveguides")
+def doubling_in_figure_6(row):
+    """LUMORPH-2 on routes of least overlap has 16 rounds, one reconfiguration each, with 20 and with 40 waveguides."""
+    few, many = (points("6", f"waveguides_{count}", "Lumorph-2+MCF")[256.0] for count in (20, 40))
+    assert few == many == 16
+    assert row.everything["Lumorph-2+MCF"] == [16.0, 16.0]
+
+
+@LEDGER.second("lumorph.figure-7")
+def decimal_units(row):
+    """64 MB at 300 GB/s are 2 % off the curve, 64 MiB at 300 GiB/s on it."""
+    drawn = points("7", "256_gpus", "Lumorph-2")[64.0]
+    fixed = all_reduce_us(256, 0, "two")
+    assert all_reduce_us(256, 64, "two") == pytest.approx(drawn, rel=1e-4)
+    decimal = fixed + (drawn - fixed) / (2**20 / 1e6) * (2**30 / 1e9)
+    assert abs(decimal / drawn - 1) > 0.01
+    assert "2.1%" in next(c.measured for c in row.choices if c.natural)
+
+
+@LEDGER.second("lumorph.ncf")
+def gains_of_ncf(row):
+    gains = [points("11", "ncf", name)[256.0] / points("11", "ncf", "Ideal switch+Ring")[256.0] for name in VARIANTS]
+    assert row.measured == pytest.approx(100 * (min(gains) - 1), abs=0.01)
+    assert row.measured < 7.2
 
 
 @LEDGER.second("lumorph.squares-cross")
@@ -255,7 +302,7 @@ def excess(row):
     crossing_pairs = 16 * 4 * 8  # of 64 groups of four, half of the 16 rows apart: 2 x 2 pairs, both directions
     assert max(loads.values()) == crossing_pairs // 16 == 32, "a cut of 16 edges proves it"
     assert points("5", "right_256_gpus", "Lumorph-4+MCF")[30] == 32 - 30 == row.everything["Lumorph-4+MCF"]
-    assert row.measured == 32
+    assert row.measured == 47
     assert points("5", "right_256_gpus", "Lumorph-4+Random")[30] > 0
 
 
@@ -414,7 +461,7 @@ def one_shortest_path(row):
             if 1 << bit < rows * columns:
                 (r, c), (s, d) = divmod(i, columns), divmod(i ^ 1 << bit, columns)
                 assert r == s or c == d
-    assert row.measured == 1.0
+    assert row.measured > 1.1
 
 
 @LEDGER.second("lumorph.slow-switches")
@@ -466,8 +513,9 @@ def calls_of_inception(row):
 
 @LEDGER.second("lumorph.inception-calls")
 def sizes_of_calls(row):
-    assert row.measured == pytest.approx(np.mean(logged("bert")) / np.mean(logged("inception")), rel=1e-2)
-    assert row.measured > 3
+    mean = np.mean(logged("bert")) / np.mean(logged("inception"))
+    assert row.everything["mean"] == pytest.approx(mean, rel=1e-2)
+    assert mean > 3
 
 
 @LEDGER.second("lumorph.eight-lasers")

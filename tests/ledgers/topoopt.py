@@ -33,15 +33,14 @@ LEDGER = PaperLedger(
     "topoopt",
     {
         REPRODUCED: "theorem-1 theorem-2 binary-rings primes coin-change one-failure double-trees direct-rings "
-        "all-reduce-size transfer-size optical-switches parallel-links cost-expander explodes-at-six "
-        "all-reduce-44 hybrid-transfer all-to-all-share testbed-share path-length cost-ideal cost-ocs "
-        "equal-cost like-ideal degree-mitigates look-ahead",
-        NOT: "alternating kappa algorithm-1 algorithm-2 algorithm-4 algorithm-5 dlrm-size bandwidth-tax "
-        "optimal-alpha ring-recovery abstract shared-mean shared-tail iteration-time below-ideal "
-        "degree-dlrm forwarding-bert",
+        "all-reduce-size transfer-size parallel-links cost-expander explodes-at-six look-ahead",
+        NOT: "optical-switches all-reduce-44 hybrid-transfer all-to-all-share cost-ideal cost-ocs "
+        "degree-mitigates alternating kappa algorithm-1 algorithm-2 algorithm-4 algorithm-5 dlrm-size "
+        "bandwidth-tax optimal-alpha abstract shared-mean shared-tail iteration-time below-ideal "
+        "degree-dlrm forwarding-bert reconfiguration",
         REFUTED: "fat-tree-ports",
-        OPEN: "reconfiguration imbalance-d4 imbalance-d8 fat-tree-at-128 over-fat-tree degree-candle "
-        "degree-bert sharding production",
+        OPEN: "testbed-share path-length equal-cost like-ideal ring-recovery imbalance-d4 imbalance-d8 "
+        "fat-tree-at-128 over-fat-tree degree-candle degree-bert sharding production",
         UNTESTABLE: "throughput accuracy testbed-times discounts cost-sip-ml",
     },
     slow="alternating bandwidth-tax degree-mitigates explodes-at-six "
@@ -58,29 +57,28 @@ LEDGER.falsified = [
     ("theorem-2", {"servers": 12, "rings of 12 servers": [1, 5, 7]}, NOT),
     ("binary-rings", {"largest diameter / log2(n)": 1.1}, NOT),
     ("dlrm-size", {"printed [GB]": "164"}, REPRODUCED),
-    ("all-reduce-44", {"printed [GB]": "45"}, NOT),
-    ("hybrid-transfer", {"tables [GB]": 16}, NOT),
+    ("all-reduce-44", {"printed [GB]": "41"}, REPRODUCED),
+    ("hybrid-transfer", {"printed, before and after [GB]": ["41", "3"]}, REPRODUCED),
     ("all-reduce-size", {"printed": ["40", "3"]}, NOT),
     ("all-reduce-size", {"link [Gb/s]": 200}, NOT),
     ("transfer-size", {"printed [MB]": "33"}, NOT),
     ("testbed-share", {"printed, by batch [%]": {"32": "5", "512": "70"}}, NOT),
     ("testbed-share", {"servers": 24}, NOT),
-    ("all-to-all-share", {"printed, by batch [%]": {"64": "5", "2048": "80"}}, NOT),
-    ("optical-switches", {"orders of magnitude": 6}, NOT),
-    ("optical-switches", {"times": {"cost of a port": 4, "ports": 3}}, NOT),
-    ("cost-ocs", {"printed": "1.50"}, NOT),
-    ("cost-ideal", {"printed": "5.0"}, NOT),
+    ("all-to-all-share", {"printed, by batch [%]": {"64": "1", "2048": "39"}}, REPRODUCED),
+    ("optical-switches", {"latency [s]": 0.02}, REPRODUCED),
+    ("cost-ocs", {"printed": "1.10"}, REPRODUCED),
+    ("cost-ideal", {"printed": "2.4"}, REPRODUCED),
     ("equal-cost", {"links [Gb/s]": [100]}, NOT, (price_claims, "equal_cost_bandwidth", scaled(10.0))),
     ("equal-cost", {"links [Gb/s]": [100]}, REPRODUCED),
     ("fat-tree-ports", {"ports of a switch": 8}, REPRODUCED),
     ("degree-bert", {"links [Gb/s]": [10]}, NOT),
     ("degree-candle", {"links [Gb/s]": [200]}, NOT),
     ("reconfiguration", {}, REPRODUCED, (time_claims, "similar", constant(True))),
-    ("degree-dlrm", {}, REPRODUCED, (time_claims, "seconds", lambda _true: lambda _m, _s, wired, *_: 1 / wired**2)),
+    ("degree-dlrm", {}, OPEN, (time_claims, "seconds", lambda _true: lambda _m, _s, wired, *_: 1 / wired**2)),
     ("forwarding-bert", {"printed": "1.0"}, REPRODUCED),
-    ("shared-mean", {"printed": ["1.9"]}, REPRODUCED),
-    ("shared-tail", {"printed": ["3"]}, REPRODUCED),
-    ("abstract", {"printed": ["3.0"]}, REPRODUCED),
+    ("shared-mean", {"printed": ["1.1"]}, REPRODUCED),
+    ("shared-tail", {"printed": ["1.4"]}, REPRODUCED),
+    ("abstract", {"printed": ["1.4"]}, REPRODUCED),
     ("look-ahead", {"several [min]": 600, "loads": [0.9]}, NOT, FEW_JOBS),
     ("iteration-time", {"printed, by model": {"candle": "2.96"}}, REPRODUCED),
     ("below-ideal", {"printed, by model": {"dlrm": "1.08"}}, REPRODUCED),
@@ -115,12 +113,7 @@ LEDGER.falsified = [
     ),
     ("explodes-at-six", {}, NOT, (design_claims, "ENUMERABLE", lambda _true: 1e6)),
     ("path-length", {"printed, by degree": {"4": "9.7"}}, NOT, (network_claims, "mean_of_paths", constant(1.0))),
-    (
-        "bandwidth-tax",
-        {"printed, by degree and batch": {"4, 64": "1.00"}},
-        REPRODUCED,
-        (network_claims, "mean_of_paths", constant(1.0)),
-    ),
+    ("bandwidth-tax", {"printed, by degree and batch": {"4, 64": "1.04"}}, REPRODUCED),
     ("imbalance-d4", {"printed [%]": "99"}, NOT, (network_claims, "_below", constant(0.0))),
     ("imbalance-d8", {"printed [%]": "99"}, NOT, (network_claims, "_below", constant(0.0))),
     ("optimal-alpha", {"servers": [8], "degrees": [2]}, REPRODUCED, (ring_permutations, "mean_hops", scaled(10.0))),
@@ -138,8 +131,8 @@ LEDGER.falsified = [
     (
         "degree-mitigates",
         {},
-        NOT,
-        (time_claims, "alphas", lambda _true: lambda degree, _batch: {"TopologyFinder, CoinChangeMod": 5.0**degree}),
+        REPRODUCED,
+        (time_claims, "alphas", lambda _true: lambda degree, _batch: {"TopologyFinder, shortest paths": 99.0 / degree}),
     ),
     (
         "alternating",
@@ -348,7 +341,8 @@ def bound_on_forwarding(row):
     columns = {"dlrm": 64 * 512, "ncf": 128 * 384}
     for model, printed in (("dlrm", 1.25), ("ncf", 1.65)):
         reduce, direct = 128 * 4 * weights[model], 2 * 127 * 4 * 128 * columns[model]
-        assert row.measured[model] < (reduce + 8 * direct) / (reduce + direct) < printed
+        most = max(choice.measured[model] for choice in row.choices)
+        assert most < (reduce + 8 * direct) / (reduce + direct) < printed
 
 
 @LEDGER.second("topoopt.degree-dlrm")
@@ -359,7 +353,7 @@ def dlrm_of_ten_interfaces(row):
     computing = sum(int(r["occurrences"]) * (float(r["forward_ms"]) + float(r["backward_ms"])) for r in times) / 1e3
     sent = 2 * 127 * 4 * 128 * 64 * 512 / (128 * 4 * LINK)
     assert 1.5 * computing / sent > 30
-    assert row.measured < 2.5
+    assert all(choice.measured < 2.5 for choice in row.choices)
 
 
 @LEDGER.second("topoopt.testbed-share")
@@ -395,6 +389,24 @@ def prices(row):
     (choice,) = [c for c in row.choices if c.tried == key]
     assert choice.measured == pytest.approx(np.mean(ratios), abs=1e-3)
     assert choice.verdict is REPRODUCED
+    (natural,) = [c for c in row.choices if c.natural]
+    assert natural.tried == "one NIC per interface; 2"
+    assert row.measured == natural.measured < 0.9 * row.printed
+
+
+@LEDGER.second("topoopt.all-to-all-share")
+def shares_by_hand(row):
+    """128 tables of 128 columns, sent and returned, over 2 (k - 1)/k of the weights of the authors' script."""
+    weights = 7 * (2048**2 + 2048) + (18432 * 4096 + 4096) + 14 * (4096**2 + 4096) + 4097
+    for batch, share in row.measured.items():
+        sent = 2 * 127 * (4 * int(batch) * 128) / weights
+        assert share == pytest.approx(100 * sent / (2 * 127 / 128), rel=2e-3)
+
+
+@LEDGER.second("topoopt.optical-switches")
+def ten_minutes(row):
+    assert round(math.log10(600 / 0.01)) == 5 > row.printed["orders of magnitude"]
+    assert row.measured["orders of magnitude"] == pytest.approx(math.log10(600 / 0.01))
 
 
 @LEDGER.second("topoopt.equal-cost")
@@ -420,14 +432,8 @@ def price_of_a_fat_tree(row):
     assert {c.verdict for c in row.choices if c.tried.startswith("100 Gb/s")} == {REPRODUCED}
 
 
-@LEDGER.second("topoopt.fat-tree-at-128")
-def slower_by_equation_1(row):
-    """Eq. (1) by hand from the published table, alpha from counting coins on two rings passed both ways."""
-    measured = data_parallel_times("dlrm-128-tables", samples_per_gpu=128)
-    computing = sum(int(r["occurrences"]) * (float(r["forward_ms"]) + float(r["backward_ms"])) for r in measured) / 1e3
-    weights = 7 * (2048**2 + 2048) + (18432 * 4096 + 4096) + 14 * (4096**2 + 4096) + 4097
-    reduce, direct = 2 * 127 / 128 * 4 * weights, 2 * 127 * 4 * 128 * 128 * 4
-    steps = both_ways(128, [1, 11])
+def coin_load(steps):
+    """The largest number of servers that a circuit of a ring carries, with the smallest coin first."""
     distance = nx.single_source_shortest_path_length(graph_of(128, steps), 0)
     loads = dict.fromkeys(steps, 0)
     for m in range(1, 128):
@@ -435,13 +441,41 @@ def slower_by_equation_1(row):
             step = next(p for p in steps if distance[(m - p) % 128] == distance[m] - 1)
             loads[step] += 1
             m = (m - step) % 128
-    alpha = max(loads.values()) * 4 / 127
+    return max(loads.values())
+
+
+@LEDGER.second("topoopt.fat-tree-at-128")
+def slower_by_equation_1(row):
+    """Eq. (1) by hand from the published table, alpha from counting coins on two rings passed both ways."""
+    measured = data_parallel_times("dlrm-128-tables", samples_per_gpu=128)
+    computing = sum(int(r["occurrences"]) * (float(r["forward_ms"]) + float(r["backward_ms"])) for r in measured) / 1e3
+    weights = 7 * (2048**2 + 2048) + (18432 * 4096 + 4096) + 14 * (4096**2 + 4096) + 4097
+    reduce, direct = 2 * 127 / 128 * 4 * weights, 2 * 127 * 4 * 128 * 128 * 4
+    alpha = coin_load(both_ways(128, [1, 11])) * 4 / 127
     ours = (reduce + alpha * direct) / 50e9 + computing
     theirs = (reduce + direct) / 50e9 * 5.7 / 1.4 + computing
     tried = "what rings send; no overlap; 5.7/1.4, section 5.5; rings, links in both directions, CoinChangeMod"
     (choice,) = [c for c in row.choices if c.tried == tried]
     assert choice.measured == pytest.approx(theirs / ours, abs=2e-3)
     assert choice.verdict is REPRODUCED
+
+
+@LEDGER.second("topoopt.degree-mitigates")
+def eq_1_at_both_degrees(row):
+    """Eq. (1) by hand at batch 2048 on rings passed both ways: the ratio to the fat-tree of d = 4 rises with d."""
+    measured = data_parallel_times("dlrm-128-tables", samples_per_gpu=2048)
+    computing = sum(int(r["occurrences"]) * (float(r["forward_ms"]) + float(r["backward_ms"])) for r in measured) / 1e3
+    weights = 7 * (2048**2 + 2048) + (18432 * 4096 + 4096) + 14 * (4096**2 + 4096) + 4097
+    reduce, direct, ratios = 2 * 127 / 128 * 4 * weights, 2 * 127 * 4 * 2048 * 128 * 4, []
+    for degree in (4, 8):
+        steps = both_ways(128, nearest_rings(128, degree // 2, 128 ** (2 / degree)))
+        ours = (reduce + coin_load(steps) * degree / 127 * direct) / (degree * LINK) + computing
+        ratios.append(ours / ((reduce + direct) / (degree * LINK) * 5.7 / 1.4 + computing))
+    tried = "what rings send; rings, links in both directions, CoinChangeMod"
+    (choice,) = [c for c in row.choices if c.tried == tried]
+    assert choice.measured == pytest.approx(ratios, abs=2e-3)
+    (natural,) = [c for c in row.choices if c.natural]
+    assert natural.measured[0] < natural.measured[1]
 
 
 PUBLISHED = Path(opticoll.instances.__file__).parent / "published"
@@ -622,7 +656,12 @@ def tails_of_the_cluster(row):
 def tail_is_candle(row):
     times = of_16_servers(8 * LINK)
     for choice in row.choices:
-        tree = of_16_servers(8 * LINK / FAT_TREE_PARTS[not choice.tried.startswith("5.7")])
+        parts = {
+            "5.7": 5.7 / 1.4,
+            "3.2": 3.2,
+            "equ": 100 / price_claims.equal_cost_bandwidth(8, 100, *time_claims.RULE),
+        }
+        tree = of_16_servers(8 * LINK / parts[choice.tried[:3]])
         ours = 0.131546054758 if choice.tried.endswith("published") else times["candle"]
         assert choice.measured[0] == pytest.approx(tree["candle"] / ours, rel=0.01)
 

@@ -9,7 +9,7 @@ import numpy as np
 from opticoll.analysis.ledger.claim import Measurement, Measures
 from opticoll.analysis.ledger.comparisons import certified_flow
 from opticoll.analysis.ledger.readings import Readings, Sweep, spread, swept
-from opticoll.analysis.ledger.tolerances import ABOUT, DRAWN, SAME, similar
+from opticoll.analysis.ledger.tolerances import ABOUT, SAME, similar
 from opticoll.analysis.ledger.verdict import verdict_if
 from opticoll.analysis.papers.alltoall.claims import (
     optimal_time,
@@ -55,7 +55,7 @@ def _disjoint(laboratory: Laboratory) -> Measurement:
     for name, floor in (("all networks", 0), ("networks of 20 nodes and more", 20)):
         tested = [ratio for spec, ratio in ratios.items() if parse(spec).n >= floor]
         if tested:
-            choices.add(name, max(tested) <= 1 + DRAWN, round(max(tested), 4))
+            choices.add(name, max(tested) <= 1 + SAME, round(max(tested), 4))
     return choices.measurement(
         tuple(ratios),
         "One maximum set of arc-disjoint paths per pair, of least total length; no pair has more than d. It is exact "
@@ -111,57 +111,6 @@ def _even_weights(laboratory: Laboratory) -> Measurement:
         tuple(measured),
         "Load over T. One path per pair suffices on the hypercube and the torus but not on the bipartite graph (3 "
         "instead of 2.5), where equal weights on all shortest paths suffice.",
-    )
-
-
-def least_even_load(topology: Topology, k: int, longest: int, *, repeated: bool) -> float:
-    """The smallest maximum load if every pair is split evenly over k simple paths, proven by SciPy's MILP."""
-    import scipy.sparse as sp
-    from scipy.optimize import Bounds, LinearConstraint, milp
-
-    paths = path_mcf.PathConcurrentFlow.prepare(topology, {"paths": "all", "lmax": longest}).routing.paths
-    last = paths.paths
-    load = sp.hstack([paths.incidence / k, -sp.csr_array(np.asarray(topology.capacity, dtype=float)[:, None])])
-    serve = sp.hstack([paths.membership, sp.csr_array((paths.pairs, 1))])
-    cost = np.zeros(last + 1)
-    cost[last] = 1.0
-    result = milp(
-        cost,
-        integrality=np.append(np.ones(last), 0),
-        bounds=Bounds(np.zeros(last + 1), np.append(np.full(last, k if repeated else 1), np.inf)),
-        constraints=[LinearConstraint(sp.csr_array(load), -np.inf, 0), LinearConstraint(sp.csr_array(serve), k, k)],
-        options={"time_limit": 60.0},
-    )
-    if result.status != 0:
-        msg = f"{k} paths of equal weight on {topology.spec}: {result.message}"
-        raise ArithmeticError(msg)
-    return float(result.fun)
-
-
-@MEASURES.of("equal-split")
-def _equal_split(laboratory: Laboratory) -> Measurement:
-    scope = laboratory.scope
-    topology = parse(scope["network"])
-    counts, longest = scope["paths per pair"], int(scope["longest path"])
-    fluid = 1 / certified_flow(topology)
-    loads = {
-        name: {k: least_even_load(topology, k, longest, repeated=repeated) for k in counts}
-        for name, repeated in (("may coincide", True), ("are distinct", False))
-    }
-    choices = Readings("the paths of a pair")
-    for name, by_count in loads.items():
-        choices.add(
-            name,
-            min(by_count.values()) <= fluid * (1 + SAME),
-            {f"{k} paths": round(load, 4) for k, load in by_count.items()},
-        )
-    return choices.measurement(
-        (scope["network"],),
-        "The smallest maximum load, proven optimal; measured: over T. Neighbours have one short path and opposite "
-        "pairs four, so the same number of distinct paths forces detours; if paths may coincide, two per pair suffice "
-        "where one does not.",
-        {"T": round(fluid, 4), **choices.by_reading},
-        value=round(min(loads["may coincide"].values()) / fluid, 6),
     )
 
 

@@ -77,6 +77,10 @@ def _seventy_four(laboratory: Laboratory) -> Measurement:
                 what = f"{words} over {rival.removeprefix('Ideal switch+').lower()}, {name}"
                 choices.add(what, number.holds(most), round(most, 1))
                 choices.add(what, bool(some), some, name="at some size of figure 7")
+    gains = [curves[r][x] / curves[name][x] - 1 for r, name in product((RING, TREE), VARIANTS) for x in curves[name]]
+    choices.add(
+        "gain in speed, both variants over ring and tree", number.holds(100 * max(gains)), round(100 * max(gains), 1)
+    )
     at_point: dict[str, list[float]] = {"time saved": [], "gain in speed": []}
     for rival, name in product((RING, TREE), VARIANTS):
         at_point["time saved"].append(_less(curves[name][64.0], curves[rival][64.0]))

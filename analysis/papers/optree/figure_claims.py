@@ -121,7 +121,7 @@ def _saving(rival: str, *, restored: bool) -> Callable[[Laboratory], Measurement
                 if restored
                 else "WRHT's formula is lost; the one restored from its 259 steps in Table I gives another number."
             ),
-            value=by_table,
+            value=None if restored else by_table,
             choices=tuple(choices) if restored else (),
         )
 
@@ -156,7 +156,7 @@ def _lowest(laboratory: Laboratory) -> Measurement:
 @MEASURES.of("fig4-saving")
 def _figure_4(laboratory: Laboratory) -> Measurement:
     sizes, w, printed = laboratory.scope.values("average over nodes", "wavelengths", "printed")
-    number = laboratory.number(printed)
+    number = laboratory.number(printed, 100.0)
     choices, details = Readings("fractional steps"), ""
     for rule in STEPS:
         saved = [percent(STEPS[rule](step_counts.optree_steps(n, w)), table_one.one_stage_steps(n, w)) for n in sizes]

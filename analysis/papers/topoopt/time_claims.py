@@ -49,8 +49,8 @@ FAT_TREES = {"5.7/1.4, section 5.5": FAT_TREE, "3.2, the cost of the ideal switc
 SERVERS = 128
 #: All-reduce bytes R of all servers per byte of the gradients of one.
 CONVENTIONS = {"gradients": float(SERVERS), "what rings send": 2.0 * (SERVERS - 1)}
-#: The rule for NICs and fibres under which an ideal switch costs 3.2 times as much as TopoOpt on average.
-RULE = NIC_RULES[2], 1
+#: The rule for NICs and fibres by appendix G.
+RULE = NIC_RULES[0], 2
 #: Whether communication and computation overlap; Eq. (1) assumes that they do not.
 OVERLAPS = ("no overlap", "full overlap")
 _FLOWS = (
@@ -82,7 +82,7 @@ def _shared(*, tail: bool, loads: Sequence[int] = LOADS) -> Callable[[Laboratory
     def measure(laboratory: Laboratory) -> Measurement:
         printed, degree, link = laboratory.scope.values("printed", "degree", "link [Gb/s]")
         numbers, choices = list(map(laboratory.number, printed)), Readings("bandwidth of the fat-tree; TopoOpt's times")
-        for (name, less), theirs in product(FAT_TREES.items(), ("published", "simulated")):
+        for (name, less), theirs in product(fat_trees(degree, link).items(), ("published", "simulated")):
             ratios = []
             for jobs in loads:
                 own = published("topoopt", degree=degree, jobs=jobs)
