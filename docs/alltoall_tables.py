@@ -107,6 +107,8 @@ def matched() -> list[Row]:
 
     methods: tuple[tuple[str, str, dict[str, Any]], ...] = (
         ("certified-pdhg", "certified-pdhg", {}),
+        ("certified-pdlp, HiGHS", "certified-pdlp", {"solver": "highs-pdlp"}),
+        ("certified-pdlp, OR-Tools", "certified-pdlp", {"solver": "pdlp"}),
         ("time-form, HiGHS IPX", "time-form", {}),
     )
     solve(Task("alltoall.master", "ring:5", "certified-pdhg"))  # compiles its kernels

@@ -51,7 +51,7 @@ FREE = (
 )
 TIME_LIMIT_S = 10.0
 #: Methods and solvers whose values may differ by round-off from run to run.
-INEXACT = {"highs-pdlp", "pdlp", "highs-ipx", "clarabel", "certified-pdhg", "screened-lp"}
+INEXACT = {"highs-pdlp", "pdlp", "highs-ipx", "clarabel", "certified-pdhg", "certified-pdlp", "screened-lp"}
 #: Larger instances, on which ``auto`` leaves the stated model.
 LARGER = [
     ("alltoall.master", "genkautz:n=128,d=4", {}),

@@ -43,7 +43,7 @@ class CuPdlpx(Adapter):
     column by column.
 
     Version 0.3.0, built without its presolver, was run on an H100 (2026-11-26): 36 linear programs of the benchmark at
-    1e-6, and the master program of GK(1000,4), whose bounds come from its duals.
+    1e-6, and ``certified-pdlp`` with this solver up to GK(1000,4), whose bounds come from its duals.
 
     Duals. For a minimization ``Pi`` are shadow prices d(objective)/d(rhs), <= 0 for a binding ``<=`` row, which is the
     convention of this package. For maximizations the sign differs between versions, so every problem is passed as a

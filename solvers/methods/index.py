@@ -13,6 +13,7 @@ MODULES = {
     "boundary-batches": "lumorph.call_batches",
     "certified-branching": "branching.certified_branching",
     "certified-pdhg": "flows.certified_pdhg",
+    "certified-pdlp": "flows.certified_pdlp",
     "certified-rounds": "lumorph.certified_rounds",
     "circuit-search": "topoopt.circuit_search",
     "column-generation": "flows.column_generation",

@@ -71,7 +71,8 @@ def test_auto_follows_the_solver_of_whatever_it_chooses(name: str, spec: str, up
     [
         ("clarabel", {}, {"clarabel", "highspy", "cvxpy"}),
         ("pdlp", {}, {"ortools", "highspy", "cvxpy"}),
-        ("time-form", {"solver": "pdlp"}, {"ortools", "highspy", "cvxpy"}),
+        ("certified-pdlp", {"solver": "pdlp"}, {"ortools", "highspy"}),
+        ("certified-pdlp", {}, {"highspy"}),
         ("scip", {}, {"PySCIPOpt", "highspy", "cvxpy"}),
     ],
 )

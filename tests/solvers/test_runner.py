@@ -118,8 +118,8 @@ def test_no_flow_is_called_infeasible_where_capacities_differ_by_many_magnitudes
     ring = parse("ring:6")
     slow = np.random.default_rng(2).random(ring.arcs) < 0.5
     far = Topology(ring.n, ring.tail, ring.head, np.where(slow, 1.0, 1e12))
-    for settings in ({"solver": solver}, {}):
-        run = solve.solve(Task("alltoall.master", far, "time-form", settings=settings, time_limit_s=60))
+    for method, settings in (("certified-pdlp", {"solver": solver}), ("time-form", {})):
+        run = solve.solve(Task("alltoall.master", far, method, settings=settings, time_limit_s=60))
         assert run.termination is not Termination.INFEASIBLE
         assert run.proof is Proof.OPTIMAL or run.record.message
     run = solve.solve(Task("alltoall.master", far))
@@ -159,7 +159,7 @@ def _ring(path, capacity):
     return f"file:{path}"
 
 
-@pytest.mark.parametrize("method", ["flow-decomposition", "column-generation", "auto"])
+@pytest.mark.parametrize("method", ["flow-decomposition", "certified-pdlp", "auto"])
 def test_a_file_that_changes_during_a_solve_changes_nothing(tmp_path, monkeypatch, method):
     path = tmp_path / "ring.txt"
     spec, isolated, parsed = _ring(path, 1.0), procedure.call_isolated, plan_module.parse

@@ -58,8 +58,8 @@ def test_incumbents_and_bounds_stand_between_the_solvers_lines():
 
 def test_logs_of_a_methods_own_solves_are_shown():
     stream = io.StringIO()
-    solve.solve(Task("alltoall.master", "ring:4", "orbit-lp"), log=stream)
-    assert "opticoll: highs-simplex starts on" in stream.getvalue()
+    solve.solve(Task("alltoall.master", "ring:4", "certified-pdlp"), log=stream)
+    assert "opticoll: highs-pdlp starts on" in stream.getvalue()
     assert re.search(r"^LP has \d+ rows", stream.getvalue(), re.MULTILINE)  # its banner comes once in a process
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.errors import MethodMismatch
+from opticoll.formulations.model import states
 from opticoll.formulations.parameters import Parameter
 from opticoll.formulations.standard_form import StandardForm
 from opticoll.solvers.methods.method import Method, Reformulation
@@ -126,6 +127,12 @@ def _with_column(csc: sp.csc_array, at: int, entries: F64) -> sp.csc_array:
     joined.eliminate_zeros()
     joined.sort_indices()
     return joined
+
+
+def takes(formulation: Formulation | type[Formulation]) -> bool:
+    """Whether a formulation is a concurrent-flow LP that repairs flows and turns duals into bounds."""
+    certified = states(formulation, "certify") and states(formulation, "repair")
+    return formulation.concurrent is not None and formulation.problem == "LP" and certified
 
 
 METHOD = Method(

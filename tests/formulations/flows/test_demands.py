@@ -204,6 +204,7 @@ METHODS = (
     "screened-lp",
     "orbit-lp",
     "column-generation",
+    "certified-pdlp",
 )
 
 

@@ -253,6 +253,7 @@ SOLVED_BY = (
     ("alltoall.link-mcf", {}, "column-generation"),
     ("alltoall.link-mcf", {}, "flow-decomposition"),
     ("alltoall.link-mcf", {}, "master-child"),
+    ("alltoall.link-mcf", {}, "certified-pdlp"),
     ("alltoall.path-mcf", {"paths": "all"}, "column-generation"),
     ("alltoall.path-mcf", {"paths": "all"}, "mcf-extp"),
     ("alltoall.path-mcf", {"paths": "all", "lmax": 6}, "column-generation"),

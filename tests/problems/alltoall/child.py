@@ -18,6 +18,6 @@ def fluid(instance: Topology, _: Mapping[str, Any]) -> dict[str, np.ndarray]:
 
 PROBLEMS = Problems(
     cases=[("path:3", {}), ("ring:4", {"source": "2"}), ("hypercube:2+host=1.5", {})],
-    optimum=Optimum("ring:4", by="time-form"),
+    optimum=Optimum("ring:4", by="certified-pdlp"),
     needed=fluid,
 )

@@ -25,6 +25,6 @@ PROBLEMS = Problems(
         ("hypercube:2+host=1.5", {}),
         ("path:3+host=2", {"relays": "step"}),
     ],
-    optimum=Optimum("path:3", {"steps": 3}, by="time-form"),
+    optimum=Optimum("path:3", {"steps": 3}, by="certified-pdlp"),
     needed=fluid_in_steps,
 )
