@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -75,35 +75,63 @@ def _carriers(dependencies: list[list[Dependency]], routes: Iterable[int]) -> di
     return carriers
 
 
-def _cycle(graph: Any) -> list[Dependency]:
-    """A cycle of dependencies; empty if there is none."""
-    import networkx as nx
+class CyclicPart:
+    """The dependencies that lead to a cycle: arcs that none of the others follow are dropped as they arise."""
 
-    try:
-        return [(int(a), int(b)) for a, b in nx.find_cycle(graph)]
-    except nx.NetworkXNoCycle:
-        return []
+    def __init__(self, dependencies: Iterable[Dependency]) -> None:
+        self.after: dict[int, set[int]] = {}
+        self.before: dict[int, set[int]] = {}
+        for a, b in dependencies:
+            self.after.setdefault(a, set()).add(b)
+            self.before.setdefault(b, set()).add(a)
+        self._drop([b for b in self.before if b not in self.after])
+
+    def remove(self, dependency: Dependency) -> None:
+        """Remove a dependency, if it is still here."""
+        a, b = dependency
+        if b in self.after.get(a, ()):
+            self.after[a].discard(b)
+            self.before[b].discard(a)
+            if not self.after[a]:
+                self._drop([a])
+
+    def _drop(self, last: list[int]) -> None:
+        while last:
+            b = last.pop()
+            self.after.pop(b, None)
+            for a in self.before.pop(b, ()):
+                self.after[a].discard(b)
+                if not self.after[a]:
+                    last.append(a)
+
+    def find(self, carriers: dict[Dependency, set[int]]) -> list[Dependency]:
+        """A cycle along dependencies of many routes; empty if there is none."""
+        place: dict[int, int] = {}
+        a = next(iter(self.after), None)
+        while a is not None and a not in place:
+            place[a] = len(place)
+            a = max((len(carriers[a, b]), b) for b in self.after[a])[1]
+        cycle = [] if a is None else list(place)[place[a] :]
+        return list(zip(cycle, cycle[1:] + cycle[:1], strict=True))
 
 
 def breaking_cycles(data: LayeredRoutes, tick: Callable[[], object] = lambda: None) -> I64:
     """D.1 (1): all routes start in one layer; the routes of every cycle's rarest dependency move to the next layer."""
-    import networkx as nx
-
     dependencies = route_dependencies(data)
     layer = np.zeros(len(dependencies), dtype=np.int64)
     current, level = list(range(len(dependencies))), 0
     while current:
         carriers, moved = _carriers(dependencies, current), set()
-        graph: Any = nx.DiGraph(list(carriers))
-        while cycle := _cycle(graph):
+        cycles = CyclicPart(carriers)
+        while cycle := cycles.find(carriers):
             tick()
             rarest = min(cycle, key=lambda e: (len(carriers[e]), e))
             for r in list(carriers[rarest]):
                 moved.add(r)
                 for e in dependencies[r]:
                     carriers[e].discard(r)
-                    if not carriers[e] and graph.has_edge(*e):
-                        graph.remove_edge(*e)
+                    if not carriers[e]:
+                        cycles.remove(e)
         level += 1
         current = sorted(moved)
         layer[current] = level
@@ -145,8 +173,6 @@ def conflict_colouring(data: LayeredRoutes, tick: Callable[[], object] = lambda:
     another dependency that lack the rarest one; then all are coloured again, most conflicts first. This terminates
     because every round adds a conflict between two routes of one layer.
     """
-    import networkx as nx
-
     dependencies = route_dependencies(data)
     count = len(dependencies)
     conflict: list[set[int]] = [set() for _ in range(count)]
@@ -156,7 +182,7 @@ def conflict_colouring(data: LayeredRoutes, tick: Callable[[], object] = lambda:
         for level in range(int(layer.max(initial=0)) + 1):
             tick()
             carriers = _carriers(dependencies, np.flatnonzero(layer == level).tolist())
-            cycle = _cycle(nx.DiGraph(list(carriers)))
+            cycle = CyclicPart(carriers).find(carriers)
             if not cycle:
                 continue
             clean = False
@@ -191,16 +217,18 @@ def _greedy_colours(conflict: list[set[int]]) -> I64:
 
 
 HEURISTICS = ("breaking-cycles", "random", "conflict-colouring")
-#: Most routes whose conflicts are coloured by default: a round takes time in the square of their number.
-MOST_COLOURED = 1_000
+#: Most routes whose conflicts are coloured by default, since a round takes time in the square of their number, and that
+#: are assigned at random, one after the other.
+MOST_COLOURED, MOST_RANDOM = 1_000, 20_000
 
 
 def run(context: Context) -> Answer:
     """The three layer assignments of the all-to-all paper's Appendix D.1, and orders of arcs.
 
     By default the best of the three is taken, or one to fewer layers that annealing finds
-    (:mod:`opticoll.solvers.methods.alltoall.layer_orders`), which tries the least number that the bounds allow first.
-    Conflicts of more than :data:`MOST_COLOURED` routes are coloured only if that heuristic is asked for.
+    (:mod:`opticoll.solvers.methods.alltoall.layer_orders`), whose number is bisected. Conflicts of more than
+    :data:`MOST_COLOURED` routes are coloured, and more than :data:`MOST_RANDOM` are assigned at random, only if that
+    heuristic is asked for.
 
     The checker uses :func:`~opticoll.formulations.alltoall.dependencies.acyclic` of the formulation instead.
     """
@@ -214,7 +242,8 @@ def run(context: Context) -> Answer:
         "conflict-colouring": lambda: conflict_colouring(data, tick),
     }
     chosen = str(context.parameters["heuristic"])
-    many = data.known_routes.paths > MOST_COLOURED
+    routes = data.known_routes.paths
+    tried = HEURISTICS[: 1 if routes > MOST_RANDOM else 2 if routes > MOST_COLOURED else 3]
     layers: dict[str, I64] = {}
 
     def answer(ending: Termination = Termination.TIME_LIMIT) -> Answer:
@@ -236,15 +265,18 @@ def run(context: Context) -> Answer:
             context.save(answer(), float(used))
 
     with suppress(TimeoutError):
-        for name in HEURISTICS[: 2 if many else 3] if chosen == "best" else (chosen,):
+        for name in tried if chosen == "best" else (chosen,):
             keep(name, ways[name]())
-        most = min(int(layer.max(initial=0)) for layer in layers.values()) + 1
-        least = max(int(bound.value) for bound in data.bounds())
-        for count in range(least, most) if chosen == "best" and moves > 0 else ():
+        fewest = max(int(bound.value) for bound in data.bounds())
+        found = min(int(layer.max(initial=0)) for layer in layers.values()) + 1
+        while chosen == "best" and moves > 0 and fewest < found:
+            count = (fewest + found) // 2
             orders = LayerOrders(data.known_routes, count, seed)
-            if orders.anneal(moves, tick) == 0:
+            if orders.anneal(moves, tick) > 0:
+                fewest = count + 1
+            else:
+                found = count
                 keep("orders", orders.layer)
-                break
         return answer(Termination.TOLERANCE)
     if not layers:
         raise TimeoutError
