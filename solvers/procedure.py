@@ -89,6 +89,7 @@ def run_procedure(sent: bytes, needed: Arrays, start: Arrays, report: Report, so
     deadline = None if task.time_limit_s is None else begun + task.time_limit_s
 
     where = f"{place_of(plan.procedure)}method {plan.method_name!r}: run"
+    kept: dict[str, Any] = {}
 
     def save(answer: Answer, objective: float | None = None) -> None:
         answer = checked(answer, f"{where} saved")
@@ -97,6 +98,7 @@ def run_procedure(sent: bytes, needed: Arrays, start: Arrays, report: Report, so
             saved["values"] = answer.values
         if answer.duals is not None:
             saved["duals"] = answer.duals
+        kept.update(saved)
         report(saved)
 
     context = Context(
@@ -112,7 +114,8 @@ def run_procedure(sent: bytes, needed: Arrays, start: Arrays, report: Report, so
     try:
         answer = plan.procedure(context)
     except TimeoutError:
-        answer = Answer(Termination.TIME_LIMIT, message="the time limit was reached between two steps of the method")
+        message = "the time limit was reached between two steps of the method"
+        answer = dataclasses.replace(last_saved(kept, Termination.TIME_LIMIT), message=message)
     return checked(answer, f"{where} returned")
 
 

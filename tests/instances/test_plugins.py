@@ -603,6 +603,29 @@ def test_an_exception_in_a_worker_names_the_line_of_the_plug_in(method, line, tm
     assert f"mine.py, line {line}" in str(run.record.message)
 
 
+TIRED = """
+import numpy as np
+from opticoll.solvers.methods.method import Answer, Method
+from opticoll.solvers.task import Termination
+
+def run(context):
+    paths = context.data.routing.paths
+    x = np.zeros(paths.paths)
+    x[paths.first[:-1]] = 1.0
+    context.save(Answer(Termination.TOLERANCE, values={"x": x, "Lambda": np.array(3.0)}), 3.0)
+    raise TimeoutError
+
+METHODS = [Method(name="tired", title="", summary="", serves=("alltoall.min-congestion",), run=run)]
+"""
+
+
+def test_what_a_method_saved_is_its_answer_when_time_is_up(tmp_path):
+    oc.load_plugin(write(tmp_path, "tired.py", TIRED))
+    run = oc.solve("alltoall.min-congestion", "ring:5", method="tired", paths="shortest", time_limit=60)
+    assert (run.objective, run.verified, str(run.termination)) == (3.0, True, "time-limit")
+    assert "between two steps" in run.record.message
+
+
 def test_plug_ins_add_to_the_registries_and_change_nothing_else(tmp_path):
     before = (list(formulations()), list(adapters()), list(methods()))
     oc.load_plugin(write(tmp_path, "mine.py", MODEL))

@@ -358,6 +358,29 @@ def test_shortest_paths_that_attain_an_analytic_bound_need_no_linear_program(spe
     assert load in (None, value)
 
 
+def test_many_pairs_have_routes_before_their_fluid_optimum_is_known(monkeypatch):
+    problem = formulation(NAME).prepare(parse("random-regular:n=24,d=3,seed=1"), {"paths": "all"})
+    saved: list[float] = []
+    task = Task(NAME, "random-regular:n=24,d=3,seed=1", "exact-routing", settings={"paths": "all"})
+    context = Context(
+        task=task,
+        data=problem,
+        instance=problem.topology,
+        parameters={},
+        deadline=None,
+        solve=solve.solve,
+        save=lambda answer, load: saved.append((load, problem.objective(answer.values))),
+    )
+    assert exact_routing.at_analytic_bound(context) is None
+    assert len(saved) == 1
+    monkeypatch.setattr(exact_routing, "MANY_PAIRS", 0)
+    saved.clear()
+    assert exact_routing.at_analytic_bound(context) is None
+    loads = [load for load, _ in saved]
+    assert [worth for _, worth in saved] == loads == sorted(set(loads), reverse=True)
+    assert len(loads) > 1
+
+
 def test_a_bound_that_shortest_paths_miss_is_left_to_the_search():
     run = solve.solve(Task("alltoall.min-congestion", "genkautz:n=9,d=2", "exact-routing"))
     assert run.proof is Proof.OPTIMAL

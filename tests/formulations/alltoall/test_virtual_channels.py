@@ -138,7 +138,7 @@ def test_every_route_on_its_own_dependency_cycle_needs_two():
 
 
 def test_orders_of_arcs_need_fewer_layers():
-    settings = {"paths": "disjoint"}
+    settings = {"paths": "shortest"}
     run = solve.solve(Task(NAME, "torus:4x4", "layer-assignment", settings=settings))
     numbers = run.record["metrics"]["layers_by_heuristic"]
     assert (run.objective, run.proof, numbers.pop("orders")) == (2, Proof.OPTIMAL, 2)
