@@ -67,12 +67,13 @@ def _eight_gpus(laboratory: Laboratory) -> Measurement:
         record = laboratory.solve("lumorph.rounds", spec, method="highs", collective=kind, **settings)
         ended = record["proof"] in PROVEN or record["termination"] == "infeasible"
         choices.add(words, not ended, _outcome(record))
-    return choices.measurement(
-        (spec,),
-        "Weak as coded: the program of the authors' code gives a solver almost no bound, and with up to 10 rounds, as "
-        "in their public driver, HiGHS still has the bound 1 after 100 s. A strong formulation of what the text "
-        "describes is solved in seconds; the printed program is infeasible. Gurobi, the paper's solver, was not tried "
-        "(its free licence is too small), nor were days of it. Section 3.2 names 8 GPUs, section 5 more than 8.",
+    return Measurement(
+        choices.by_reading,
+        instances=(spec,),
+        reason="Weak as coded: the program of the authors' code gives a solver almost no bound, and with up to 10 "
+        "rounds, as in their public driver, HiGHS still has the bound 1 after 100 s. A strong formulation of what "
+        "the text describes is solved in seconds; the printed program is infeasible. Gurobi, the paper's solver, was "
+        "not tried (its free licence is too small), nor days of it. Section 3.2 names 8 GPUs, section 5 more than 8.",
     )
 
 
