@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -701,11 +702,11 @@ def _is_sol(path: Path) -> bool:
     """Whether a file is a solver's, by its name or contents; not JSON, as `solve --solution NAME.sol` writes."""
     from opticoll.instances.readers.solver_solutions import begins_as_solution
 
-    try:
-        with path.open("rb") as file:
-            begin = file.read(4096)
-    except OSError:
-        begin = b""
+    begin = b""
+    with suppress(OSError):
+        if path.is_file():  # opening a pipe would wait for its writer
+            with path.open("rb") as file:
+                begin = file.read(4096)
     if begin.startswith(b"{"):
         return False
     named = path.name.lower().removesuffix(".gz").endswith((".sol", ".slx", ".asc", ".mst"))

@@ -443,7 +443,7 @@ def test_a_claim_is_compared_in_its_own_unit(tmp_path):
     assert "claims" in checked(document, tmp_path, spec="ring:4+scale=1e-12")["reason"]
 
 
-@pytest.mark.parametrize("suffix", ["json", "xml", "npz"])
+@pytest.mark.parametrize("suffix", ["json", "xml", "npz", "sol", "slx", "vipr", "txt"])
 def test_pipes_are_refused_without_waiting_for_them(tmp_path, suffix):
     pipe = tmp_path / f"pipe.{suffix}"
     os.mkfifo(pipe)
