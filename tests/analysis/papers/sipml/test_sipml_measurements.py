@@ -5,6 +5,7 @@ from __future__ import annotations
 from ledgers.sipml import LEDGER, printed_repair
 from second_measurements import (
     NOT,
+    OPEN,
     REFUTED,
     REPRODUCED,
     examined,
@@ -28,8 +29,7 @@ def test_a_placement_beyond_the_distance_is_noticed(monkeypatch):
 
 def test_a_repair_that_never_ends_is_counted():
     row = examined(LEDGER.claims["convergence"], seeds=2, **{"graphs per seed": 140})
-    assert row.verdict is NOT
-    assert row.violations
+    assert row.verdict is OPEN
     line, *circle = reversed(row.choices)
     assert line.verdict is REPRODUCED
     assert [choice.verdict for choice in circle] == [NOT] * 5
