@@ -213,6 +213,13 @@ def sorted_circuits(circuits: ArrayLike) -> I64:
     return pairs[np.lexsort((pairs[:, 1], pairs[:, 0]))]
 
 
+def circuits_between(n: int, circuits: I64) -> I64:
+    """Number of circuits from server to server, ``(n, n)``, of a list ``(m, 2)``."""
+    number = np.zeros((n, n), dtype=np.int64)
+    np.add.at(number, (circuits[:, 0], circuits[:, 1]), 1)
+    return number
+
+
 def ports_left(n: int, degree: int, circuits: I64) -> tuple[I64, I64]:
     """Numbers of free ports out of and into every server, ``(n,)`` each."""
     return degree - np.bincount(circuits[:, 0], minlength=n), degree - np.bincount(circuits[:, 1], minlength=n)

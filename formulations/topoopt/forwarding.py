@@ -24,7 +24,7 @@ import numpy as np
 
 from opticoll.errors import NotApplicable
 from opticoll.formulations import rounding
-from opticoll.formulations.topoopt.circuit_design import CircuitDesign, Ring, ring_demand
+from opticoll.formulations.topoopt.circuit_design import CircuitDesign, Ring, circuits_between, ring_demand
 from opticoll.instances.servers import ServerPool
 
 if TYPE_CHECKING:
@@ -124,8 +124,7 @@ def routed_design(
     if spread:
         return _spread(pool, circuits, rings, paths)
     demand = ring_demand(pool, rings)
-    number = np.zeros((pool.n, pool.n), dtype=np.int64)
-    np.add.at(number, (circuits[:, 0], circuits[:, 1]), 1)
+    number = circuits_between(pool.n, circuits)
     near, far = np.argwhere((demand > 0) & (number > 0)), np.argwhere((demand > 0) & (number == 0))
     pieces = [_direct(demand, number, near)]
     more = None

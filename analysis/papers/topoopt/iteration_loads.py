@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from opticoll.formulations.topoopt.circuit_design import circuits_between
+
 if TYPE_CHECKING:
     from opticoll.formulations.topoopt.circuit_design import CircuitDesign
     from opticoll.instances.topology import F64
@@ -34,8 +36,7 @@ def point_to_point_loads(design: CircuitDesign) -> F64:
     """Point-to-point bytes over every circuit, ``(m,)``: the loads minus those of ring hops, which take one circuit."""
     pool, circuits = design.pool, design.circuits
     ringed = design.demand - pool.point_to_point
-    number = np.zeros((pool.n, pool.n))
-    np.add.at(number, (circuits[:, 0], circuits[:, 1]), 1.0)
+    number = circuits_between(pool.n, circuits)
     own = np.divide(ringed, number, out=np.zeros_like(ringed), where=number > 0)
     return np.maximum(design.loads - own[circuits[:, 0], circuits[:, 1]], 0.0)
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.formulations.parameters import Parameter
+from opticoll.formulations.topoopt.circuit_design import circuits_between
 from opticoll.formulations.topoopt.circuits_solution import replayed
 from opticoll.solvers.methods.method import Answer, Beyond, Method
 from opticoll.solvers.methods.topoopt.ocs_reconfig import ocs_reconfig
@@ -15,19 +16,12 @@ from opticoll.solvers.task import Termination
 
 if TYPE_CHECKING:
     from opticoll.formulations.topoopt.circuits import TaskCircuits
-    from opticoll.instances.topology import F64, I64
+    from opticoll.instances.topology import F64
     from opticoll.solvers.methods.method import Context
 
 
 def _static(data: TaskCircuits) -> str | None:
     return None if data.configurations == 1 else f"sets one configuration, not {data.configurations}"
-
-
-def matrix_of(circuits: I64, n: int) -> F64:
-    """Number of circuits from server to server, ``(n, n)``, of a list of tails and heads."""
-    x = np.zeros((n, n))
-    np.add.at(x, (circuits[:, 0], circuits[:, 1]), 1.0)
-    return x
 
 
 def exchanged(x: F64, random: np.random.Generator) -> F64 | None:
@@ -56,7 +50,8 @@ def run_search(context: Context) -> Answer:
     n, pool = data.n, context.instance
     around = np.array([(s, (s + k % (n - 1) + 1) % n) for s in range(n) for k in range(data.degree)])
     designs = [
-        matrix_of(circuits, n) for circuits in (topology_finder(pool).circuits, ocs_reconfig(pool).circuits, around)
+        circuits_between(n, circuits).astype(float)
+        for circuits in (topology_finder(pool).circuits, ocs_reconfig(pool).circuits, around)
     ]
     random = np.random.default_rng(context.task.seed)
     best: dict[str, F64] | None = None
@@ -92,7 +87,8 @@ def run_finder(context: Context) -> Answer:
 
     All-reduces take the rings of the formulation's parameter ``rings``, not those that TopologyFinder chooses.
     """
-    values = replayed(context.data, matrix_of(topology_finder(context.instance).circuits, context.data.n))
+    x = circuits_between(context.data.n, topology_finder(context.instance).circuits).astype(float)
+    values = replayed(context.data, x)
     if values is None:
         return Answer(Termination.ITERATION_LIMIT, message="a transfer has no path over TopologyFinder's circuits")
     return Answer.heuristic(values, "TopologyFinder, replayed")

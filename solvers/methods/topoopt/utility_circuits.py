@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from opticoll.formulations.parameters import Parameter
+from opticoll.formulations.topoopt.circuit_design import circuits_between
 from opticoll.solvers.methods.method import Answer, Beyond, Method
 from opticoll.solvers.methods.topoopt.topology_finder import MATCHINGS, connected, matched_circuits, without_ties
 from opticoll.solvers.task import Termination
@@ -104,8 +105,7 @@ def greedy_circuits(demand: F64, degree: int, gains: F64) -> I64:
 
 def counted(data: CircuitUtility, circuits: I64) -> I64:
     """Number of circuits of every pair with demand that count, ``(|P|,)``, of a list ``(m, 2)``."""
-    number = np.zeros((data.n, data.n), dtype=np.int64)
-    np.add.at(number, (circuits[:, 0], circuits[:, 1]), 1)
+    number = circuits_between(data.n, circuits)
     return np.minimum(number[tuple(data.pairs.T)], data.gains.size)
 
 
