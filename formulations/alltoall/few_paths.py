@@ -161,9 +161,8 @@ class FewPaths(Formulation):
         f, paths = np.asarray(values["f"], dtype=float), self.routing.paths_of(values)
         if paths is None or f.shape != (paths.paths,) or not np.isfinite(f).all():
             return None
-        order = np.lexsort((-f, paths.pair))
-        rank = np.arange(paths.paths) - paths.first[paths.pair[order]]
-        kept = np.where(np.isin(np.arange(paths.paths), order[rank < self.routes_per_pair]), f, 0.0)
+        kept, fullest = np.zeros_like(f), path_flow.largest(paths, f, self.routes_per_pair)
+        kept[fullest] = f[fullest]
         return path_mcf_solution.repair(self.unlimited, {**values, "f": kept})
 
     def bounds(self) -> list[Bound]:

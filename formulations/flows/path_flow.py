@@ -420,9 +420,9 @@ def repair(problem: PathProblem, values: Mapping[str, F64]) -> dict[str, F64] | 
 
 
 def largest(paths: PathSet, weight: F64, count: int) -> I64:
-    """The ``count`` paths of largest ``weight`` ``(|P|,)`` of every commodity, by commodity, ``(count |K|,)``."""
+    """The ``count`` paths of largest ``weight`` ``(|P|,)`` of every commodity, or all if it has fewer, by commodity."""
     order = np.lexsort((-weight, paths.pair))
-    return order[(paths.first[:-1, None] + np.arange(count)).ravel()]
+    return order[np.arange(paths.paths) - paths.first[paths.pair[order]] < count]
 
 
 def chosen_paths(data: PathFlow, values: Mapping[str, F64]) -> PathSet:

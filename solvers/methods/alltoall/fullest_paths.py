@@ -8,26 +8,26 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.formulations.alltoall import path_mcf_solution
-from opticoll.formulations.alltoall.path_mcf import PathConcurrentFlow
-from opticoll.formulations.flows.path_sets import subset
+from opticoll.formulations.flows.path_flow import largest
 from opticoll.solvers.methods.method import Answer, Beyond, Method
 
 if TYPE_CHECKING:
     from opticoll.formulations.alltoall.few_paths import FewPaths
-    from opticoll.formulations.flows.path_flow import PathFlow
+    from opticoll.formulations.standard_form import StandardForm
     from opticoll.instances.topology import F64
     from opticoll.solvers.methods.method import Context
 
 
-def best_flow(routing: PathFlow) -> F64:
+def best_flow(form: StandardForm) -> F64:
     """Flows of a basic optimum over the paths, ``(|P|,)``."""
     from scipy.optimize import linprog
 
-    form = path_mcf_solution.flow_program(PathConcurrentFlow(routing))
     served = np.isfinite(form.row_lower)
     sign = np.where(served, -1.0, 1.0)
     right = np.where(served, -form.row_lower, form.row_upper)
-    solved = linprog(-form.cost, A_ub=form.A.multiply(sign[:, None]).tocsr(), b_ub=right, method="highs-ds")
+    between = np.column_stack([form.col_lower, form.col_upper])
+    A = form.A.multiply(sign[:, None]).tocsr()
+    solved = linprog(-form.cost, A_ub=A, b_ub=right, bounds=between, method="highs-ds")
     assert solved.status == 0, "a flow of 0 is feasible, and capacities are finite"
     return np.maximum(solved.x[:-1], 0.0)
 
@@ -39,17 +39,14 @@ def run(context: Context) -> Answer:
     """
     data: FewPaths = context.data
     paths = data.routing.paths
-    first = best_flow(data.routing)
-    order = np.lexsort((-first, paths.pair))
-    keep = np.zeros(paths.paths, dtype=bool)
-    keep[order[np.arange(paths.paths) - paths.first[paths.pair[order]] < data.routes_per_pair]] = True
-    fewer = replace(data.routing)
-    vars(fewer)["paths"] = subset(paths, keep)
-    f = np.zeros(paths.paths)
-    f[keep] = best_flow(fewer)
-    values = path_mcf_solution.repair(data.unlimited, {"f": f})
+    form = path_mcf_solution.flow_program(data.unlimited)
+    first = best_flow(form)
+    most = np.append(np.zeros(paths.paths), np.inf)
+    most[largest(paths, first, data.routes_per_pair)] = np.inf
+    values = path_mcf_solution.repair(data.unlimited, {"f": best_flow(replace(form, col_upper=most))})
     assert values is not None
-    return Answer.heuristic(values, "two linear programs", {"paths_left_out": int((first > 0)[~keep].sum())})
+    left_out = int((first > 0)[most[:-1] == 0].sum())
+    return Answer.heuristic(values, "two linear programs", {"paths_left_out": left_out})
 
 
 METHOD = Method(
