@@ -27,15 +27,12 @@ def power_law(n: ArrayLike, seconds: ArrayLike) -> tuple[float, float, float]:
     The interval is that of Student's t with k - 2 degrees of freedom for k points, which takes the deviations of
     log t as independent and normal with one variance.
     """
-    from scipy.stats import t
+    from scipy.stats import linregress, t
 
     x, y = np.log(np.asarray(n, dtype=float)), np.log(np.asarray(seconds, dtype=float))
-    spread = float(((x - x.mean()) ** 2).sum())
-    slope = float(((x - x.mean()) * (y - y.mean())).sum()) / spread
-    rest = y - y.mean() - slope * (x - x.mean())
-    error = float(np.sqrt((rest**2).sum() / (x.size - 2) / spread))
-    half = float(t.ppf((1 + LEVEL) / 2, x.size - 2)) * error
-    return slope, half, float(np.exp(y.mean() - slope * x.mean()))
+    line = linregress(x, y)
+    half = float(t.ppf((1 + LEVEL) / 2, x.size - 2) * line.stderr)
+    return float(line.slope), half, float(np.exp(line.intercept))
 
 
 def _rows(rows: pd.DataFrame) -> pd.DataFrame:
