@@ -79,8 +79,7 @@ def violations(data: TaskCircuits, values: Mapping[str, F64]) -> dict[str, float
     back = np.zeros((n, n, n), dtype=bool)
     back[np.arange(n), :, np.arange(n)] = True  # into the source
     sent = np.zeros((data.intervals, n, n))
-    for k in range(data.intervals):
-        np.add.at(sent[k], (e.source, e.target), share[k])
+    np.add.at(sent, (slice(None), e.source, e.target), share)
     net = f.sum(axis=2) - f.sum(axis=3)  # into less out of v
     net[:, np.arange(n), np.arange(n)] = 0.0
     stop = t + length
@@ -200,17 +199,14 @@ def _replay(data: TaskCircuits, x: F64, paths: F64, *, waves: bool) -> dict[str,
         now = max(now, float(ready[waiting].max() if together else ready[waiting].min()))
         own = np.flatnonzero(waiting & (ready <= now))
         if together:
-            load = np.tensordot(left[own], paths[own], 1)
-            last = float(np.divide(load, x, out=np.zeros_like(x), where=x > 0).max())
-            part = left[own]
+            part, last = left[own], 0.0
         else:
             rate = rates_of(x, paths[own], left[own], wave[own])
             needs = np.divide(left[own], rate, out=np.full(own.size, np.inf), where=rate > 0)
             last = min(float(needs.min()), float(ready[waiting & (ready > now)].min(initial=np.inf)) - now)
             part = np.where(needs <= last * (1 + 1e-9), left[own], rate * last)
-            last = max(
-                last, float(np.divide(np.tensordot(part, paths[own], 1), x, out=np.zeros_like(x), where=x > 0).max())
-            )
+        load = np.tensordot(part, paths[own], 1)
+        last = max(last, float(np.divide(load, x, out=np.zeros_like(x), where=x > 0).max()))
         flow, share = np.zeros((n, n, n)), np.zeros(E)
         np.add.at(flow, e.source[own], part[:, None, None] * paths[own])
         share[own] = part
