@@ -78,10 +78,11 @@ def _carriers(dependencies: list[list[Dependency]], routes: Iterable[int]) -> di
 class CyclicPart:
     """The dependencies that lead to a cycle: arcs that none of the others follow are dropped as they arise."""
 
-    def __init__(self, dependencies: Iterable[Dependency]) -> None:
+    def __init__(self, carriers: dict[Dependency, set[int]]) -> None:
+        self.carriers = carriers
         self.after: dict[int, set[int]] = {}
         self.before: dict[int, set[int]] = {}
-        for a, b in dependencies:
+        for a, b in carriers:
             self.after.setdefault(a, set()).add(b)
             self.before.setdefault(b, set()).add(a)
         self._drop([b for b in self.before if b not in self.after])
@@ -104,13 +105,13 @@ class CyclicPart:
                 if not self.after[a]:
                     last.append(a)
 
-    def find(self, carriers: dict[Dependency, set[int]]) -> list[Dependency]:
+    def find(self) -> list[Dependency]:
         """A cycle along dependencies of many routes; empty if there is none."""
         place: dict[int, int] = {}
         a = next(iter(self.after), None)
         while a is not None and a not in place:
             place[a] = len(place)
-            a = max((len(carriers[a, b]), b) for b in self.after[a])[1]
+            a = max((len(self.carriers[a, b]), b) for b in self.after[a])[1]
         cycle = [] if a is None else list(place)[place[a] :]
         return list(zip(cycle, cycle[1:] + cycle[:1], strict=True))
 
@@ -123,7 +124,7 @@ def breaking_cycles(data: LayeredRoutes, tick: Callable[[], object] = lambda: No
     while current:
         carriers, moved = _carriers(dependencies, current), set()
         cycles = CyclicPart(carriers)
-        while cycle := cycles.find(carriers):
+        while cycle := cycles.find():
             tick()
             rarest = min(cycle, key=lambda e: (len(carriers[e]), e))
             for r in list(carriers[rarest]):
@@ -182,7 +183,7 @@ def conflict_colouring(data: LayeredRoutes, tick: Callable[[], object] = lambda:
         for level in range(int(layer.max(initial=0)) + 1):
             tick()
             carriers = _carriers(dependencies, np.flatnonzero(layer == level).tolist())
-            cycle = CyclicPart(carriers).find(carriers)
+            cycle = CyclicPart(carriers).find()
             if not cycle:
                 continue
             clean = False
