@@ -434,7 +434,8 @@ def run(context: Context) -> Answer:
                     break
         if search.best is not None and (by_load or search.done):
             value = search.best[0] if by_load else float(layers)
-            best = min(best or (np.inf, search.best[1]), (value, search.best[1]), key=lambda found: found[0])
+            if best is None or value < best[0]:
+                best = value, search.best[1]
         least = best is not None and best[0] <= (enough * (1 + TOLERANCE) if by_load else fewest)
         if least or deadline is None or search.expired:
             break
