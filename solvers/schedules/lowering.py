@@ -36,7 +36,7 @@ from opticoll.solvers.schedules.program_layout import ChunkMoves, Layout
 from opticoll.solvers.schedules.runtimes import PROTOCOLS, TARGETS, exceeded
 from opticoll.solvers.schedules.schedule_json import moves_text, routes_document
 from opticoll.solvers.schedules.schedule_kinds import root_of
-from opticoll.solvers.schedules.shard_routes import cut, routes_in_steps, routes_of, uncut, without_steps
+from opticoll.solvers.schedules.shard_routes import LIMITED, cut, routes_in_steps, routes_of, uncut, without_steps
 from opticoll.solvers.schedules.static_checks import channels_of
 from opticoll.solvers.schedules.verification import execute_program, verify_arrays
 
@@ -241,9 +241,10 @@ def schedule_file(
     if path.name.lower().endswith(".routes.json"):
         routes = routes_of(name, data, values)
         layered = routes[0].layer is not None  # other routes could close a cycle
-        fixed = hasattr(data, "routes_per_pair")
         chunked = (
-            uncut(topology, routes, chunks) if layered else cut(topology, without_steps(routes), chunks, fixed=fixed)
+            uncut(topology, routes, chunks)
+            if layered
+            else cut(topology, without_steps(routes), chunks, fixed=name in LIMITED)
         )
         facts = {
             "chunks": chunked.chunks,

@@ -401,6 +401,10 @@ _READERS: dict[str, Callable[[Any, Values], Sequence[Route]]] = {
 }
 
 
+#: Formulations that limit the routes of a pair, so that cutting may not take others.
+LIMITED = frozenset({"alltoall.few-paths"})
+
+
 @dataclass(frozen=True, eq=False)
 class Chunked:
     """Routes and the number of chunks that each carries, of ``chunks`` per shard.
