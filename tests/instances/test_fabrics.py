@@ -8,9 +8,9 @@ import pytest
 from changed_files import read_changed
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from saved_networks import arcs, read
 
 from opticoll.errors import BadFile
-from opticoll.instances import parse
 
 IBNETDISCOVER = """\
 #
@@ -82,18 +82,6 @@ FNSS = """<?xml version='1.0' encoding='utf-8'?>
     <property name="capacity" type="float">40.0</property></link>
 </topology>
 """
-
-
-def read(tmp_path: Path, text: str, suffix: str, options: str = ""):
-    path = tmp_path / f"net.{suffix}"
-    path.write_text(text, encoding="utf-8")
-    return parse(f"file:{path}{options}")
-
-
-def arcs(topology) -> list[tuple[str, str, float]]:
-    names = topology.labels
-    ends = zip(topology.tail.tolist(), topology.head.tolist(), topology.capacity.tolist(), strict=True)
-    return sorted((names[u], names[v], c) for u, v, c in ends)
 
 
 def test_every_cable_of_ibnetdiscover_counts_once_with_width_times_lane(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 from changed_files import read_changed
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from saved_networks import arcs, saved
 
 import opticoll as oc
 from opticoll.analysis.cli.main import main
@@ -58,18 +59,6 @@ TOPOHUB = {
         {"dist": 981.4, "ecmp_fwd": {"org": 1.1}, "source": 1, "target": 2},
     ],
 }
-
-
-def saved(tmp_path: Path, text: str, suffix: str) -> str:
-    path = tmp_path / f"net.{suffix}"
-    path.write_text(text, encoding="utf-8")
-    return f"file:{path}"
-
-
-def arcs(topology) -> list[tuple[str, str, float]]:
-    names = topology.labels
-    ends = zip(topology.tail.tolist(), topology.head.tolist(), topology.capacity.tolist(), strict=True)
-    return sorted((names[u], names[v], c) for u, v, c in ends)
 
 
 @pytest.mark.parametrize("suffix", ["metis", "graph", "txt"])

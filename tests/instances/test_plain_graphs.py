@@ -10,6 +10,7 @@ import pytest
 from changed_files import read_changed
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from saved_networks import arcs, read
 
 import opticoll as oc
 from opticoll.errors import BadFile
@@ -66,18 +67,6 @@ digraph "net" {
   a -> d;
 }
 """
-
-
-def read(tmp_path: Path, text: str, suffix: str, options: str = ""):
-    path = tmp_path / f"net.{suffix}"
-    path.write_text(text, encoding="utf-8")
-    return parse(f"file:{path}{options}")
-
-
-def arcs(topology) -> list[tuple[str, str, float]]:
-    names = topology.labels
-    ends = zip(topology.tail.tolist(), topology.head.tolist(), topology.capacity.tolist(), strict=True)
-    return sorted((names[u], names[v], c) for u, v, c in ends)
 
 
 @pytest.mark.parametrize(("graph", "own"), [("", "directed"), ('defaultedgetype="directed"', "undirected")])
