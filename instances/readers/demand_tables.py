@@ -24,7 +24,7 @@ import numpy as np
 from opticoll.arguments import refuse_masked
 from opticoll.errors import BadFile, BadInput
 from opticoll.instances.readers.graph_formats import SNDLIB, dimacs_links, sndlib_links, sndlib_xml_links
-from opticoll.instances.readers.line_formats import repetita_links
+from opticoll.instances.readers.line_formats import REPETITA, repetita_links
 from opticoll.instances.readers.reading import as_struct, parse_json, parse_xml, parses_as_float, refuse
 from opticoll.instances.readers.tables import Row, check_labels, end_columns, has_labels, rows_of, square
 from opticoll.instances.readers.topology_json import node_link
@@ -32,6 +32,7 @@ from opticoll.instances.topology import parse_size
 
 if TYPE_CHECKING:
     from opticoll.instances.topology import F64, Topology
+    from opticoll.types import Json
 
 #: Headings of the amounts of a list of pairs, in lower case.
 AMOUNTS = ("bytes", "amount", "demand", "shards", "traffic", "volume", "weight", "value", "size")
@@ -245,13 +246,14 @@ def table_of_text(text: str, is_json: bool, what: str, pairs: str | None = None)
     BadFile
         If the text is malformed, or ``pairs`` is given for a table.
     """
-    stated = demands_of_network(text, is_json, what, pairs)
+    document = parse_json(text, what, "write a list of rows") if is_json else None
+    stated = demands_of_network(text, document, what, pairs)
     if stated is not None:
         return _listed(list(stated), np.array(list(stated.values())), False, what)
     if pairs is not None:
         refuse(what, "pairs= is for the demands of a network, which this file is not; omit it")
     if is_json:
-        return _json_matrix(text, what)
+        return _json_matrix(document, what)
     rows = rows_of(text, what)
     if not rows:
         msg = f"{what} is empty; write one row of a matrix per line, or the heading src,dst,bytes and one pair per line"
@@ -278,8 +280,10 @@ def table_of_text(text: str, is_json: bool, what: str, pairs: str | None = None)
 PAIRS = ("one-way", "both")
 
 
-def demands_of_network(text: str, is_json: bool, what: str, pairs: str | None) -> dict[tuple[str, str], float] | None:
+def demands_of_network(text: str, document: Json, what: str, pairs: str | None) -> dict[tuple[str, str], float] | None:
     """Read the demands of a network: SNDlib, REPETITA, topohub, or source and sink of DIMACS ``p max``.
+
+    ``document`` is the text if it is JSON, else None. The result is None for what is no network.
 
     A demand that is stated in one direction only is taken as such, or in both, as ``pairs`` says.
 
@@ -289,11 +293,10 @@ def demands_of_network(text: str, is_json: bool, what: str, pairs: str | None) -
         If it is malformed, contains no demand, or does not say which of these is meant.
     """
     start = text.lstrip("\ufeff \t\r\n")[:4096]
-    if is_json:
-        document = parse_json(text, what, "write a list of rows")
-        if not isinstance(document, dict) or "nodes" not in document:
-            return None
+    if isinstance(document, dict) and "nodes" in document:
         links = node_link(document, what)
+    elif document is not None:
+        return None
     elif re.match(SNDLIB, start):
         links = sndlib_links(text, what)
     elif start.startswith("<"):
@@ -301,7 +304,7 @@ def demands_of_network(text: str, is_json: bool, what: str, pairs: str | None) -
         if root.tag != "network":
             refuse(what, f"<{root.tag[:40]}> is not an SNDlib network; write a matrix, or src,dst,bytes and pairs")
         links = sndlib_xml_links(root, what)
-    elif re.match(r"(?:DEMANDS|NODES)\s+[0-9]+\s*\n\s*label\b", start):
+    elif re.match(REPETITA, start):
         links = repetita_links(text, what)
     elif re.match(r"(?:c(?:[ \t][^\n]*)?\n|\s)*p[ \t]+max[ \t]", start):
         links, pairs = dimacs_links(text, what), "one-way"
@@ -369,8 +372,7 @@ class _Matrix(msgspec.Struct, forbid_unknown_fields=True):
     demand: list[list[float]]
 
 
-def _json_matrix(text: str, what: str) -> DemandTable:
-    document = parse_json(text, what, "write a list of rows")
+def _json_matrix(document: Json, what: str) -> DemandTable:
     rows = as_struct(document if isinstance(document, dict) else {"demand": document}, _Matrix, what).demand
     for s, row in enumerate(rows):
         if len(row) != len(rows):

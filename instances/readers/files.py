@@ -112,7 +112,7 @@ _SUFFIXES = {
 }
 _STARTS = {
     graph_formats.SNDLIB.encode(): "sndlib",
-    rb"(?:NODES|EDGES|DEMANDS)[ \t]+[0-9]+\s*\n\s*label\b": "repetita",
+    line_formats.REPETITA.encode(): "repetita",
     rb"(?:#[^\n]*\n|\s)*(?:router|node)[ \t]+[0-9]+[ \t]+(?:router|node)[ \t]+[0-9]": "anynet",
     rb"(?:#[^\n]*\n|\s)*@(?:nodes|arcs|edges)\b": "lgf",
     rb"(?:[^\n\[]*\n){0,60}?(?:vendid|devid|switchguid|caguid)=0x": "ibnetdiscover",

@@ -30,6 +30,10 @@ if TYPE_CHECKING:
     from opticoll.instances.topology import Topology
 
 
+#: How a file of REPETITA begins.
+REPETITA = r"(?:NODES|EDGES|DEMANDS)[ \t]+[0-9]+\s*\n\s*label\b"
+
+
 def read_metis(text: str, what: str, options: ReadOptions) -> Topology:
     """Read a METIS graph, see the module docstring."""
     graph = ListedGraph(what, "line", options, directed=False)
