@@ -79,7 +79,8 @@ def violations(data: TaskCircuits, values: Mapping[str, F64]) -> dict[str, float
     back = np.zeros((n, n, n), dtype=bool)
     back[np.arange(n), :, np.arange(n)] = True  # into the source
     sent = np.zeros((data.intervals, n, n))
-    np.add.at(sent, (slice(None), e.source, e.target), share)
+    for k in range(data.intervals):
+        np.add.at(sent[k], (e.source, e.target), share[k])
     net = f.sum(axis=2) - f.sum(axis=3)  # into less out of v
     net[:, np.arange(n), np.arange(n)] = 0.0
     stop = t + length
