@@ -18,8 +18,14 @@ if TYPE_CHECKING:
     from opticoll.solvers.methods.method import Context
 
 
-def best_flow(form: StandardForm) -> F64:
-    """Flows of a basic optimum over the paths, ``(|P|,)``."""
+def best_flow(form: StandardForm, limit_s: float | None = None) -> F64:
+    """Flows of a basic optimum over the paths, ``(|P|,)``.
+
+    Raises
+    ------
+    TimeoutError
+        Where HiGHS does not end within the limit.
+    """
     from scipy.optimize import linprog
 
     served = np.isfinite(form.row_lower)
@@ -27,7 +33,10 @@ def best_flow(form: StandardForm) -> F64:
     right = np.where(served, -form.row_lower, form.row_upper)
     between = np.column_stack([form.col_lower, form.col_upper])
     A = form.A.multiply(sign[:, None]).tocsr()
-    solved = linprog(-form.cost, A_ub=A, b_ub=right, bounds=between, method="highs-ds")
+    limits = {} if limit_s is None else {"time_limit": limit_s}
+    solved = linprog(-form.cost, A_ub=A, b_ub=right, bounds=between, method="highs-ds", options=limits)
+    if solved.status == 1:
+        raise TimeoutError
     assert solved.status == 0, "a flow of 0 is feasible, and capacities are finite"
     return np.maximum(solved.x[:-1], 0.0)
 
@@ -35,18 +44,30 @@ def best_flow(form: StandardForm) -> F64:
 def run(context: Context) -> Answer:
     """Two linear programs: over all paths; then over the ``routes_per_pair`` of every pair with most flow in the first.
 
-    Where the first has no pair with more paths, its optimum is that of the problem.
+    Where the first has no pair with more paths, its optimum is that of the problem. When time ends within the second,
+    the answer is the first's flow over these paths, scaled to serve all pairs alike; within the first, equal flows over
+    the first paths of every pair.
     """
     data: FewPaths = context.data
     paths = data.routing.paths
     form = path_mcf_solution.flow_program(data.unlimited)
-    first = best_flow(form)
+    _save(context, np.ones(paths.paths))
+    first = best_flow(form, context.remaining())
+    _save(context, first)
     most = np.append(np.zeros(paths.paths), np.inf)
     most[largest(paths, first, data.routes_per_pair)] = np.inf
-    values = path_mcf_solution.repair(data.unlimited, {"f": best_flow(replace(form, col_upper=most))})
+    values = path_mcf_solution.repair(
+        data.unlimited, {"f": best_flow(replace(form, col_upper=most), context.remaining())}
+    )
     assert values is not None
     left_out = int((first > 0)[most[:-1] == 0].sum())
     return Answer.heuristic(values, "two linear programs", {"paths_left_out": left_out})
+
+
+def _save(context: Context, f: F64) -> None:
+    """Keep the fullest paths of these flows, scaled, as the answer where time ends."""
+    values = context.data.repair({"f": f})
+    context.save(Answer.heuristic(values, "fullest paths, scaled"), float(values["F"]))
 
 
 METHOD = Method(

@@ -5,14 +5,17 @@ from __future__ import annotations
 import json
 from collections import Counter
 from itertools import combinations, pairwise, product
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import opticoll as oc
+from opticoll.formulations.alltoall import path_mcf_solution
 from opticoll.formulations.alltoall.few_paths import FewPaths
 from opticoll.instances import parse
 from opticoll.instances.topology import Topology
+from opticoll.solvers.methods.alltoall import fullest_paths
 from opticoll.solvers.solve import solve
 from opticoll.solvers.task import Task
 
@@ -84,6 +87,30 @@ def test_the_fullest_paths_are_the_widest(routes, flow):
     demand[0, 1] = 1.0
     run = solve(Task(NAME, across(3), "fullest-paths", settings={"routes_per_pair": routes, "demand": demand}))
     assert run.objective == pytest.approx(flow)
+
+
+def test_a_limit_ends_the_first_program_and_keeps_what_it_found_in_the_second(monkeypatch):
+    demand = np.zeros((5, 5))
+    demand[0, 1] = 1.0
+    data, saved = FewPaths.prepare(across(3), {"routes_per_pair": 2, "demand": demand}), []
+    with pytest.raises(TimeoutError):
+        fullest_paths.best_flow(path_mcf_solution.flow_program(data.unlimited), 1e-9)
+    first, limits = fullest_paths.best_flow(path_mcf_solution.flow_program(data.unlimited)), []
+
+    def ends_once(_form, limit_s):
+        limits.append(limit_s)
+        if len(limits) > 1:
+            raise TimeoutError
+        return first
+
+    monkeypatch.setattr(fullest_paths, "best_flow", ends_once)
+    context = SimpleNamespace(data=data, remaining=lambda: 5.0, save=lambda *given: saved.append(given))
+    with pytest.raises(TimeoutError):
+        fullest_paths.run(context)
+    assert limits == [5.0, 5.0]
+    assert [F for _, F in saved] == pytest.approx([2.0, 5.0])  # equal flows on widths 1 and 2; 2 and 3
+    for answer, _ in saved:
+        assert max(data.residuals(answer.values).values()) <= 1e-9
 
 
 def test_the_fullest_paths_are_no_better_than_the_optimum():
