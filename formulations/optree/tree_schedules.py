@@ -166,6 +166,39 @@ def tree_schedule(fibres: WdmFibres, radices: Sequence[int]) -> RoundSchedule:
     return chained(results)
 
 
+def wrht_schedule(fibres: WdmFibres, group: int) -> RoundSchedule:
+    """All-gather by groups of at most ``group`` neighbours, as WRHT reduces: up to their middle nodes, and down again.
+
+    On every level the nodes of a group send all that they have gathered to its middle node; the middle nodes are the
+    nodes of the next level. Then every middle node sends each of its group what that lacks. With n = m^k, m odd, level
+    j takes m^j (m - 1) / 2w rounds up and (n - m^j) (m - 1) / 2w down, rounded up, so all take k n (m - 1) / 2w or a
+    few more: k n for WRHT's groups of 2w + 1.
+
+    Raises
+    ------
+    NotApplicable
+        As :func:`tree_schedule`; for groups of one node.
+    """
+    refuse_broken(fibres)
+    n = fibres.n
+    if group < 2 or n > MOST_NODES:
+        msg = f"{fibres.spec}: groups of {group} of {n} nodes; use at least 2, and at most {MOST_NODES} nodes"
+        raise NotApplicable(msg)
+    node, begin, end = np.arange(n), np.arange(n), np.arange(1, n + 1)  # and the chunks gathered there
+    up: list[RoundSchedule] = []
+    down: list[RoundSchedule] = []
+    while node.size > 1:
+        groups, _ = _Groups(np.zeros(1, dtype=np.int64), np.array([node.size])).cut(-(-node.size // group))
+        middle = np.repeat(node[groups.start + groups.size // 2], groups.size)
+        gathered = (begin[:, None] <= np.arange(n)) & (np.arange(n) < end[:, None])
+        at, chunk = np.nonzero(gathered & (node != middle)[:, None])
+        up.append(_on_segments(fibres, _Sends(node[at], middle[at], chunk, node[at] < middle[at])))
+        at, chunk = np.nonzero(~gathered & (node != middle)[:, None])
+        down.append(_on_segments(fibres, _Sends(middle[at], node[at], chunk, middle[at] < node[at])))
+        node, begin, end = middle[groups.start], begin[groups.start], end[groups.start + groups.size - 1]
+    return chained(up + down[::-1])
+
+
 def _around(fibres: WdmFibres, sends: tuple[I64, I64, I64], senders: I64, receivers: I64, subset: I64) -> RoundSchedule:
     """Stage 1 on a ring: connect every subset's ``senders`` and ``receivers`` by full circles."""
     members = int(max(senders.max(), receivers.max())) + 1

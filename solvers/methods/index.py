@@ -72,6 +72,7 @@ MODULES = {
     "tree-packing": "alltoall.packed_trees",
     "tree-search": "optree.trees",
     "uniform-tree": "optree.trees",
+    "wrht": "optree.trees",
     "xy-routes": "lumorph.circuit_routing",
 }
 

@@ -10,7 +10,7 @@ from opticoll.errors import NotApplicable
 from opticoll.formulations.optree.one_stage_solution import values_of
 from opticoll.formulations.optree.radix_trees import walks
 from opticoll.formulations.optree.step_counts import theorem_2
-from opticoll.formulations.optree.tree_schedules import fabric_of, tree_schedule
+from opticoll.formulations.optree.tree_schedules import fabric_of, tree_schedule, wrht_schedule
 from opticoll.formulations.parameters import Parameter
 from opticoll.instances.photonics import WdmFibres
 from opticoll.solvers.methods.method import Answer, Beyond, Method
@@ -146,4 +146,27 @@ RADIX_TREE = Method(
 )
 
 
-METHODS = (CYCLE_COVER, UNIFORM_TREE, TREE_SEARCH, RADIX_TREE)
+def run_wrht(context: Context) -> Answer:
+    """WRHT's tree for an all-gather, circuit by circuit: groups gather at their middle nodes, level by level.
+
+    Then every middle node sends each of its group what that lacks
+    (:func:`opticoll.formulations.optree.tree_schedules.wrht_schedule`), a circuit for every copy of a chunk. WRHT
+    (arXiv 2207.10982) is an all-reduce over groups of 2w + 1, in which a circuit carries a sum; its all-gather is lost.
+    """
+    fibres = context.data.topology
+    group = int(context.parameters["group"]) or 2 * fibres.channels + 1
+    return Answer.heuristic(wrht_schedule(fibres, group).values(), "tree of groups", {"group": group})
+
+
+WRHT = Method(
+    name="wrht",
+    title="WRHT's tree of groups, circuit by circuit",
+    summary="all-gather on optical lines and rings over the middle nodes of groups of 2w + 1, as WRHT reduces",
+    serves=("lumorph.rounds",),
+    refuse=refuse_radix_tree,
+    parameters=(Parameter("group", int, default=0, help="most nodes of a group; 0: 2w + 1 for w channels", least=0),),
+    run=run_wrht,
+)
+
+
+METHODS = (CYCLE_COVER, UNIFORM_TREE, TREE_SEARCH, RADIX_TREE, WRHT)

@@ -1,4 +1,4 @@
-"""All-gather on optical rings as rounds: ring, neighbour exchange and OpTree's tree against the optimum."""
+"""All-gather on optical rings as rounds: ring, neighbour exchange, WRHT and OpTree's tree against the optimum."""
 
 from __future__ import annotations
 
@@ -81,6 +81,28 @@ def test_the_optimum_of_eight_nodes_meets_the_bound_of_the_line():
     assert best.record.bound_source == "line spread"
 
 
+@pytest.mark.parametrize(
+    ("spec", "settings", "up", "down"),
+    [
+        # n = m^k on w wavelengths: up m^j (m - 1) / 2w, down (n - m^j) (m - 1) / 2w, together k n for m = 2w + 1
+        ("wdm-ring:n=9,wavelengths=1", {}, [1, 3], [8, 6]),
+        ("wdm-line:n=27,wavelengths=1", {}, [1, 3, 9], [26, 24, 18]),
+        ("wdm-ring:n=25,wavelengths=2", {}, [1, 5], [24, 20]),
+        ("wdm-ring:n=5,wavelengths=1,fibres=2", {}, [1], [4]),
+        ("wdm-ring:n=16,wavelengths=4", {"group": 4}, [1, 2], [8, 6]),  # two nodes below the middle one: 2 4^j / w
+    ],
+)
+def test_wrht_gathers_at_middle_nodes_and_comes_down_again(spec, settings, up, down):
+    assert rounds(spec, "wrht", **settings).objective == sum(up) + sum(down)
+
+
+def test_the_formula_for_wrht_is_below_what_a_circuit_for_every_copy_takes():
+    """A node gets all but its own chunk from its middle node, which has a channel for every one of 2w: n - 1 rounds."""
+    record = rounds("wdm-ring:n=64,wavelengths=4", "wrht")
+    assert table_one.wrht_steps(64, 4) == 19
+    assert record.objective >= 63
+
+
 def test_what_does_not_apply_is_refused():
     for spec, settings, words in (
         ("lightpath:2x4,lasers=4", {}, "optical lines and rings"),
@@ -88,8 +110,11 @@ def test_what_does_not_apply_is_refused():
         ("wdm-ring:n=6,wavelengths=2", {"paths": "1"}, "chooses routes and wavelengths itself"),
         ("wdm-ring:n=6,wavelengths=2", {"depth": "9"}, "depth=9"),
     ):
-        with pytest.raises((NotApplicable, BadInput), match=words):
-            solve(Task("lumorph.rounds", spec, method="radix-tree", settings=settings))
+        for method in ("radix-tree", "wrht"):
+            with pytest.raises((NotApplicable, BadInput), match="depth" if "depth" in settings else words):
+                solve(Task("lumorph.rounds", spec, method=method, settings=settings))
+    with pytest.raises(NotApplicable, match="groups of 1 of 6 nodes; use at least 2"):
+        solve(Task("lumorph.rounds", "wdm-ring:n=6,wavelengths=2", method="wrht", settings={"group": 1}))
     ring = parse("wdm-ring:n=6,wavelengths=2")
     with pytest.raises(NotApplicable, match="remove lasers"):
         RoundModel.prepare(ring, {"lasers": "4"})
