@@ -16,9 +16,8 @@ from opticoll.analysis.cli.main import main
 from opticoll.errors import NoSolution
 from opticoll.formulations import formulation
 from opticoll.formulations.model import Formulation
-from opticoll.solvers import solve, verify
+from opticoll.solvers import solve
 from opticoll.solvers.auto import SMALL_PROOF_S, fastest_form
-from opticoll.solvers.compile.compilation import compile_model
 from opticoll.solvers.methods import methods, taking_over
 from opticoll.solvers.plan import make_plan
 from opticoll.solvers.process.worker import interpreter
@@ -290,19 +289,6 @@ def test_a_conditional_optimum_says_what_it_depends_on(capsys):
     assert run.record.metrics["conditional_on"] == "in 3 steps"
 
 
-def test_integer_columns_are_whole():
-    plan = make_plan(Task("optree.tree", "wdm-ring:n=8,wavelengths=4"))
-    form = compile_model(plan.problem.pyomo())
-    x = solve.solve(Task("optree.tree", "wdm-ring:n=8,wavelengths=4")).values["y"]
-    assert np.isin(x, (0.0, 1.0)).all()
-    near = np.where(x > 0, 1 - 1e-7, 1e-8)
-    assert np.array_equal(verify.whole(form, near), x)
-    far = np.where(x > 0, 0.6, 0.4)  # rounding it violates no less
-    assert np.array_equal(verify.whole(form, 1 - far), 1 - far)
-    broken = np.full(x.size, np.nan)
-    assert verify.whole(form, broken) is broken
-
-
 def test_workers_import_layers_without_the_statistics_of_scipy():
     code = (
         "import sys; from opticoll.formulations.modelling_layers import import_layer\n"
@@ -366,24 +352,6 @@ def test_a_build_and_an_objective_that_differ_prove_nothing():
     assert (run.proof, run.verified, run.bound) == (Proof.NONE, False, None)
     assert "that of the build is 1 at this solution, but objective() returns 0.5" in run.record.message
     assert "inverse" not in run.metrics  # of a value that is not verified
-
-
-def test_metrics_of_a_formulation_from_outside_get_a_verified_value_only():
-    own = packing(1.0)(oc.parse("ring:4"))
-    assert verify.properties(own, "metrics", 2.0) == {"inverse": 0.5}
-    assert verify.properties(own, "metrics", None) == {}
-    ours = make_plan(Task("alltoall.master", "ring:4")).problem
-    assert verify.properties(ours, "metrics", None)["ranks"] == 4
-
-
-def test_slack_is_no_violation():
-    class Slack(packing(1.0)):
-        def residuals(self, values):
-            return {"apart": -1.0, "whole": np.nan, "sum": 0.5}
-
-    result = verify.residuals(Slack(oc.parse("ring:4")), {})
-    assert (result["apart"], result["sum"]) == (0.0, 0.5)
-    assert np.isnan(result["whole"])
 
 
 def test_a_solvers_claim_that_our_bounds_do_not_prove_is_explained() -> None:

@@ -18,7 +18,7 @@ from opticoll.analysis.cli.main import main
 from opticoll.formulations.matrix.program import NAME
 from opticoll.formulations.standard_form import StandardForm
 from opticoll.instances import MatrixProgram
-from opticoll.solvers import solve, verify
+from opticoll.solvers import solve
 from opticoll.solvers.exact import lp_bound
 from opticoll.solvers.exact.exact_form import ExactForm, fault
 from opticoll.solvers.exact.linear import solve_linear
@@ -377,8 +377,3 @@ def test_the_command_line_names_what_proves_that_there_is_no_solution(text, opti
     shown = "".join(capfd.readouterr())
     assert "only the solver claims" not in shown
     assert word in " ".join(shown.split())
-
-
-def test_sizes_of_terms():
-    form = program([[1, 1]], ([0], [1]), ([0, 0], [1, 1]), [2, -3])
-    assert verify.size_of_terms(replace(form, offset=-1.0), np.array([1.0, 2.0])) == 9.0

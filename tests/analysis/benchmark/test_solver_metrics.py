@@ -1,11 +1,10 @@
-"""How solvers compare: hand-computed means, profiles and integrals; censoring; KKT residuals; the benchmark set."""
+"""How solvers compare: hand-computed means, profiles and integrals; censoring; the benchmark set."""
 
 from __future__ import annotations
 
 import numpy as np
 import pandas as pd
 import pytest
-import scipy.sparse as sp
 from case_families import each
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,8 +12,6 @@ from hypothesis import strategies as st
 from opticoll.analysis.benchmark import benchmark_set, comparison, solver_metrics
 from opticoll.analysis.benchmark.benchmark_set import BestKnown
 from opticoll.errors import BadFile, BadInput
-from opticoll.formulations.standard_form import StandardForm
-from opticoll.solvers.verify import kkt
 
 LIMIT = 60.0
 
@@ -338,58 +335,6 @@ def test_wrong_answers_have_a_reason(changes, reason):
     table = table_of(run(**changes), run(solver="b"), best={})
     assert solver_metrics.wrong_answers(table)["reason"].tolist() == [reason]
     assert solver_metrics.one_each(table)["reason"].dropna().tolist() == [reason]
-
-
-# residuals ----------------------------------------------------------------------------------------------------------
-
-
-def corner(sense="max", scale=1.0, units=1.0):
-    """max 3 x0 + 2 x1, x0 + x1 <= 4, x0 + 3 x1 <= 6, x0 <= 3: x = (3, 1), y = (2, 0), 11; x0's bound costs 1."""
-    flip = 1.0 if sense == "max" else -1.0
-    A = sp.csc_array(np.array([[1.0, 1.0], [1.0, 3.0]])) * scale
-    form = StandardForm(
-        A,
-        np.full(2, -np.inf),
-        np.array([4.0, 6.0]) * scale * units,
-        np.zeros(2),
-        np.array([3.0, np.inf]) * units,
-        flip * np.array([3.0, 2.0]),
-        sense,
-    )
-    return form, np.array([3.0, 1.0]) * units, flip * np.array([2.0, 0.0]) / scale
-
-
-@pytest.mark.parametrize("sense", ["max", "min"])
-def test_an_exact_vertex_has_no_residuals(sense):
-    form, x, y = corner(sense)
-    assert kkt(form, x, y) == {"primal": 0.0, "dual": 0.0, "gap": 0.0}
-
-
-def test_residuals_are_what_was_put_in():
-    form, x, y = corner()
-    assert kkt(form, x + np.array([0.0, 0.06]), y)["primal"] == pytest.approx(0.18 / 6)  # second row, over its bound
-    assert kkt(form, x - np.array([0.0, 0.11]), y) == {"primal": 0.0, "dual": 0.0, "gap": pytest.approx(0.22 / 11)}
-    assert kkt(form, x, y * 0.9)["dual"] == pytest.approx(0.2 / 3)  # 2 - 1.8 for free, over the largest cost
-    assert kkt(form, x, np.array([2.2, -0.05]))["dual"] == pytest.approx(0.05 / 2.2)  # a sign the open side forbids
-    assert kkt(form, x, -y)["dual"] == pytest.approx(4 / 3)  # x1 costs 2 + 2
-    assert kkt(form, np.array([-0.3, 1.0]), y)["primal"] == pytest.approx(0.3)  # a column, over the largest
-    assert kkt(form, x, None) == {"primal": 0.0, "dual": None, "gap": None}
-
-
-@pytest.mark.parametrize("bad", [np.array([1.0, np.nan]), np.array([1.0])])
-def test_no_vector_is_infinitely_wrong(bad):
-    form, x, y = corner()
-    assert kkt(form, bad, y) == {"primal": np.inf, "dual": np.inf, "gap": np.inf}
-    assert kkt(form, x, bad)["dual"] == np.inf
-
-
-@given(st.floats(1e-6, 1e6), st.floats(1e-6, 1e6), st.floats(-0.2, 0.2), st.floats(-0.2, 0.2))
-def test_units_change_no_residual(scale, units, dx, dy):
-    def moved(*how):
-        form, x, y = corner("max", *how)
-        return kkt(form, x * (1 + dx), y * (1 + dy))
-
-    assert moved(scale, units) == pytest.approx(moved(), rel=1e-9, abs=1e-12)
 
 
 # the set ------------------------------------------------------------------------------------------------------------
