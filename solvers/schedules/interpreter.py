@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 
     from opticoll.instances.topology import I32, I64
     from opticoll.solvers.schedules.program import Instruction, Program, ThreadBlock
-    from opticoll.solvers.schedules.program_arrays import ProgramArrays
 
     Ways = Mapping[tuple[int, int], Sequence[Sequence[tuple[int, int]]]]
 
@@ -47,7 +46,7 @@ SLOTS = 2
 #: Relative difference of times up to which messages end at the same time.
 ALIKE = 1e-12
 #: Maximum number of entries in all vector clocks (4 bytes each).
-MOST_CLOCK_ENTRIES = 100_000_000
+MOST_CLOCK_ENTRIES = 400_000_000
 
 
 @dataclass(frozen=True)
@@ -139,10 +138,6 @@ def run(
         violation = _arc_violation(program, capacity if ways is None else ways)
     if violation is not None:
         return violation
-    if capacity is not None and _clock_entries(program) > MOST_CLOCK_ENTRIES:
-        verdict = _run_large(program, capacity, ways, alpha, beta)
-        if verdict is not None:
-            return verdict
     return _Execution(program, capacity, ways, alpha, beta).run()
 
 
@@ -150,50 +145,6 @@ def _clock_entries(program: Program) -> int:
     """Number of entries in the vector clocks of all thread blocks and dependencies."""
     blocks = [block.instructions for rank in program.ranks for block in rank.blocks.values()]
     return len(blocks) * (len(blocks) + sum(one.signals for block in blocks for one in block))
-
-
-def _run_large(
-    program: Program,
-    capacity: Mapping[tuple[int, int], float],
-    ways: Ways | None,
-    alpha: float,
-    beta: float,
-) -> ScheduleCheck | None:
-    """Execute a large program that only copies, over single arcs, without vector clocks; None if it is not correct."""
-    verdict = run_copies(program, None, capacity, ways, alpha=alpha, beta=beta)
-    return verdict and (numbering_violation(program) or verdict)
-
-
-def run_copies(
-    program: Program,
-    arrays: ProgramArrays | None,
-    capacity: Mapping[tuple[int, int], float],
-    ways: Ways | None,
-    *,
-    alpha: float = 0.0,
-    beta: float = 1.0,
-) -> ScheduleCheck | None:
-    """Execute a program without static violations that only copies, over single arcs; None if it is not correct.
-
-    ``arrays`` are its instructions, if the program has none itself; ``ways`` are those of :func:`run`.
-    """
-    if ways is not None and any(those != [[pair]] for pair, those in ways.items()):
-        return None
-    from opticoll.solvers.schedules.schedule_kernels import Copies
-
-    copies = Copies.of(program, arrays)
-    right = copies is not None and copies.ordered() and copies.correct(program)
-    time = copies.run(capacity, program.chunks, SLOTS, alpha, beta) if right and copies is not None else None
-    if copies is None or time is None:
-        return None
-    metrics: dict[str, float | list[str] | dict[str, str] | None] = {
-        "async_time": time,
-        "transfers": int((copies.sends >= 0).sum()),
-        "redundant": 0,
-        "ranks": len(program.ranks),
-        "chunks": program.chunks,
-    }
-    return ScheduleCheck(True, metrics=metrics)
 
 
 def _arc_violation(program: Program, capacity: Collection[tuple[int, int]]) -> ScheduleCheck | None:

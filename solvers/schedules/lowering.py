@@ -38,7 +38,7 @@ from opticoll.solvers.schedules.schedule_json import moves_text, routes_document
 from opticoll.solvers.schedules.schedule_kinds import root_of
 from opticoll.solvers.schedules.shard_routes import LIMITED, cut, routes_in_steps, routes_of, uncut, without_steps
 from opticoll.solvers.schedules.static_checks import channels_of
-from opticoll.solvers.schedules.verification import execute_program, verify_arrays
+from opticoll.solvers.schedules.verification import execute_program
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -58,7 +58,7 @@ MOST_BYTES = 1 << 30
 MOST_RETRIED = 200_000
 #: Chunks and trees per shard tried for programs of collectives, and maximum number of moves for trying them.
 PROGRAM_CHUNKS, PROGRAM_TREES, MOST_TRIED = (4, 8), (1,), 20_000
-#: Number of moves or instructions up to which a file is read and executed, instead of what is written to it.
+#: Number of moves up to which a file is read and executed, instead of what is written to it.
 MOST_READ = 50_000
 #: Relative difference of times that counts as round-off.
 ROUND_OFF = 1e-9
@@ -123,7 +123,7 @@ class Lowered(NamedTuple):
 class ScheduleFile(NamedTuple):
     """A file to write: its text in parts, the cost of cutting into chunks, and how what is written was executed.
 
-    ``verdict`` is None where the file is read and executed instead: if it is small, or not found correct this way.
+    ``verdict`` is None where the file is read and executed instead: programs, routes, and few moves.
     """
 
     parts: Iterable[str]
@@ -283,7 +283,7 @@ def schedule_file(
     }
     if lowered is None:
         return _moves_file(topology, collective_steps.moves_of(schedule), facts, 0, alpha, beta)
-    return _program_file(lowered, topology, "alltoall", facts, chosen, alpha, beta)
+    return _program_file(lowered, facts, chosen)
 
 
 def _excess(lowered: Lowered, options: XmlOptions) -> list[str]:
@@ -298,23 +298,13 @@ def _moves_file(
     return ScheduleFile(moves_text(topology, steps), facts, verdict)
 
 
-def _program_file(
-    lowered: Lowered,
-    topology: Topology,
-    collective: str,
-    facts: CutFacts,
-    options: XmlOptions,
-    alpha: float,
-    beta: float,
-) -> ScheduleFile:
-    """A program; a large one that only copies is executed from the arrays that are written."""
+def _program_file(lowered: Lowered, facts: CutFacts, options: XmlOptions) -> ScheduleFile:
+    """A program, which is read and executed."""
     program, arrays = lowered
     facts["target"] = options.target
     facts["multiple_of"] = TARGETS[options.target].multiple_of(program)
     facts["channels"] = channels_of(program)
-    large = arrays.kind.size > MOST_READ
-    verdict = verify_arrays(program, arrays, topology, collective, alpha=alpha, beta=beta) if large else None
-    return ScheduleFile(xml_of(program, arrays), facts, verdict)
+    return ScheduleFile(xml_of(program, arrays), facts)
 
 
 def _loss(time: float, fluid: float | None) -> float:
@@ -367,7 +357,7 @@ def collective_file(
         return _moves_file(topology, result.steps, facts, number, alpha, beta)
     shards = topology.num_ranks if lowered.program.collective == "allreduce" else 1
     facts["chunks"] = lowered.program.chunks // shards
-    return _program_file(lowered, topology, lowered.program.collective, facts, chosen, alpha, beta)
+    return _program_file(lowered, facts, chosen)
 
 
 def _collective_program(

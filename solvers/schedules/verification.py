@@ -135,33 +135,9 @@ def verify_program(
         msg = f"the file has {len(program.ranks)} ranks, {topology.spec} has {topology.num_ranks}"
         return refused("ranks", msg)
     verdict = execute_program(program, topology, alpha=alpha, beta=beta)
-    return (
-        _with_limits(verdict, program, topology, collective, ProgramArrays.of(program).usage())
-        if verdict.valid
-        else verdict
-    )
-
-
-def verify_arrays(
-    program: Program,
-    arrays: ProgramArrays,
-    topology: Topology,
-    collective: str,
-    *,
-    alpha: float = 0.0,
-    beta: float = 1.0,
-) -> ScheduleCheck | None:
-    """As :func:`verify_program`, of a program with its instructions in arrays; None unless it is found correct."""
-    if topology.num_ranks < topology.n or not arrays.sound(np.column_stack([topology.tail, topology.head])):
-        return None
-    verdict = interpreter.run_copies(program, arrays, pair_capacity(topology), None, alpha=alpha, beta=beta)
-    return None if verdict is None else _with_limits(verdict, program, topology, collective, arrays.usage())
-
-
-def _with_limits(
-    verdict: ScheduleCheck, program: Program, topology: Topology, collective: str, used: dict[str, int]
-) -> ScheduleCheck:
-    """A valid verdict with the limits of runtimes and the bound."""
+    if not verdict.valid:
+        return verdict
+    used = ProgramArrays.of(program).usage()
     excess = {name: exceeded(program, target, used) for name, target in TARGETS.items()}
     fits = [name for name, result in excess.items() if not result]
     over = {name: "; ".join(result) for name, result in excess.items() if result}

@@ -1,4 +1,4 @@
-"""Programs in arrays: the same as those of objects and in files, executed alike, and refused where they are changed."""
+"""Programs in arrays: the same as those of objects and in files."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from opticoll.solvers.schedules import lowering
 from opticoll.solvers.schedules.collective_steps import schedule_collective
 from opticoll.solvers.schedules.lowering import XmlOptions, lower
 from opticoll.solvers.schedules.msccl_xml import read_xml, write_xml
-from opticoll.solvers.schedules.program_arrays import COPY, RECEIVE, SEND, ProgramArrays
+from opticoll.solvers.schedules.program_arrays import ProgramArrays
 from opticoll.solvers.schedules.shard_routes import cut, routes_in_steps
-from opticoll.solvers.schedules.verification import verify_arrays, verify_file, verify_program
+from opticoll.solvers.schedules.verification import verify_file
 from opticoll.solvers.task import Task
 
 OPTIONS = [XmlOptions(), XmlOptions("rccl", channels=2), XmlOptions(instances=3)]
@@ -43,68 +43,10 @@ def test_arrays_objects_and_files_are_one_program(name, options, tmp_path):
         assert read_xml(path).ranks == whole.ranks
 
 
-@each("options", OPTIONS)
-def test_arrays_are_executed_like_objects(options):
-    topology, (program, arrays) = lowered("alltoall.all-gather", "torus:3x4", options)
-    verdict = verify_arrays(program, arrays, topology, "allgather", alpha=0.5)
-    whole = replace(program, ranks=arrays.ranks())
-    expected = verify_program(whole, topology, "allgather", alpha=0.5)
-    assert verdict is not None
-    assert verdict.valid
-    assert verdict.metrics.pop("async_time") == pytest.approx(expected.metrics["async_time"])
-    assert verdict.metrics.pop("over_bound") == pytest.approx(expected.metrics["over_bound"])
-    assert all(expected.metrics[name] == value for name, value in verdict.metrics.items())
-
-
-def test_sums_and_switches_are_left_to_the_other_execution():
-    for name, spec in (("alltoall.all-reduce", "ring:4"), ("alltoall.all-gather", "nvswitch:boxes=2,gpus=2")):
-        topology, (program, arrays) = lowered(name, spec)
-        assert verify_arrays(program, arrays, topology, program.collective) is None
-
-
-#: Changes of arrays, each at one instruction of a kind, or of a block.
-CHANGES = {
-    "lost wait": lambda arrays, at: {"waits": changed(arrays.waits, np.flatnonzero(arrays.waits[:, 0] >= 0)[0], -1)},
-    "unknown block": lambda arrays, at: {
-        "waits": changed(arrays.waits, np.flatnonzero(arrays.waits[:, 0] >= 0)[0], [99, 0])
-    },
-    "unknown step": lambda arrays, at: {
-        "waits": changed(arrays.waits, np.flatnonzero(arrays.waits[:, 0] >= 0)[0], [0, 10**6])
-    },
-    "lost signal": lambda arrays, at: {"signals": np.zeros_like(arrays.signals)},
-    "wrong chunk": lambda arrays, at: {"source": changed(arrays.source, (at(SEND)[3], 1), 0)},
-    "beyond the buffer": lambda arrays, at: {"target": changed(arrays.target, (at(RECEIVE)[0], 1), 10**6)},
-    "received twice": lambda arrays, at: {
-        "target": changed(arrays.target, at(RECEIVE)[1], arrays.target[at(RECEIVE)[0]])
-    },
-    "no copy": lambda arrays, at: {"kind": changed(arrays.kind, at(COPY)[0], 3)},
-    "other size": lambda arrays, at: {"count": changed(arrays.count, at(SEND)[0], 2)},
-    "other peer": lambda arrays, at: {"send": np.where(arrays.send == 1, 2, arrays.send)},
-    "own peer": lambda arrays, at: {"send": np.where(arrays.send >= 0, arrays.rank, arrays.send)},
-    "not an arc": lambda arrays, at: {"send": np.where(arrays.send >= 0, (arrays.rank + 2) % 5, arrays.send)},
-    "other channel": lambda arrays, at: {"channel": changed(arrays.channel, 0, 5)},
-    "in another order": lambda arrays, at: {"source": arrays.source[::-1].copy()},
-}
-
-
-def changed(array, at, value):
-    result = array.copy()
-    result[at] = value
-    return result
-
-
-@each("change", CHANGES)
-def test_changed_arrays_are_not_found_correct(change):
-    topology, (program, arrays) = lowered("alltoall.all-gather", "ring:5")
-    assert verify_arrays(program, arrays, topology, "allgather") is not None
-    wrong = replace(arrays, **CHANGES[change](arrays, lambda kind: np.flatnonzero(arrays.kind == kind)))
-    assert verify_arrays(program, wrong, topology, "allgather") is None
-
-
-def test_large_files_are_executed_as_they_are_written(tmp_path, monkeypatch):
+def test_many_moves_are_executed_as_they_are_written(tmp_path, monkeypatch):
     run = solve.solve(Task("alltoall.timestep-mcf", "torus:3x3", settings={"aggregate": "source"}))
     gathered = solve.solve(Task("alltoall.all-gather", "torus:3x3"))
-    for name, one in (("x.xml", run), ("y.json", run), ("z.xml", gathered), ("w.json", gathered)):
+    for name, one in (("y.json", run), ("w.json", gathered)):
         request = output_files.schedule_request(tmp_path / name)
         read = output_files.write_schedule(request, one)
         text = (tmp_path / name).read_text()

@@ -292,16 +292,9 @@ def test_nops_do_not_signal(tmp_path):
     assert reason("\n".join(lines), tmp_path / "x.xml") == "deadlock"
 
 
-def test_large_programs_are_executed_without_clocks(monkeypatch):
+def test_programs_of_too_many_clocks_are_refused(monkeypatch):
     topology, program = program_of("torus:3x4", chunks=2)
-    slow = interpreter.run(program, pair_capacity(topology))
     monkeypatch.setattr(interpreter, "MOST_CLOCK_ENTRIES", 10)
-    fast = interpreter.run(program, pair_capacity(topology))
-    assert fast.valid
-    assert fast.metrics == pytest.approx(slow.metrics)
-    for rank in program.ranks:
-        for block in rank.blocks.values():
-            block.instructions = [one for one in block.instructions if one.kind != "cpy"]
     with pytest.raises(BadInput, match="too many"):
         interpreter.run(program, pair_capacity(topology))
 
