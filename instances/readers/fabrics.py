@@ -1,12 +1,17 @@
-"""Machines and fabrics as their tools dump them: hwloc, ibnetdiscover, and topologies of FNSS.
+"""Machines and fabrics as their tools dump them: hwloc, ibnetdiscover, Slurm's trees, and topologies of FNSS.
 
 hwloc (open-mpi.org/projects/hwloc, ``lstopo x.xml``): the matrix of bandwidths between GPUs in each direction [MB/s],
 NVLinkBandwidth, XGMIBandwidth or XeLinkBandwidth. GPUs are the ranks; processors are relays, and all NVSwitches are
-one, as in NCCL, since hwloc does not list the links between them. The tree of the machine has no bandwidths.
+one, as in NCCL and after hwloc's ``merge-switch-ports``, since hwloc does not list the links between them. The tree of
+the machine has no bandwidths. Its transforms ``links`` and ``transitive-closure`` make other matrices of the same name,
+which are refused.
 
 ibnetdiscover (InfiniBand diagnostics): channel adapters are ranks, switches and routers relays. A cable, which is
 listed at both ends, counts once, each way; its capacity is its width times the data rate of a lane, after coding
 (:data:`LANES`). Aggregation nodes within switches are left out.
+
+Slurm (``topology.conf`` of topology/tree): nodes are ranks, switches relays. The file states neither rates nor numbers
+of cables, and the unit of its LinkSpeed is free, so ``capacity=`` is needed; every link is one cable, each way.
 
 FNSS (fnss.github.io): capacities in the ``capacity_unit`` of the whole file.
 
@@ -16,12 +21,15 @@ A malformed file is refused (:class:`opticoll.errors.BadFile`) in one line with 
 from __future__ import annotations
 
 import re
+from itertools import product
+from math import prod
 from typing import TYPE_CHECKING
 
 from opticoll.instances.readers.listed_graph import ListedGraph
 from opticoll.instances.readers.machine_topologies import connected
 from opticoll.instances.readers.reading import line_of, parse_xml, refuse
 from opticoll.instances.readers.tables import is_number, lines_of
+from opticoll.instances.topology import MAX_VERTICES
 
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
@@ -32,6 +40,8 @@ if TYPE_CHECKING:
 #: The document type that hwloc names, which has no entities.
 _DOCUMENT_TYPE = re.compile(rb'<!DOCTYPE topology SYSTEM "hwloc2?\.dtd">')
 _LINKS = ("NVLinkBandwidth", "XGMIBandwidth", "XeLinkBandwidth")
+#: Least bandwidth of a link [MB/s]; smaller values are numbers of links.
+_LEAST_MBS = 1000
 #: Data rate of a lane of InfiniBand [Gb/s].
 LANES = {
     "SDR": 2,
@@ -82,6 +92,13 @@ def read_hwloc(data: bytes, what: str, options: ReadOptions) -> Topology:
         pair = names[k // len(keys)], names[k % len(keys)]
         if pair[0] != pair[1] and int(text):
             total[pair] = total.get(pair, 0) + int(text)
+            if int(text) < _LEAST_MBS:
+                refuse(where, f"a bandwidth of {text} MB/s; write lstopo x.xml without the transform links")
+    if names.count("nvswitch") > 1:
+        if any("nvswitch" not in pair for pair in total):
+            remedy = "write lstopo x.xml without the transform transitive-closure"
+            refuse(where, f"GPUs are joined to each other and to NVSwitches; {remedy}")
+        graph.note(f"{names.count('nvswitch')} NVSwitches are read as one, as hwloc's merge-switch-ports does")
     for (tail, head), megabytes in total.items():
         graph.list_link(tail, head, megabytes / 1000, f"{tail} to {head}")
     ranks = [name for name in dict.fromkeys(names) if name not in graph.relays]
@@ -130,6 +147,53 @@ def read_ibnetdiscover(text: str, what: str, options: ReadOptions) -> Topology:
                 f"capacities are data rates, after coding: {width}x{speed} is {int(width) * LANES[speed]:g} Gb/s"
             )
     return graph.build()
+
+
+def read_slurm(text: str, what: str, options: ReadOptions) -> Topology:
+    """Read a tree of switches from Slurm's ``topology.conf``, see the module docstring."""
+    graph = ListedGraph(what, "line", options, directed=False)
+    graph.stated = True
+    if options.capacity is None:
+        remedy = "write file:PATH,capacity=100Gb/s for one cable each, or an edge list, tail,head,capacity"
+        refuse(what, f"Slurm's topology states neither rates nor numbers of cables; {remedy}")
+    for number, line in lines_of(text):
+        given = {key.lower(): value for key, value in re.findall(r"(\w+)=(\S+)", line)}
+        name = given.get("switchname")
+        if name is None or not given.keys() <= {"switchname", "nodes", "switches", "linkspeed"}:
+            refuse(graph.where(number), f"{line[:60]!r} is no line of a tree, such as SwitchName=s0 Nodes=n[1-4]")
+        graph.add_node(name, {"terminal": False})
+        for below in ("nodes", "switches"):
+            for end in _hosts(given.get(below, ""), graph.where(number)):
+                if below == "nodes":
+                    graph.add_vertex(end)
+                graph.list_link(end, name, {}, number)
+    graph.note("every link of Slurm's tree is read as one cable")
+    return graph.build()
+
+
+def _hosts(text: str, where: str) -> list[str]:
+    """Names in a list of hosts, ``n[1-3,07],m`` for n1, n2, n3, n07 and m."""
+    names = list[str]()
+    for word in re.findall(r"(?:[^,\[\]]|\[[^\[\]]*\])+", text):
+        choices = [_numbers(part, where) for part in re.split(r"(\[[^\]]*\])", word) if part]
+        if prod(map(len, choices)) > MAX_VERTICES:
+            refuse(where, f"{word[:60]!r} has more than {MAX_VERTICES} names; shorten it")
+        names.extend(map("".join, product(*choices)))
+    if text.count("[") != text.count("]"):
+        refuse(where, f"{text[:60]!r} is no list of hosts, such as n[1-4],m; correct it")
+    return names
+
+
+def _numbers(part: str, where: str) -> list[str]:
+    """What stands for a part of a name: itself, or the numbers in its brackets."""
+    if not part.startswith("["):
+        return [part]
+    numbers = list[str]()
+    for first, last in re.findall(r"([0-9]{1,9})(?:-([0-9]{1,9}))?(?:,|\])", part):
+        numbers += [f"{v:0{len(first)}}" for v in range(int(first), int(last or first) + 1)[: MAX_VERTICES + 1]]
+    if not re.fullmatch(r"\[(?:[0-9]{1,9}(?:-[0-9]{1,9})?,?)+\]", part) or not numbers:
+        refuse(where, f"{part[:60]!r} is no range of numbers, such as [1-4,7]; correct it")
+    return numbers
 
 
 def read_fnss(data: bytes, what: str, options: ReadOptions) -> Topology:

@@ -86,6 +86,7 @@ _READERS: dict[str, Reader] = {
     "anynet": _of_text(line_formats.read_anynet),
     "tacos": _of_text(line_formats.read_tacos),
     "ibnetdiscover": _of_text(fabrics.read_ibnetdiscover),
+    "slurm": _of_text(fabrics.read_slurm),
     "hwloc": fabrics.read_hwloc,
     "fnss": fabrics.read_fnss,
 }
@@ -117,6 +118,7 @@ _STARTS = {
     rb"(?:#[^\n]*\n|\s)*@(?:nodes|arcs|edges)\b": "lgf",
     rb"(?:[^\n\[]*\n){0,60}?(?:vendid|devid|switchguid|caguid)=0x": "ibnetdiscover",
     rb"NPUs Count,": "tacos",
+    rb"(?:#[^\n]*\n|\s)*SwitchName=\S": "slurm",
     rb">>(?:graph6|sparse6|digraph6)<<": "graph6",
     rb"(?:%[^\n]*\n|\s)*\*(?:vertices|network)\b": "pajek",
     rb"(?:\s|//[^\n]*\n|/\*(?:[^*]|\*(?!/))*+\*/|#[^\n]*\n)*+(?:strict\s+)?(?:di)?graph\b[^\[{]*\{": "dot",

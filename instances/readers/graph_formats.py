@@ -5,7 +5,7 @@ see :class:`opticoll.instances.readers.listed_graph.ListedGraph`), ``label`` or 
 ``loops`` of the graph (``keep`` accepts self-loops). The drawings of yEd give names and labels. An undirected edge is
 an arc each way. Other attributes are ignored.
 
-DIMACS (first challenge): ``p max``, ``p min`` (capacity is the upper bound, the lower must be 0), ``p sp`` (lengths are
+DIMACS (first challenge): ``p max``, ``p min`` (capacity is the upper bound), ``p sp`` (lengths are
 not capacities), ``p edge`` and ``p col`` (undirected). Vertex v is the vertex number v - 1 with the label v.
 
 SNDlib (Orlowski et al., Networks 55(3), 2010; sndlib.zib.de): network files, native and XML. A link is an arc each way
@@ -324,9 +324,6 @@ def dimacs_links(text: str, what: str, options: ReadOptions | None = None) -> Li
         attributes = _arc_attributes(words, kind, result)
         if attributes is None or len(raw) > _MAX_LINE:
             refuse(where, f"{raw.strip()[:60]!r} is not a line of DIMACS 'p {kind or 'max'}' with vertices 1..{n}")
-        if attributes.pop("lower", "0") != "0":
-            refuse(where, f"the arc has the lower bound {words[3][:20]!r}; opticoll supports no lower bounds; write 0")
-        attributes.pop("cost", None)
         result.list_link(words[1], words[2], attributes, line)
     if len(result.links) != m or not kind:
         refuse(what, f"{len(result.links)} arcs, but the problem line states {m}; correct the number or add arcs")

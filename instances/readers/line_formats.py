@@ -7,7 +7,8 @@ behind sizes and weights of the vertex.
 LGF (lemon.cs.elte.hu): ``@arcs`` are arcs, ``@edges`` are undirected; LEMON leaves that to the program, so
 ``directed=`` decides otherwise. REPETITA (github.com/svissicchio/Repetita): arcs with their ``bw``, in a unit that the
 file does not state; nodes are numbered from 0. anynet (BookSim 2): links of equal capacity, each way; nodes are the
-ranks, routers are relays; lengths of channels are no capacities. TACOS (results as CSV): the links of a network with
+ranks, routers are relays; lengths of channels are no capacities; behind a node, BookSim makes another link of a length,
+which is noted. TACOS (results as CSV): the links of a network with
 bandwidths that it calls GB/s and counts by 2^30 bytes, so they are GiB/s; chunks are skipped.
 
 A malformed file is refused (:class:`opticoll.errors.BadFile`) in one line with the place and the remedy.
@@ -21,7 +22,6 @@ from typing import TYPE_CHECKING
 
 from opticoll.errors import BadInput
 from opticoll.instances.readers.listed_graph import ListedGraph
-from opticoll.instances.readers.plain_graphs import words_of
 from opticoll.instances.readers.read_options import ReadOptions
 from opticoll.instances.readers.reading import parses_as_float, refuse
 from opticoll.instances.readers.tables import is_number, lines_of
@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     from opticoll.instances.topology import Topology
 
 
+#: A word of LGF: bare, or in quotes, with the escapes of C.
+_LGF_WORD = re.compile(r'"((?:[^"\\]|\\.)*)"|(\S+)')
+_ESCAPES = {"n": "\n", "t": "\t", "r": "\r"}
 #: How a file of REPETITA begins.
 REPETITA = r"(?:NODES|EDGES|DEMANDS)[ \t]+[0-9]+\s*\n\s*label\b"
 
@@ -76,12 +79,16 @@ def is_metis(text: str) -> bool:
     return True
 
 
+def _escaped(found: re.Match[str]) -> str:
+    return _ESCAPES.get(found[1], found[1])
+
+
 def read_lgf(text: str, what: str, options: ReadOptions) -> Topology:
     """Read a graph of LEMON: its sections ``@nodes`` and ``@arcs`` or ``@edges``."""
     graph = ListedGraph(what, "line", options)
     section, columns = "", list[str]()
     for number, line in lines_of(text, "#"):
-        words = words_of(line)
+        words = [re.sub(r"\\(.)", _escaped, quoted) or bare for quoted, bare in _LGF_WORD.findall(line)]
         if line.startswith("@"):
             section, columns = words[0][1:], []
             continue
@@ -109,7 +116,7 @@ def repetita_links(text: str, what: str, options: ReadOptions | None = None) -> 
     graph = ListedGraph(what, "line", options)
     graph.stated = True
     left, columns, section = 0, list[str](), ""
-    for number, line in lines_of(text):
+    for number, line in lines_of(text, "\n"):  # a name may have a #
         words = line.split()
         begun = re.fullmatch(r"(NODES|EDGES|DEMANDS)\s+([0-9]{1,9})", line)
         if begun and not left:
@@ -145,6 +152,8 @@ def read_anynet(text: str, what: str, options: ReadOptions) -> Topology:
         if not ends or not re.fullmatch(r"(?:\s*(?:router|node)\s+[0-9]+(?:\s+[0-9]+)?(?=\s|$))+", line):
             refuse(graph.where(number), f"{line[:60]!r} is no line of anynet, such as router 0 node 0 router 1 5")
         names = [f"{kind}{int(count)}" for kind, count in ends]
+        if re.search(r"node\s+[0-9]+\s+[0-9]|^node.*[0-9]\s+[0-9]", line):
+            graph.note(f"line {number}: a length of a node's channel, which BookSim 2 takes for another channel")
         for name in names:
             if not graph.has_vertex(name):
                 graph.add_node(name, {"terminal": name.startswith("node")})

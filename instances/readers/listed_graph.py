@@ -8,6 +8,7 @@ What is malformed is refused (:class:`opticoll.errors.BadFile`) in one line with
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Mapping, Sequence
 from math import isfinite
@@ -59,6 +60,8 @@ _LABELS = (
 _TRAFFIC = frozenset({"demand", "demands", "traffic", "supply", "traffic_matrix"})
 #: Attributes of links that may state a direction, as tables of Gephi do.
 DIRECTIONS = ("type", "directed", "edgetype")
+#: Attributes of links that state a least flow.
+_LOWER = re.compile(r"low(?:er)?(?:bound|capacity)?[0-9]*|min(?:imum)?flow")
 _DIRECTED = {"directed": True, "undirected": False, "mutual": False}
 _YES_NO = {"true": True, "false": False, "1": True, "0": False}
 
@@ -301,6 +304,7 @@ class ListedGraph:
 
     def build(self) -> Topology:
         """Build the topology of the vertices and links read."""
+        self._refuse_least_flows()
         arcs = self._arcs()
         if self.demands:
             lone = sum((target, source) not in self.demands for source, target in self.demands)
@@ -335,6 +339,13 @@ class ListedGraph:
             )
         except BadInput as error:
             raise BadFile(str(error)) from error
+
+    def _refuse_least_flows(self) -> None:
+        for key in dict.fromkeys(key for keys in {tuple(link.attributes) for link in self.links} for key in keys):
+            for link in self.links if _LOWER.fullmatch(plain(key)) else ():
+                if _numeric(low := link.attributes.get(key, 0)) and float(str(low)):
+                    reason = f"the arc has the lower bound {short(low)}; opticoll supports no lower bounds; write 0"
+                    refuse(self.where(link.place), reason)
 
     def _numbered(self) -> list[Hashable]:
         """Vertices by number: names that are 0 .. n-1 (integers or their digits) keep these, others are as read."""

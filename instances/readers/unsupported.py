@@ -47,11 +47,7 @@ _TEXTS = {
         "says GB), or "
         f"{_EDGES}"
     ),
-    r"(?:SwitchName|BlockName)=\S": (
-        "Slurm's topology tells which nodes are behind which switch, but neither rates nor numbers of cables "
-        "(the unit of "
-        f"LinkSpeed is free); {_RATED}, and state ranks= or switches="
-    ),
+    r"(?:Block|Ring)Name=\S": f"Slurm's blocks and rings of nodes have no switches and no rates; {_RATED}",
     r"Nodes[ \t]+\d+[ \t]*\n(?:\s|#[^\n]*\n)*(?:Tiers|Podsize)[ \t]+\d": (
         "this is a fat tree of csg-htsim, whose wiring is in its code; give fat-tree:k=4 or another family, or "
         f"{_EDGES}, and state ranks= or switches="

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -111,7 +112,7 @@ def test_cables_without_rates_need_one_capacity(tmp_path: Path) -> None:
 
 
 def test_nvlinks_of_hwloc_stand_in_pieces_and_lead_to_one_switch(tmp_path: Path) -> None:
-    topology = read(tmp_path, HWLOC.replace(" PCIDev:41 ", " PCIDev:41 "), "xml")
+    topology = read(tmp_path, HWLOC, "xml")
     assert arcs(topology) == [
         ("nvml0", "nvswitch", 75),
         ("nvml1", "nvswitch", 75),
@@ -120,6 +121,51 @@ def test_nvlinks_of_hwloc_stand_in_pieces_and_lead_to_one_switch(tmp_path: Path)
     ]
     assert topology.capacity_unit == "GB/s"
     assert [topology.labels[v] for v in topology.terminals] == ["nvml0", "nvml1"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            re.sub("[1-9]0000|25000", "1", HWLOC),
+            "line 15: a bandwidth of 1 MB/s; write lstopo x.xml without the .* links",
+        ),
+        (
+            HWLOC.replace("1000000 0 25000", "0 75000 25000"),
+            "joined to each other and to NVSwitches; .*transitive-closure",
+        ),
+    ],
+)
+def test_matrices_that_hwloc_has_transformed_are_refused(text: str, message: str, tmp_path: Path) -> None:
+    with pytest.raises(BadFile, match=message):
+        read(tmp_path, text, "xml")
+
+
+SLURM = """# two leaves
+SwitchName=s0 Nodes=tux[0-1,07],login
+switchname=s1 nodes=r[1-2]n[1-2]
+SwitchName=s2 Switches=s[0-1] LinkSpeed=100
+"""
+
+
+def test_trees_of_slurm_need_the_rate_of_a_cable(tmp_path: Path) -> None:
+    with pytest.raises(BadFile, match="neither rates nor numbers of cables; write file:PATH,capacity=100Gb/s"):
+        read(tmp_path, SLURM, "conf")
+    topology = read(tmp_path, SLURM, "conf", ",capacity=100Gb/s")
+    assert topology.ranks == ("tux0", "tux1", "tux07", "login", "r1n1", "r1n2", "r2n1", "r2n2")
+    links = [*((name, "s0") for name in topology.ranks[:4]), *((name, "s1") for name in topology.ranks[4:])]
+    links += [("s0", "s2"), ("s1", "s2")]
+    assert arcs(topology) == sorted((u, v, 100.0) for link in links for u, v in (link, link[::-1]))
+    assert topology.notes == ("every link of Slurm's tree is read as one cable",)
+    for old, new, message in (
+        ("s[0-1] ", "s[0-3] ", "line 4: vertex 's2'|line 4: arc 's2'->'s2' is a loop"),
+        ("[0-1,07]", "[a-b]", r"line 2: '\[a-b\]' is no range of numbers"),
+        ("[0-1,07]", "[0-1,07", "line 2: .* is no list of hosts"),
+        ("[0-1,07]", "[0-99999999]", "line 2: .* more than 1000000 names"),
+        ("SwitchName=s2", "RingName=s2", "line 4: .* is no line of a tree, such as SwitchName=s0 Nodes=n"),
+    ):
+        with pytest.raises(BadFile, match=message):
+            read(tmp_path, SLURM.replace(old, new), "conf", ",capacity=1,format=slurm")
 
 
 def test_capacities_of_fnss_have_the_unit_of_the_file(tmp_path: Path) -> None:
@@ -161,7 +207,12 @@ def test_what_is_refused_names_the_line_and_the_remedy(text: str, suffix: str, m
     assert "\n" not in str(refused.value)
 
 
-CHANGED = [(IBNETDISCOVER, "txt", ""), (HWLOC, "xml", ""), (FNSS.format(default="directed"), "xml", "")]
+CHANGED = [
+    (IBNETDISCOVER, "txt", ""),
+    (SLURM, "conf", ",capacity=1"),
+    (HWLOC, "xml", ""),
+    (FNSS.format(default="directed"), "xml", ""),
+]
 
 
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import networkx as nx
 import pytest
 from changed_files import read_changed
 from hypothesis import HealthCheck, given, settings
@@ -78,16 +77,6 @@ def test_metis_skips_sizes_and_weights_of_vertices_and_keeps_isolated_ones(tmp_p
     assert parse(saved(tmp_path, "3 1\n2\n1\n\n", "metis")).n == 3
 
 
-def test_graphs_of_networkx_in_metis(tmp_path: Path) -> None:
-    for seed in range(20):
-        graph = nx.gnp_random_graph(5 + seed, 0.4, seed=seed)
-        rows = [" ".join(str(u + 1) for u in graph[v]) for v in graph]
-        text = "\n".join([f"{len(graph)} {graph.number_of_edges()}", *rows, ""])
-        read = parse(saved(tmp_path, text, "txt" if seed % 2 else "metis"))
-        ends = zip(read.tail.tolist(), read.head.tolist(), strict=True)
-        assert sorted(ends) == sorted(graph.to_directed().edges)
-
-
 def test_lgf_has_names_terminals_and_two_kinds_of_links(tmp_path: Path) -> None:
     forth = [("gpu 0", "middle box", 2.5), ("gpu 1", "middle box", 4.0)]
     topology = parse(saved(tmp_path, LGF.format(kind="edges"), "lgf"))
@@ -114,6 +103,7 @@ def test_nodes_of_anynet_are_ranks_and_its_lengths_no_capacities(tmp_path: Path)
     ends.append(("node3", "router1"))
     assert arcs(topology) == sorted((u, v, 1.0) for pair in ends for u, v in (pair, pair[::-1]))
     assert [topology.labels[v] for v in topology.terminals] == ["node0", "node1", "node2", "node3"]
+    assert topology.notes[0] == "line 3: a length of a node's channel, which BookSim 2 takes for another channel"
     assert oc.solve("alltoall.master", saved(tmp_path, ANYNET, "txt")).objective == pytest.approx(1 / 4)
 
 
@@ -212,6 +202,7 @@ REFUSED = [
     (LGF.format(kind="arcs").replace("label\tname", "id\tname"), "lgf", "line 3: the nodes have no column label"),
     (LGF.format(kind="arcs").replace("2.5", ""), "lgf", "line 10: 3 words for the columns source, target, label, cap"),
     (LGF.format(kind="arcs").replace("5\t8", "5\t9"), "lgf", "line 11: vertex '9' is not declared"),
+    (LGF.format(kind="arcs").replace("capacity", "lower"), "lgf", "line 10: the arc has the lower bound '2.5'"),
     (REPETITA.replace("EDGES 4", "EDGES 5"), "graph", "the file ends 1 lines before the end of EDGES"),
     (REPETITA.replace("EDGES 4", "EDGES 3"), "graph", "line 12: 'edge_3 2 1 1 622000 4000' is no line of 0 more EDGES"),
     (REPETITA.replace("edge_2 1 2", "edge_2 1 7"), "graph", "line 11: vertex '7' is not declared"),

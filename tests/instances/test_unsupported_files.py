@@ -50,7 +50,6 @@ def adjacency(write) -> str:
     return stream.getvalue().decode()
 
 
-SLURM = "SwitchName=s0 Nodes=tux[0-1]\nSwitchName=s1 Nodes=tux[2-3]\nSwitchName=s2 Switches=s[0-1] LinkSpeed=100\n"
 HTSIM = "Nodes 32\nTiers 2\nPodsize 32\n\nTier 0\nDownlink_speed_Gbps 100\nRadix_Down 8\nRadix_Up 2\n"
 IBLINKINFO = """\
 CA: node01 HCA-1:
@@ -122,8 +121,7 @@ TEXTS = {
         "json",
         "a plan of MSCCL",
     ),
-    "Slurm's tree": (SLURM, "conf", "Slurm's topology .* neither rates nor numbers of cables.*ranks= or switches="),
-    "Slurm's blocks": ("# Slurm\nBlockName=b1 Nodes=node[1-4]\nBlockSizes=4\n", "txt", "Slurm's topology"),
+    "Slurm's blocks": ("# Slurm\nBlockName=b1 Nodes=node[1-4]\nBlockSizes=4\n", "txt", "Slurm's blocks and rings"),
     "csg-htsim": (HTSIM, "topo", "a fat tree of csg-htsim.*give fat-tree:k=4"),
     "traffic of csg-htsim": ("Nodes 4\nConnections 2\n0->1 start 0 size 100\n", "cm", "a traffic without links"),
     "LGL": ("# gpu0\nsw0 10\n# gpu1\nsw0 20\n", "txt", "an LGL file, in which # begins the links"),
