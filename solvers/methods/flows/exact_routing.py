@@ -418,7 +418,7 @@ class _State:
         from opticoll.solvers.methods.flows.local_search import reroute
 
         limit = units_within(target, self.capacity, self.unit)
-        choice = _place(paths, start, self.data.kappa)
+        choice = placed(paths, start, self.data.kappa)
         left = most
         while left > 0 and not self._time_is_up():
             over, steps = reroute(
@@ -491,7 +491,7 @@ class _State:
         )
 
 
-def _place(candidates: PathSet, routes: PathSet, kappa: int) -> I64:
+def placed(candidates: PathSet, routes: PathSet, kappa: int) -> I64:
     """Candidate numbers of the routes, ``(kappa |K|,)``, with the commodity's first ones for routes not among them."""
     choice: list[int] = []
     for k in range(routes.pairs):

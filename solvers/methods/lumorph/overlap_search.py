@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.errors import MethodMismatch, NotApplicable
-from opticoll.formulations.flows.path_sets import PathSet, path_set_of
+from opticoll.formulations.flows.path_sets import MOST_PATHS, PathRule, PathSet, build_path_set, path_set_of
 from opticoll.formulations.lumorph.mesh_cuts import cut_bounds, grid_shape
 from opticoll.formulations.lumorph.min_overlap import in_circuits
 from opticoll.formulations.lumorph.overlap_solution import overlap
 from opticoll.formulations.lumorph.route_sets import straight_routes
 from opticoll.formulations.rounds.segments import offsets
-from opticoll.solvers.methods.flows.exact_routing import next_load
+from opticoll.solvers.methods.flows.exact_routing import next_load, pick, placed, union, units_within
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,12 +29,10 @@ if TYPE_CHECKING:
 
 #: Most reroutings per circuit in one attempt, and the smallest limit on their total.
 EFFORT, LEAST_EFFORT = 30, 4000
-#: Reroutings between two checks of the clock.
-SLICE = 100_000
-#: Largest table of routes: circuits times vertices.
-MOST_ENTRIES = 400_000_000
-
-
+#: Steps between two checks of the clock.
+SLICE = 10_000
+#: Most shortest paths of a circuit among which it is rerouted.
+CANDIDATES = 8
 #: Relative difference up to which two overlaps are equal.
 EQUAL = 1e-9
 
@@ -73,9 +71,13 @@ def min_overlap_routes(
     routes = straight_or_shortest(topology, sources, targets)
     load, least = overlap(routes), max(cut.value, 1.0 / float(topology.capacity.max(initial=1.0)))
     goal, number = least, 0
-    while goal < load * (1 - EQUAL) and (go_on is None or go_on()):
-        most = max(EFFORT * sources.size, LEAST_EFFORT)
-        candidate = negotiated(topology, routes, goal, seed=seed + number, most=most, go_on=go_on)
+    paths: PathSet | None = None
+    most = max(EFFORT * sources.size, LEAST_EFFORT)
+    few = min(CANDIDATES, MOST_PATHS // max(sources.size, 1))
+    while goal < load * (1 - EQUAL) and few > 1 and (go_on is None or go_on()):
+        if paths is None:
+            paths = union(build_path_set(topology, PathRule("k", few), "overlap", (sources, targets)), routes)
+        candidate = negotiated(paths, routes, goal, seed=seed + number, most=most, go_on=go_on)
         if overlap(candidate) < load:
             routes, load = candidate, overlap(candidate)
         if load <= goal * (1 + EQUAL):
@@ -161,51 +163,21 @@ def _in_order(topology: Topology, sources: I64, targets: I64, arcs: I64, length:
     return PathSet(topology, sources, targets, arcs, offsets(length), np.arange(sources.size))
 
 
-def allowed(topology: Topology, goal: float) -> I64:
-    """Most circuits on every arc, ``(m,)``, with an overlap of at most ``goal``."""
-    return np.floor(goal * topology.capacity * (1 + EQUAL)).astype(np.int64)
-
-
 def negotiated(
-    topology: Topology, routes: PathSet, goal: float, *, seed: int, most: int, go_on: Callable[[], bool] | None = None
+    paths: PathSet, routes: PathSet, goal: float, *, seed: int, most: int, go_on: Callable[[], bool] | None = None
 ) -> PathSet:
-    """Routes of smaller total overload above an overlap of ``goal`` (0 if it is met), after ``most`` reroutings.
+    """Routes among ``paths`` of smaller total overload above an overlap of ``goal`` (0 if it is met).
 
-    ``go_on`` is checked after every :data:`SLICE` reroutings, where prices are reset.
-
-    Raises
-    ------
-    NotApplicable
-        If the table of routes would be too large.
+    ``go_on`` is checked after every :data:`SLICE` of at most ``most`` steps.
     """
-    from opticoll.solvers.methods.lumorph.search_kernels import negotiate
+    from opticoll.solvers.methods.flows.local_search import reroute
 
-    count = routes.pairs
-    if count * topology.n > MOST_ENTRIES:
-        msg = f"{topology.spec}: {count:,} circuits are too many to reroute; use fewer circuits"
-        raise NotApplicable(msg)
-    first_out = np.searchsorted(topology.tail, np.arange(topology.n + 1))
-    table, length = np.zeros((count, topology.n), dtype=np.int32), routes.length.copy()
-    owner = np.repeat(np.arange(count), length)
-    table[owner, np.arange(routes.arcs.size) - routes.start[owner]] = routes.arcs
-    left, over, limit = most, 1, allowed(topology, goal)
+    limit, choice = units_within(goal, paths.topology.capacity, 1.0), placed(paths, routes, 1)
+    one, left, over = np.ones(paths.pairs, dtype=np.int64), most, 1
     while left > 0 and over > 0 and (go_on is None or go_on()):
-        over, steps = negotiate(
-            first_out,
-            topology.tail,
-            topology.head,
-            routes.sources,
-            routes.targets,
-            limit,
-            table,
-            length,
-            seed,
-            left if go_on is None else min(left, SLICE),
-        )
-        left -= max(steps, 1)
-        seed += 1
-    arcs = table[np.arange(topology.n)[None, :] < length[:, None]].astype(np.int64)
-    return _in_order(topology, routes.sources, routes.targets, arcs, length)
+        over, steps = reroute(paths.first, paths.start, paths.arcs, one, limit, choice, seed, min(left, SLICE))
+        left, seed = left - max(steps, 1), seed + 1
+    return pick(paths, choice)
 
 
 def arc_form(context: Context, method: str) -> Overlap:

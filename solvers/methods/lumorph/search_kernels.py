@@ -1,7 +1,6 @@
-"""Compiled kernels: packing of items into bins with many resources, and shortest paths.
+"""Compiled kernels: packing of items into bins with many resources.
 
-Source  Bloechliger & Zufferey, Computers & Operations Research 35, 2008 (PartialCol); McMurchie & Ebeling, PathFinder,
-        FPGA 1995
+Source  Bloechliger & Zufferey, Computers & Operations Research 35, 2008 (PartialCol)
 
 Packing, by first fit and by tabu search with ejections. An item (a transfer) uses one of its candidates (a route),
 which needs one unit of each of its resources (arcs, the sender's laser, the receiver's photodiode); every bin (a
@@ -11,11 +10,6 @@ ejects the fewest others, and an ejected item may not return there for a while.
 
 A candidate may be a copy from another receiver of the chunk, whose own item must then be in an earlier round. Ejecting
 an item ejects its copies.
-
-Negotiated congestion. Circuits are ripped up and rerouted one at a time. An arc that may carry ``limit`` circuits and
-carries ``load`` costs ``price (1 + FULLNESS load / max(limit, 1) + pressure max(0, load + 1 - limit))``. A sweep
-reroutes every circuit over an overloaded arc on a lightest path; then the prices of overloaded arcs grow by their
-excess, and the pressure grows for all arcs.
 """
 
 from __future__ import annotations
@@ -27,7 +21,7 @@ import numpy as np
 from opticoll.compiled import compiled
 
 if TYPE_CHECKING:
-    from opticoll.instances.topology import F64, I32, I64
+    from opticoll.instances.topology import I32, I64
 
     #: :class:`~opticoll.solvers.methods.lumorph.assignment.Items`.
     Items = tuple[I64, I64, I64, I64, I64, int, I64]
@@ -224,163 +218,3 @@ def eject(  # noqa: C901 - compiled
         for b in range(bins):
             until[k, b] = max(until[k, b] - step, 0)
     return best
-
-
-@compiled(nogil=True)
-def lightest_paths(
-    first_out: I64, head: I64, weight: F64, source: int, target: int, distance: F64, parent: I64, heap: F64, node: I64
-) -> None:
-    """Dijkstra from ``source`` with a binary heap, until ``target`` is settled.
-
-    ``distance`` ``(n,)`` is filled, ``parent`` ``(n,)`` gets the arc into every vertex reached and keeps the others;
-    ``heap`` and ``node`` are work arrays with room for every arc and one more entry.
-    """
-    for v in range(distance.size):
-        distance[v] = np.inf
-    distance[source] = 0.0
-    heap[0], node[0], size = 0.0, source, 1
-    while size > 0:
-        key, u = heap[0], node[0]
-        size -= 1
-        last_key, last = heap[size], node[size]
-        i = 0
-        while True:
-            child = 2 * i + 1
-            if child >= size:
-                break
-            if child + 1 < size and heap[child + 1] < heap[child]:
-                child += 1
-            if heap[child] >= last_key:
-                break
-            heap[i], node[i] = heap[child], node[child]
-            i = child
-        heap[i], node[i] = last_key, last
-        if key > distance[u]:
-            continue
-        if u == target:
-            return
-        for a in range(first_out[u], first_out[u + 1]):
-            v = head[a]
-            reach = key + weight[a]
-            if reach < distance[v]:
-                distance[v], parent[v] = reach, a
-                i = size
-                size += 1
-                while i > 0:
-                    above = (i - 1) // 2
-                    if heap[above] <= reach:
-                        break
-                    heap[i], node[i] = heap[above], node[above]
-                    i = above
-                heap[i], node[i] = reach, v
-
-
-#: Weight of the relative load beside a price of 1, and random part of a price in each sweep.
-FULLNESS, NOISE = 0.05, 0.02
-#: Initial pressure, its growth per sweep, its maximum; price increase of an arc per excess circuit and sweep.
-FIRST_PRESSURE, GROWTH, MOST_PRESSURE, PRICE_STEP = 0.5, 1.15, 1e4, 0.3
-
-
-@compiled(nogil=True)
-def _cost(load: int, limit: int, price: float, pressure: float) -> float:
-    over = load + 1 - limit
-    return price * (1.0 + FULLNESS * load / max(limit, 1) + (pressure * over if over > 0 else 0.0))
-
-
-@compiled(nogil=True)
-def _shift(arcs: I32, count: int, by: int, load: I64, limit: I64, price: F64, pressure: float, weight: F64) -> int:
-    """Add a route to the loads (``by`` 1) or remove it (-1), update weights; return the change of total overload."""
-    change = 0
-    for i in range(count):
-        a = arcs[i]
-        change -= max(load[a] - limit[a], 0)
-        load[a] += by
-        change += max(load[a] - limit[a], 0)
-        weight[a] = _cost(load[a], limit[a], price[a], pressure)
-    return change
-
-
-@compiled(nogil=True)
-def negotiate(
-    first_out: I64,
-    tail: I64,
-    head: I64,
-    source: I64,
-    target: I64,
-    limit: I64,
-    route: I32,
-    length: I64,
-    seed: int,
-    most: int,
-) -> tuple[int, int]:
-    """Reroute circuits, in place, until no arc carries more than its ``limit`` or ``most`` reroutings are made.
-
-    Parameters
-    ----------
-    first_out, tail, head
-        The graph; arcs out of vertex v are ``first_out[v] .. first_out[v + 1] - 1``.
-    source, target
-        Ends of the circuits, ``(K,)``.
-    route, length
-        Arcs of the circuits' routes, ``(K, n)``, and their number, ``(K,)``; on return those of smallest overload.
-
-    Returns
-    -------
-    The total overload of these routes, and the number of reroutings.
-    """
-    np.random.seed(seed)  # noqa: NPY002 - the compiled generator is a process-wide one
-    m, n, circuits = head.size, first_out.size - 1, source.size
-    load, price, noisy, weight = np.zeros(m, dtype=np.int64), np.ones(m), np.empty(m), np.empty(m)
-    distance, parent = np.empty(n), np.empty(n, dtype=np.int64)
-    heap, node = np.empty(m + 1), np.empty(m + 1, dtype=np.int64)
-    best_route, best_length = np.empty_like(route), np.empty_like(length)
-    order = np.arange(circuits)
-    total, steps, pressure = 0, 0, FIRST_PRESSURE
-    for k in range(circuits):
-        total += _shift(route[k], length[k], 1, load, limit, price, pressure, weight)
-    best = total + 1
-    while True:
-        if total < best:
-            best = total
-            for k in range(circuits):
-                best_length[k] = length[k]
-                for i in range(length[k]):
-                    best_route[k, i] = route[k, i]
-        if total == 0 or steps >= most:
-            break
-        for a in range(m):
-            noisy[a] = price[a] * (1.0 + NOISE * np.random.random())  # noqa: NPY002
-            weight[a] = _cost(load[a], limit[a], noisy[a], pressure)
-        for i in range(circuits - 1, 0, -1):
-            j = np.random.randint(i + 1)  # noqa: NPY002
-            order[i], order[j] = order[j], order[i]
-        for place in range(circuits):
-            k = int(order[place])
-            crowded = False
-            for i in range(length[k]):
-                crowded |= load[route[k, i]] > limit[route[k, i]]
-            if not crowded:
-                continue
-            total += _shift(route[k], length[k], -1, load, limit, noisy, pressure, weight)
-            lightest_paths(first_out, head, weight, source[k], target[k], distance, parent, heap, node)
-            count, v = 0, target[k]
-            while v != source[k]:
-                count += 1
-                v = tail[parent[v]]
-            length[k], v = count, target[k]
-            for i in range(count - 1, -1, -1):
-                route[k, i] = parent[v]
-                v = tail[parent[v]]
-            total += _shift(route[k], count, 1, load, limit, noisy, pressure, weight)
-            steps += 1
-            if total == 0 or steps >= most:
-                break
-        for a in range(m):
-            if load[a] > limit[a]:
-                price[a] += PRICE_STEP * (load[a] - limit[a])
-        pressure = min(pressure * GROWTH, MOST_PRESSURE)
-    for k in range(circuits):
-        length[k] = best_length[k]
-        for i in range(length[k]):
-            route[k, i] = best_route[k, i]
-    return best, steps
