@@ -42,7 +42,7 @@ LEDGER = PaperLedger(
         UNTESTABLE: "bit-errors power",
     },
     undecided="path-loss 74-and-80 eight-gpus",
-    slow="algorithm-1 eight-gpus one-round r-min random-worse route-times",
+    slow="algorithm-1 eight-gpus one-round r-min",
 )
 
 

@@ -25,7 +25,6 @@ from opticoll.analysis.papers.lumorph.route_overlaps import (
     proven_overlap,
 )
 from opticoll.instances.published.lumorph_numbers import figure
-from opticoll.solvers.task import PROVEN
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -162,20 +161,21 @@ def _split(n: int, radix: int, by: str, waveguides: int, *, both: bool = True) -
 @MEASURES.of("fewer-waveguides")
 def _fewer(laboratory: Laboratory) -> Measurement:
     few, many, n = laboratory.scope.values("few waveguides", "many waveguides", "GPUs")
+    less = 1 - ABOUT
     drawn = {w: figure("6", f"waveguides_{w}") for w in (few, many)}
     choices = Readings("algorithm and routes, figure 6")
     for name in drawn[few]:
         pair = [drawn[w][name][n] for w in (few, many)]
-        choices.add(name, pair[0] > pair[1], pair)
+        choices.add(name, pair[1] < less * pair[0], pair)
     total = [sum(drawn[w][name][n] for name in drawn[w]) for w in (few, many)]
-    choices.add("reconfigurations in total", total[0] > total[1], total, name="all curves of figure 6")
+    choices.add("reconfigurations in total", total[1] < less * total[0], total, name="all curves of figure 6")
     for by in ("rows", "squares"):
         for name, radix in VARIANTS.items():
             pair = [_split(n, radix, by, w) for w in (few, many)]
             words = f"{name}, routes of least overlap, GPUs numbered by {by}"
-            choices.add(words, pair[0] > pair[1], pair, name="computed from overlaps in both directions")
+            choices.add(words, pair[1] < less * pair[0], pair, name="computed from overlaps in both directions")
             pair = [_split(n, radix, by, w, both=False) for w in (few, many)]
-            choices.add(words, pair[0] > pair[1], pair, name="computed from overlaps per direction")
+            choices.add(words, pair[1] < less * pair[0], pair, name="computed from overlaps per direction")
     agree = all(
         _split(k, radix, "rows", w) == drawn[w][f"{name}+{MCF}"][k]
         for w in (few, many)
@@ -185,7 +185,8 @@ def _fewer(laboratory: Laboratory) -> Measurement:
     )
     return choices.measurement(
         (f"figure 6, {n} GPUs",),
-        f"Reconfigurations of an all-reduce with {few} and {many} waveguides. True of three of the four curves; "
+        f"Reconfigurations of an all-reduce with {few} and {many} waveguides; much lower is by more than {ABOUT:.0%}. "
+        "True of three of the four curves; "
         "LUMORPH-2 with the best routes needs 16 in both cases. "
         + (
             "Splitting every step into as many rounds as its overlap needs gives the drawn points of the best "
@@ -205,23 +206,13 @@ def _route_times(laboratory: Laboratory) -> Measurement:
     for name, value in drawn.items():
         choices.add(name, value < limit, f"{value:.1f} s")
     spec = f"lightpath:{GRIDS[most]},waveguides=16"
-    for words, method, seconds in (
-        ("the integer program by HiGHS", "highs", 30.0),
-        ("heuristic routes and a cut as proof", "negotiated-rerouting", 120.0),
-    ):
-        record = laboratory.solve(
-            "lumorph.min-overlap", spec, method=method, time_limit_s=seconds, circuits="recursive-quadrupling:2"
-        )
-        took = seconds_of(record)
-        proven = record["proof"] in PROVEN
-        choices.add(
-            words,
-            proven and took < limit,
-            f"{'proven' if proven else 'not proven'} in {took:.0f} s",
-            name="solved here",
-        )
+    record = laboratory.proven(
+        "lumorph.min-overlap", spec, method="negotiated-rerouting", circuits="recursive-quadrupling:2"
+    )
+    took = seconds_of(record)
+    choices.add("heuristic routes and a cut as proof", took < limit, f"proven in {took:.0f} s", name="solved here")
     return choices.measurement(
         (spec,),
-        "The text agrees with figure 3. Other programs and machines take other times: our heuristic is a "
-        "different algorithm, and HiGHS was stopped after 30 s.",
+        "The text agrees with figure 3. Other programs and machines take other times: our heuristic is a different "
+        "algorithm.",
     )

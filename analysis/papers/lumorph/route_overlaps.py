@@ -65,6 +65,22 @@ def edges(mesh: Topology) -> I64:
     return np.unique(ends, return_inverse=True)[1]
 
 
+def _random_arcs(mesh: Topology, grid: str, pairs: tuple[I64, I64], random: np.random.Generator) -> I64:
+    """The arcs of a shortest path for every pair of tiles, uniform among all: its steps in random order."""
+    columns, taken = int(grid.split("x")[1]), []
+    arc = np.zeros((mesh.n, mesh.n), dtype=np.int64)
+    arc[mesh.tail, mesh.head] = np.arange(mesh.arcs)
+    at, to = pairs[0].copy(), pairs[1]
+    while (left := np.flatnonzero(at != to)).size:
+        down = to[left] // columns - at[left] // columns
+        right = to[left] % columns - at[left] % columns
+        vertical = random.random(left.size) * (abs(down) + abs(right)) < abs(down)
+        ahead = at[left] + np.where(vertical, columns * np.sign(down), np.sign(right))
+        taken.append(arc[at[left], ahead])
+        at[left] = ahead
+    return np.concatenate(taken)
+
+
 @cache
 def overlaps(grid: str, radix: int, by: str, routes: str, seed: int = 0) -> tuple[tuple[int, int], ...]:
     """The busiest edge of every step: circuits in one direction, and in both together.
@@ -72,15 +88,17 @@ def overlaps(grid: str, radix: int, by: str, routes: str, seed: int = 0) -> tupl
     ``routes`` is ``straight`` (row first, then column; the best of both orders) or ``random`` shortest paths.
     """
     from opticoll.instances import parse
-    from opticoll.solvers.methods.lumorph.overlap_search import shortest_routes, straight_or_shortest
+    from opticoll.solvers.methods.lumorph.overlap_search import straight_or_shortest
 
     mesh = parse(f"lightpath:{grid}")
     tile, random = numbering(grid, by), np.random.default_rng(seed)
     number, measured = edges(mesh), []
     for sources, targets in circuits(mesh.n, radix):
         pairs = tile[sources], tile[targets]
-        paths = straight_or_shortest(mesh, *pairs) if routes == "straight" else shortest_routes(mesh, *pairs, random)
-        loads = np.bincount(paths.arcs, minlength=mesh.arcs)
+        arcs = (
+            straight_or_shortest(mesh, *pairs).arcs if routes == "straight" else _random_arcs(mesh, grid, pairs, random)
+        )
+        loads = np.bincount(arcs, minlength=mesh.arcs)
         measured.append((int(loads.max()), int(np.bincount(number, loads).max())))
     return tuple(measured)
 
