@@ -173,7 +173,9 @@ def conflicts(n: int, pairs: WavelengthAssignment, *, ring: bool) -> int:
     """Number of repeated wavelengths on arcs, plus missing, repeated and (on a line) wrapping pairs."""
     span, _, owner = arcs_taken(n, pairs.source, pairs.target, pairs.onward)
     key = (pairs.colour[owner] * 2 + pairs.onward[owner]) * n + span
-    doubled = key.size - np.unique(key).size
+    taken = np.zeros(int(key.max(initial=-1)) + 1, dtype=np.bool_)
+    taken[key] = True
+    doubled = key.size - int(taken.sum())
     all_pairs = n * (n - 1)
     present = np.unique(pairs.source * n + pairs.target).size
     around = 0 if ring else int((span == n - 1).sum())

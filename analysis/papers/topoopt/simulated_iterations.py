@@ -69,6 +69,7 @@ def _flows(graph: TaskGraph, spec: str, factor: float | None) -> Flows:
     return flows_of(graph, network, ring_factor=factor)
 
 
+@cache
 def simulated(
     model: str,
     network: str,
