@@ -35,11 +35,11 @@ LEDGER = PaperLedger(
         REPRODUCED: "theorem-1 theorem-2 binary-rings primes coin-change one-failure double-trees direct-rings "
         "all-reduce-size transfer-size parallel-links optical-switches cost-expander explodes-at-six look-ahead",
         NOT: "all-reduce-44 hybrid-transfer all-to-all-share cost-ideal cost-ocs "
-        "degree-mitigates alternating kappa algorithm-1 algorithm-2 algorithm-4 algorithm-5 dlrm-size "
+        "degree-mitigates kappa algorithm-1 algorithm-2 algorithm-4 algorithm-5 dlrm-size "
         "bandwidth-tax optimal-alpha abstract shared-mean shared-tail iteration-time below-ideal "
         "degree-dlrm forwarding-bert reconfiguration",
         REFUTED: "fat-tree-ports",
-        OPEN: "testbed-share path-length equal-cost like-ideal ring-recovery imbalance-d4 imbalance-d8 "
+        OPEN: "testbed-share path-length equal-cost like-ideal ring-recovery imbalance-d4 imbalance-d8 alternating "
         "fat-tree-at-128 over-fat-tree degree-candle degree-bert sharding production",
         UNTESTABLE: "throughput accuracy testbed-times discounts cost-sip-ml",
     },

@@ -46,6 +46,8 @@ OVER_FAT_TREE = {"candle": 2.8, "vgg": 2.8, "bert": 3, "dlrm": 2.8, "ncf": 2.1}
 OVER_IDEAL = {"dlrm": 1.3, "ncf": 1.7}
 #: Bandwidth of TopoOpt over that of a fat-tree of similar cost, as the text implies it.
 FAT_TREES = {"5.7/1.4, section 5.5": FAT_TREE, "3.2, the cost of the ideal switch": 3.2}
+#: Models of whose ratios section 5.3 does not say that they are averages, or at which link they are taken.
+NOT_AVERAGED = ("dlrm", "ncf")
 SERVERS = 128
 #: All-reduce bytes R of all servers per byte of the gradients of one.
 CONVENTIONS = {"gradients": float(SERVERS), "what rings send": 2.0 * (SERVERS - 1)}
@@ -190,10 +192,17 @@ def _add_means(
     links: Sequence[int],
     ratio: Callable[[str, int], float],
 ) -> dict[str, float]:
-    """Add a reading under which a model's ratio, averaged over the links, is the one printed; returns the averages."""
-    means = {model: sum(ratio(model, link) for link in links) / len(links) for model in numbers}
-    holds = all(numbers[model].holds(mean) for model, mean in means.items())
-    choices.add(tried, holds, {model: round(mean, 2) for model, mean in means.items()})
+    """Add a reading under which a model's ratio, averaged over the links, is the one printed; returns the averages.
+
+    Of the models in :data:`NOT_AVERAGED` the ratios at one link may be those printed, too.
+    """
+    at = [{model: ratio(model, link) for model in numbers} for link in links]
+    means = {model: sum(ratios[model] for ratios in at) / len(links) for model in numbers}
+    averaged = all(numbers[model].holds(means[model]) for model in numbers if model not in NOT_AVERAGED)
+    some = any(
+        all(numbers[model].holds(one[model]) for model in numbers if model in NOT_AVERAGED) for one in (means, *at)
+    )
+    choices.add(tried, averaged and some, {model: round(mean, 2) for model, mean in means.items()})
     return means
 
 
@@ -242,7 +251,8 @@ def _below_ideal(laboratory: Laboratory) -> Measurement:
     return choices.measurement(
         tuple(f"{model}, 128 servers, d = {degree}" for model in printed),
         "Eq. (1) with computing times measured by the authors, and alpha of TopologyFinder's circuits, spreads traffic "
-        "over the whole iteration; in the simulation, flows compete for links. " + _FLOWS + ".",
+        "over the whole iteration; in the simulation, flows compete for links. A reading agrees if the averages over "
+        "the links do, or both numbers at one of the links. " + _FLOWS + ".",
         choices.agreement,
         saved_by="strategies with more model-parallel traffic than ours, which are not published",
     )
