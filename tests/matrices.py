@@ -13,7 +13,7 @@ from builds import problem_of
 from cases import CASES
 
 from opticoll.solvers.compile.comparison import normal
-from opticoll.solvers.compile.compilation import compile_built
+from opticoll.solvers.compile.compilation import compile_model
 
 RECORD = Path(__file__).resolve().parent / "data" / "matrices.json"
 EVERY = [(name, *case) for name in CASES for case in CASES[name]]
@@ -23,15 +23,15 @@ def named(name, spec, settings):
     return " ".join([name, spec, *(f"{key}={Path(value).name}" for key, value in settings.items())])
 
 
-def fingerprint(name, spec, settings):
+def fingerprint(form):
     """A digest of the columns and rows by name, with numbers to ten digits."""
-    problem = problem_of(name, spec, tuple(settings.items()))
-    columns, rows = normal(compile_built(problem, problem.pyomo()))
+    columns, rows = normal(form)
     lines = [f"{one} {' '.join(f'{x:.10g}' for x in values)}" for one, values in columns.items()]
     lines += [f"{one} {' '.join(f'{k} {v:.10g}' for k, v in sorted(row.items()))}" for one, row in rows.items()]
     return hashlib.sha256("\n".join(sorted(lines)).encode()).hexdigest()[:16]
 
 
 if __name__ == "__main__":
-    text = json.dumps({named(*one): fingerprint(*one) for one in EVERY}, indent=1, sort_keys=True)
+    forms = {named(*one): compile_model(problem_of(*one[:2], tuple(one[2].items())).pyomo()) for one in EVERY}
+    text = json.dumps({name: fingerprint(form) for name, form in forms.items()}, indent=1, sort_keys=True)
     RECORD.write_text(f"{text}\n", encoding="utf-8")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -100,6 +101,22 @@ def test_rows_imply_bounds_of_columns_rounded_outward(A, rows, columns, lower, u
     assert high == pytest.approx(np.array(upper, dtype=float), rel=1e-12)
     assert (low <= lower).all()
     assert (high >= upper).all()
+
+
+def test_implied_bounds_hold_in_exact_arithmetic():
+    """The least sum of a row's other terms, which cancel, is rounded many times; x <= limit - sum all the same."""
+    random = np.random.default_rng(0)
+    tight = 0
+    for _ in range(100):
+        ends = random.choice([-1.0, 1.0], 60) * 10.0 ** random.uniform(-3, 3, 60)
+        ends[30:] = -ends[:30] * (1 + 1e-13 * random.normal(size=30))
+        random.shuffle(ends)
+        form = program([[1.0] + [1.0] * 60], ([-INF], [1.0]), ([0.0, *ends], [INF, *ends]), np.ones(61))
+        exact = Fraction(1) - sum(map(Fraction, ends.tolist()))
+        found = WeakDuality.of(form)._implied[1][0]
+        assert Fraction(float(found)) >= exact
+        tight += found <= float(exact) + 1e-9
+    assert tight == 100
 
 
 def test_tighter_bounds_of_rows_and_columns_give_tighter_bounds():

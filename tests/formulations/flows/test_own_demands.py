@@ -124,11 +124,18 @@ def test_flows_meet_an_independent_lp_and_no_bound_is_on_the_wrong_side(case):
         data, F, values = solved(name, topology, demand, **parameters)
         assert pytest.approx(1.0 / time, rel=1e-6) == F, name
         assert max(data.residuals(values).values()) < 1e-6
-        assert all(bound.value >= F * (1 - 1e-7) for bound in data.bounds()), name
-        lengths = np.random.default_rng(0).random((3, topology.arcs))
-        assert all(data.certify({"capacity": one}).value >= F * (1 - 1e-7) for one in lengths)
-        repaired = data.repair(values)
-        assert max(data.residuals(repaired).values()) < 1e-9
+        for bound in data.bounds():
+            assert bound.value >= F * (1 - 1e-7), (name, bound)
+            assert not bound.exact or bound.value == pytest.approx(F, rel=1e-6)
+        random = np.random.default_rng(0)
+        for lengths in (random.random(topology.arcs), random.exponential(size=topology.arcs) ** 4):
+            assert data.certify({"capacity": lengths}).value >= F * (1 - 1e-7)
+        (flow,) = values.keys() - {"F"}
+        size = values[flow].shape
+        for given_ in (values[flow], values[flow] + 1e-3 * random.random(size), random.random(size)):
+            repaired = data.repair({**values, flow: given_})
+            assert max(data.residuals(repaired).values()) < 1e-9
+            assert data.objective(repaired) <= F * (1 + 1e-7)
 
 
 @relaxed

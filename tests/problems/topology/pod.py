@@ -24,7 +24,7 @@ PROBLEMS = Problems(
         ("pod:cubes=1,side=2", {"places": "free", "survive": "1"}),
         ("pod:cubes=3,side=1", {"demand": "permutation:1"}),
     ],
-    optimum=Optimum("pod:cubes=2,side=2", by="pod-enumeration"),
+    optimum=Optimum("pod:cubes=3,side=1", {"survive": "1"}, by="pod-enumeration"),
     draws=Draws(12, draw),
     kinds=[("pod:cubes=3,side=1", {}, ()), ("pod:cubes=1,side=2", {"survive": "1"}, ())],
 )
