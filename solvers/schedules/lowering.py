@@ -28,6 +28,7 @@ import numpy as np
 from opticoll.errors import BadInput, NotApplicable
 from opticoll.formulations.modelling_layers import many_objects
 from opticoll.solvers.schedules import collective_steps
+from opticoll.solvers.schedules.interpreter import MOST_CLOCK_ENTRIES
 from opticoll.solvers.schedules.link_schedule import BUDGETS, schedule_routes
 from opticoll.solvers.schedules.moves_execution import run_moves
 from opticoll.solvers.schedules.msccl_xml import xml_of
@@ -38,7 +39,7 @@ from opticoll.solvers.schedules.schedule_json import moves_text, routes_document
 from opticoll.solvers.schedules.schedule_kinds import root_of
 from opticoll.solvers.schedules.shard_routes import LIMITED, cut, routes_in_steps, routes_of, uncut, without_steps
 from opticoll.solvers.schedules.static_checks import channels_of
-from opticoll.solvers.schedules.verification import execute_program
+from opticoll.solvers.schedules.verification import execute_program, with_limits
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -123,7 +124,7 @@ class Lowered(NamedTuple):
 class ScheduleFile(NamedTuple):
     """A file to write: its text in parts, the cost of cutting into chunks, and how what is written was executed.
 
-    ``verdict`` is None where the file is read and executed instead: programs, routes, and few moves.
+    ``verdict`` is None where the file is read and executed instead, unless it is too large.
     """
 
     parts: Iterable[str]
@@ -193,7 +194,8 @@ class CutFacts(TypedDict):
 
     ``time_by_chunks`` is the time of the chunked flow, before it is scheduled in steps, for every number of chunks
     tried. For a program, ``target`` is its runtime, and the elements for a peer must be a multiple of ``multiple_of``.
-    ``keeps`` says which restriction of the schedule, that the model does not have, makes it longer.
+    ``keeps`` says which restriction of the schedule, that the model does not have, makes it longer, or that a program
+    is too large to be executed.
     """
 
     chunks: int
@@ -283,7 +285,7 @@ def schedule_file(
     }
     if lowered is None:
         return _moves_file(topology, collective_steps.moves_of(schedule), facts, 0, alpha, beta)
-    return _program_file(lowered, facts, chosen)
+    return _program_file(lowered, collective_steps.moves_of(schedule), topology, facts, chosen, alpha, beta)
 
 
 def _excess(lowered: Lowered, options: XmlOptions) -> list[str]:
@@ -298,13 +300,25 @@ def _moves_file(
     return ScheduleFile(moves_text(topology, steps), facts, verdict)
 
 
-def _program_file(lowered: Lowered, facts: CutFacts, options: XmlOptions) -> ScheduleFile:
-    """A program, which is read and executed."""
+def _program_file(
+    lowered: Lowered,
+    steps: CollectiveSteps,
+    topology: Topology,
+    facts: CutFacts,
+    options: XmlOptions,
+    alpha: float,
+    beta: float,
+) -> ScheduleFile:
+    """A program; of one that is too large to be executed, the moves are."""
     program, arrays = lowered
     facts["target"] = options.target
     facts["multiple_of"] = TARGETS[options.target].multiple_of(program)
     facts["channels"] = channels_of(program)
-    return ScheduleFile(xml_of(program, arrays), facts)
+    blocks, verdict = arrays.rank.size, None
+    if blocks * (blocks + int(arrays.signals.sum())) > MOST_CLOCK_ENTRIES:
+        facts["keeps"] = "the times of its moves, which were executed; the program is too large for that"
+        verdict = with_limits(run_moves(steps, topology, alpha=alpha, beta=beta), program, arrays.usage())
+    return ScheduleFile(xml_of(program, arrays), facts, verdict)
 
 
 def _loss(time: float, fluid: float | None) -> float:
@@ -357,7 +371,7 @@ def collective_file(
         return _moves_file(topology, result.steps, facts, number, alpha, beta)
     shards = topology.num_ranks if lowered.program.collective == "allreduce" else 1
     facts["chunks"] = lowered.program.chunks // shards
-    return _program_file(lowered, facts, chosen)
+    return _program_file(lowered, result.steps, topology, facts, chosen, alpha, beta)
 
 
 def _collective_program(

@@ -20,6 +20,7 @@ from opticoll.solvers.schedules.schedule_check import ScheduleCheck, format_of, 
 from opticoll.solvers.schedules.schedule_json import FORMAT, read_schedule
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from opticoll.instances.topology import F64, Topology
@@ -135,14 +136,16 @@ def verify_program(
         msg = f"the file has {len(program.ranks)} ranks, {topology.spec} has {topology.num_ranks}"
         return refused("ranks", msg)
     verdict = execute_program(program, topology, alpha=alpha, beta=beta)
-    if not verdict.valid:
-        return verdict
-    used = ProgramArrays.of(program).usage()
+    verdict = with_limits(verdict, program, ProgramArrays.of(program).usage()) if verdict.valid else verdict
+    return _with_bound(verdict, topology, collective)
+
+
+def with_limits(verdict: ScheduleCheck, program: Program, used: Mapping[str, int]) -> ScheduleCheck:
+    """The verdict on a program with the limits of runtimes, of which it uses so much."""
     excess = {name: exceeded(program, target, used) for name, target in TARGETS.items()}
     fits = [name for name, result in excess.items() if not result]
     over = {name: "; ".join(result) for name, result in excess.items() if result}
-    verdict = replace(verdict, metrics={**verdict.metrics, "fits_runtime": fits, "exceeds": over})
-    return _with_bound(verdict, topology, collective)
+    return replace(verdict, metrics={**verdict.metrics, "fits_runtime": fits, "exceeds": over})
 
 
 def execute_program(program: Program, topology: Topology, *, alpha: float = 0.0, beta: float = 1.0) -> ScheduleCheck:
