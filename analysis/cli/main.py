@@ -81,7 +81,7 @@ def program() -> int:
     if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
         signal.signal(signal.SIGINT, _interrupt)
     streams.prepare()
-    gc.set_threshold(700, 10, 50)
+    gc.set_threshold(20_000, 10, 50)
     # At the exit too, except of DuckDB's objects: it would print that they leak.
     atexit.register(lambda: None if "duckdb" in sys.modules else gc.freeze())
     return main()

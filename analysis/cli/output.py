@@ -6,6 +6,7 @@ import contextlib
 import math
 import os
 import sys
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -23,8 +24,9 @@ if TYPE_CHECKING:
     from opticoll.solvers.task import Fields
 
 
-#: Width of a column in which longer words can still be read [characters].
-_READABLE = 6
+#: Width of a column in which longer words can still be read, and of what is printed elsewhere than on a terminal
+#: [characters].
+_READABLE, _WIDE = 6, 200
 
 
 def notify(message: str) -> None:
@@ -91,18 +93,25 @@ def console() -> Console:
         def on_broken_pipe(self) -> None:
             raise BrokenPipeError
 
-    return Screen(width=None if sys.stdout.isatty() else 200, highlight=False)
+    return Screen(width=None if sys.stdout.isatty() else _WIDE, highlight=False)
 
 
 def show_table(rows: Sequence[Mapping[str, object] | Fields], columns: Sequence[str], title: str | None = None) -> None:
     """Print rows as a table on stdout, or one below the other if the screen is too narrow for the columns."""
-    from rich.table import Table
-    from rich.text import Text
-
     from opticoll.analysis.rendering import cell
     from opticoll.errors import one_line
 
     texts = [[one_line(cell(row.get(column))) for column in columns] for row in rows]
+    plain = [[column.replace("_", " ") for column in columns], *texts]
+    widths = [max(map(len, cells)) for cells in zip(*plain, strict=True)]
+    if not sys.stdout.isatty() and sum(widths) + 2 * len(widths) - 2 <= _WIDE and all(map(_is_narrow, chain(*plain))):
+        for text in [*([title] if title else []), *("  ".join(map(str.ljust, cells, widths)) for cells in plain)]:
+            print(text)
+        sys.stdout.flush()
+        return
+    from rich.table import Table
+    from rich.text import Text
+
     least = [
         min(_READABLE, max(map(len, (*name.split("_"), *(line[i] for line in texts)))))
         for i, name in enumerate(columns)
@@ -121,16 +130,28 @@ def show_table(rows: Sequence[Mapping[str, object] | Fields], columns: Sequence[
     _print_titled(title, table)
 
 
+def _is_narrow(text: str) -> bool:
+    """Whether every character takes one column."""
+    return text.isascii() or all(ord(one) < 0x300 or 0x2010 <= ord(one) < 0x2500 for one in text)
+
+
 def show_fields(lines: Mapping[str, str], title: str | None) -> None:
     """Print names and values in two columns on stdout; a word longer than a line stays whole, to be copied."""
     import textwrap
 
-    from rich.text import Text
+    screen, width = console() if sys.stdout.isatty() else None, max(map(len, lines), default=0) + 2
+    room = max((_WIDE if screen is None else screen.width) - width, 1)
 
-    screen, width = console(), max(map(len, lines), default=0) + 2
-    room = max(screen.width - width, 1)
+    def put(name: str, text: str, style: str) -> None:
+        if screen is None:
+            print(name + text, flush=True)
+        else:
+            from rich.text import Text
+
+            screen.print(Text.assemble((name, style), text), soft_wrap=True)
+
     if title:
-        screen.print(Text(title, style="table.title"))
+        put(title, "", "table.title")
     for name, text in lines.items():
         parts = [
             part
@@ -138,7 +159,7 @@ def show_fields(lines: Mapping[str, str], title: str | None) -> None:
             for part in textwrap.wrap(line, room, break_long_words=False, break_on_hyphens=False) or [""]
         ]
         for number, part in enumerate(parts):
-            screen.print(Text.assemble((f"{'' if number else name:<{width}}", "bold"), part), soft_wrap=True)
+            put(f"{'' if number else name:<{width}}", part, "bold")
 
 
 def _print_titled(title: str | None, table: Table) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -109,7 +110,14 @@ def solve(
 
     from opticoll.analysis.output_files import Outputs, errors_kept
     from opticoll.analysis.result.interruption import stoppable
+    from opticoll.analysis.result.result import run_task
+    from opticoll.solvers.process.worker import fork_ahead
+    from opticoll.solvers.process.worker_imports import shorten_scipy
     from opticoll.solvers.task import Task
+
+    shorten_scipy()
+    import_module("scipy.sparse.csgraph")  # here and in the worker
+    fork_ahead()
 
     refuse_together(("--no-store", "--store"))
     home = None if no_store else writable_store(store)
@@ -122,8 +130,6 @@ def solve(
         progress_line(f"{formulation} {instance}", shown=not show_log, plain=not as_json) as on_progress,
         stoppable(output.notify) as stop,
     ):
-        from opticoll.analysis.result.result import run_task
-
         result = run_task(task, shard=shard, start=start, log=show_log, on_progress=on_progress, stop=stop)
     if result.plan is None:
         raise NoSolution(result.record.message or "nothing could be tried")

@@ -40,6 +40,7 @@ from opticoll.solvers.compile.program_json import program_document
 from opticoll.solvers.compile.user_models import as_found, layer_of, stated_task
 from opticoll.solvers.methods.registry import method_named
 from opticoll.solvers.plan import refuse_arguments_of_topology
+from opticoll.solvers.process.worker import fork_ahead
 from opticoll.solvers.run import Plan, Run
 from opticoll.solvers.task import Proof, Record, Task, Termination, plain
 from opticoll.solvers.warm_start import WarmStart
@@ -236,6 +237,7 @@ def run_task(
     if start is not None:
         given = _known(start, task)
         known = replace(known or WarmStart(), values=given.values, source=given.source)
+    fork_ahead()  # before there are other threads
     watched = on_progress is not None or log
     with (
         nullcontext(on_progress) if watched else progress_here(model.name) as shown,

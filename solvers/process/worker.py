@@ -1,12 +1,14 @@
 """Worker processes for solvers: started before their job if possible, and reused for the next one.
 
 A worker is a process that has imported the modules of its jobs (:mod:`opticoll.solvers.process.worker_main`). Each
-thread keeps a few idle ones, by the calls that they can take.
+thread keeps a few idle ones, by the calls that they can take. The first one of a process is forked from it where that
+is safe (:func:`fork_ahead`): a new interpreter would import NumPy and our own modules again.
 """
 
 from __future__ import annotations
 
 import os
+import pickle
 import select
 import shutil
 import socket
@@ -20,16 +22,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from opticoll import compiled, plugins
+from opticoll.extensions import part
 from opticoll.shared_files import SCRATCH, scratch_place
 from opticoll.solvers.process import solver_log
 from opticoll.solvers.process.messages import Inbox, packed
-from opticoll.solvers.process.processes import descendants, kill_tree
+from opticoll.solvers.process.processes import descendants, kill_tree, own_memory_mb
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import IO
 
     import psutil
+
+#: Packages after whose import a process may be forked; modules of extensions, which begin with an underscore, belong to
+#: them.
+_FORKABLE = frozenset({"opticoll", "numpy", "scipy", "click", "msgspec", "typing_extensions", "cython_runtime"})
+#: Largest memory [MB] of such a process: it counts as memory of the worker's jobs.
+_MOST_FORKED_MB = 150.0
 
 ROOT = Path(__file__).absolute().parents[3]
 """The folder that holds our packages; workers find them there from any working directory."""
@@ -85,14 +94,20 @@ class Worker:
 
     returncode: int | None
 
-    def __init__(self, serves: tuple[object, ...], modules: tuple[str, ...], threads: int | None) -> None:
+    def __init__(
+        self,
+        serves: tuple[object, ...],
+        modules: tuple[str, ...] = (),
+        threads: int | None = None,
+        start: Callable[..., subprocess.Popen[bytes]] = subprocess.Popen,
+    ) -> None:
         self.serves = serves
-        scratch = scratch_place()
+        self.scratch = scratch = scratch_place()
         self._connection, theirs = socket.socketpair()
         self._endings, ended = os.pipe()
         self.log = tempfile.TemporaryFile("w+b", buffering=0)  # noqa: SIM115 - closed with the worker
         ends = (theirs.fileno(), ended, self.log.fileno())
-        self.process = subprocess.Popen(  # our own interpreter, no shell
+        self.process = start(  # our own interpreter, no shell
             [*interpreter("opticoll.solvers.process.worker_main:main"), str(os.getpid()), *map(str, ends), *modules],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
@@ -107,6 +122,15 @@ class Worker:
         self.end = weakref.finalize(
             self, _end_worker, self.process, self._connection, self._endings, self.log, scratch, os.getpid()
         )
+
+    def begin(self, serves: tuple[object, ...], modules: tuple[str, ...], threads: int | None) -> None:
+        """Tell a process that was forked ahead the modules and the environment of its jobs."""
+        self.serves = serves
+        orders = pickle.dumps(
+            (modules, {**isolated_environment(threads), SCRATCH.encode(): bytes(self.scratch)}, threads)
+        )
+        with suppress(OSError):  # it has died
+            self._connection.sendall(len(orders).to_bytes(8) + orders)
 
     def take(self, job: Mapping[str, object]) -> bool:
         """Send a job to the worker; return False if the worker has died.
@@ -182,6 +206,22 @@ class Worker:
             self.end()
 
 
+class _Fork(subprocess.Popen[bytes]):
+    """A copy of this process that becomes a worker, in the place of a new interpreter."""
+
+    def __init__(self, command: list[str], **_: object) -> None:
+        super().__init__(command)
+
+    def _execute_child(self, command: list[str], *_: object) -> None:
+        parent = os.getpid()
+        self.pid, self._child_created = os.fork(), True
+        if self.pid == 0:
+            try:
+                part("opticoll.solvers.process.worker_main:become_worker")(parent, *map(int, command[-3:]))
+            finally:
+                os._exit(1)
+
+
 class _IdleWorkers(threading.local):
     """The idle workers of each thread, by ``serves``; the system kills workers when their thread ends."""
 
@@ -197,6 +237,38 @@ def _served(modules: tuple[str, ...], threads: int | None) -> tuple[object, ...]
     return modules, plugins.known(), os.getpid(), environment
 
 
+_ahead: dict[int, Worker] = {}
+"""The worker that was forked ahead, by the process that forked it."""
+
+
+def fork_ahead() -> None:
+    """Fork the process of the first worker from this one, before its modules are known, where that is safe.
+
+    That is in a process with one thread and little memory, which has imported our own modules, NumPy and little else:
+    after a fork, other packages may miss their threads, and plug-ins must not be in a worker that serves others.
+    """
+    packages = {name.partition(".")[0] for name in sys.modules if not name.startswith("_")}
+    if (
+        FORKS
+        and not idle_workers.waiting
+        and os.getpid() not in _ahead
+        and packages <= _FORKABLE | sys.stdlib_module_names
+        and not plugins.known()
+        and threading.active_count() == 1
+        and threading.current_thread() is threading.main_thread()  # the worker is killed when the thread ends
+        and own_memory_mb() < _MOST_FORKED_MB
+    ):
+        _ahead[os.getpid()] = Worker((), start=_Fork)
+
+
+def _new(serves: tuple[object, ...], modules: tuple[str, ...], threads: int | None) -> Worker:
+    worker = None if plugins.known() else _ahead.pop(os.getpid(), None)
+    if worker is None:
+        return Worker(serves, modules, threads)
+    worker.begin(serves, modules, threads)
+    return worker
+
+
 def start_ahead(modules: tuple[str, ...], threads: int | None) -> None:
     """Start a worker that imports a solver's modules while this process builds the model for it.
 
@@ -204,7 +276,7 @@ def start_ahead(modules: tuple[str, ...], threads: int | None) -> None:
     """
     serves = _served(modules, threads)
     if serves not in idle_workers.waiting:
-        _keep(Worker(serves, modules, threads))
+        _keep(_new(serves, modules, threads))
 
 
 def _keep(worker: Worker) -> None:
@@ -250,7 +322,7 @@ def start_job(job: Mapping[str, object], modules: tuple[str, ...], threads: int 
     serves = _served(modules, threads)
     worker = idle_workers.waiting.pop(serves, None)
     while worker is None or not worker.take(job):
-        worker = Worker(serves, modules, threads)
+        worker = _new(serves, modules, threads)
     return worker
 
 

@@ -1,7 +1,7 @@
-"""Shorter imports of a worker process, which runs no other code while it imports.
+"""Shorter imports of our own programs, a worker and the command ``solve``, which run no other code while they import.
 
-NumPy, CVXPY and Pyomo import modules that our jobs do not use: together they take longer than the rest. A worker puts
-others in their place. This is for worker programs only: elsewhere another thread would see them.
+NumPy, SciPy, CVXPY and Pyomo import modules that our jobs do not use: together they take longer than the rest. These
+programs put others in their place. Elsewhere another thread would see them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 #: Parts of NumPy that SciPy copies with all its names; they import the tools of compilers and of unit tests.
-SELDOM_USED = ("numpy.f2py", "numpy.testing")
+SELDOM_USED = ("numpy.f2py", "numpy.ma", "numpy.testing")
+#: Part of SciPy's graphs that imports all of its linear algebra, for one function.
+_LAPLACIAN = "scipy.sparse.csgraph._laplacian"
 #: Solvers that CVXPY imports to list those that are installed; it solves nothing in a worker.
 LISTED_BY_CVXPY = (
     *("clarabel", "coptpy", "cosmopy", "cuopt", "cupy", "cvxopt", "cplex", "cyipopt", "cylp", "daqp", "diffcp", "ecos"),
@@ -28,9 +30,15 @@ LISTED_BY_CVXPY = (
 )
 
 
-def prepare() -> None:
-    """Import less in this process from now on, before SciPy is imported."""
+def shorten_scipy() -> None:
+    """Let SciPy import less in this process, before it is imported."""
     defer(*SELDOM_USED)
+    sys.modules.setdefault(_LAPLACIAN, ModuleType(_LAPLACIAN)).laplacian = _laplacian  # type: ignore[attr-defined]
+
+
+def prepare() -> None:
+    """Import less in this process from now on, which is a worker."""
+    shorten_scipy()
     modelling_layers.import_first, modelling_layers.shortened = import_layer, True
 
 
@@ -90,6 +98,11 @@ def absent(*names: str) -> Iterator[None]:
     finally:
         for name in hidden:
             del sys.modules[name]
+
+
+def _laplacian(*arguments: Any, **options: Any) -> Any:
+    del sys.modules[_LAPLACIAN]
+    return import_module(_LAPLACIAN).laplacian(*arguments, **options)
 
 
 def _entropy(*arguments: Any, **options: Any) -> Any:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import gc
 import mmap
 import os
+import pickle
 import select
 import signal
 import socket
@@ -44,7 +45,7 @@ from opticoll.solvers.process.processes import (
 from opticoll.solvers.process.worker import FORKS, end_waiting
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from collections.abc import Set as AbstractSet
     from typing import NoReturn
 
@@ -70,15 +71,59 @@ def main() -> NoReturn:
     """
     parent, connection, endings, log, *modules = sys.argv[1:]
     tie_to_parent(int(parent))
+    work(int(parent), socket.socket(fileno=int(connection)), int(endings), int(log), modules)
+
+
+def become_worker(parent: int, connection: int, endings: int, log: int) -> NoReturn:
+    """Do the same in a process forked from the parent, as if it were a new one: with no files or signals of it.
+
+    The modules and the environment arrive over the connection.
+    """
+    tie_to_parent(parent)
+    os.setsid()
+    gc.freeze()  # objects of the parent never end here, so they close nothing
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
+    null = os.open(os.devnull, os.O_RDWR)
+    for standard in range(3):
+        os.dup2(null, standard)
+    system_library().fflush(None)  # what the parent has not printed yet, and will; what Python holds of it stays there
+    sys.stdout, sys.stderr = (open(number, "w", encoding="utf-8", closefd=False) for number in (1, 2))  # noqa: SIM115
+    for file in map(int, os.listdir("/proc/self/fd")):  # noqa: PTH208 - numbers
+        if file > 2 and file not in (connection, endings, log):
+            with suppress(OSError):
+                os.close(file)
+    end = socket.socket(fileno=connection)
+    size = int.from_bytes(end.recv(8, socket.MSG_WAITALL))
+    if not size:  # the parent has ended, or has no job
+        os._exit(0)
+    modules, environment, threads = pickle.loads(end.recv(size, socket.MSG_WAITALL))  # noqa: S301 - from our parent
+    os.environb.clear()
+    os.environb.update(environment)
+    limit_blas(threads)
+    work(parent, end, endings, log, modules)
+
+
+def limit_blas(threads: int | None) -> None:
+    """Limit the threads of NumPy's linear algebra, which has read the environment already."""
+    import ctypes
+
+    with suppress(AttributeError, KeyError, OSError, ctypes.ArgumentError):  # another library, or no limit
+        linked = ctypes.CDLL(sys.modules["numpy._core._multiarray_umath"].__file__)
+        linked.scipy_openblas_set_num_threads64_(threads)
+
+
+def work(parent: int, end: socket.socket, ended: int, log: int, modules: Sequence[str]) -> NoReturn:
+    """Import the modules, and fork processes that do jobs."""
     worker_imports.prepare()
     for module in modules:
         with suppress(ImportError):  # reported when a job needs it
             import_module(module) if ":" not in module else part(module)()
     gc.enable()
-    end, ended, working = socket.socket(fileno=int(connection)), int(endings), mmap.mmap(-1, 1)
+    working = mmap.mmap(-1, 1)
     if not FORKS:
-        threading.Thread(target=watch_parent, args=(int(parent),), daemon=True).start()
-        do_jobs(end, int(log), working)
+        threading.Thread(target=watch_parent, args=(parent,), daemon=True).start()
+        do_jobs(end, log, working)
     adopt_orphans()
     ours, imported = os.getpid(), os.memfd_create("imported")
     while True:
@@ -86,7 +131,7 @@ def main() -> NoReturn:
         pid = os.fork()
         if pid == 0:
             tie_to_parent(ours)
-            do_jobs(end, int(log), working, imported)
+            do_jobs(end, log, working, imported)
         last, status = os.waitpid(-1, 0)
         while last != pid:  # an orphan of the job
             last, status = os.waitpid(-1, 0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pickle
 import signal
@@ -673,3 +674,46 @@ def test_a_process_that_nobody_has_collected_yet_has_ended() -> None:
     assert processes._has_ended(process.pid)
     process.communicate()
     assert processes._has_ended(process.pid)
+
+
+#: Reports what a worker that was forked ahead has of its parent.
+FORKED = """
+import json, os, sys, threading
+import opticoll.solvers.solve
+from opticoll.solvers.process import worker
+from opticoll.solvers.process.isolation import call_isolated
+case = sys.argv[1]
+print(end="once ")  # not flushed while the process is copied
+file = os.dup2(os.open(os.devnull, os.O_RDONLY), 200)
+if case == "thread":
+    threading.Thread(target=threading.Event().wait, daemon=True).start()
+if case == "package":
+    import psutil
+worker.fork_ahead()
+ahead = [one.process.pid for one in worker._ahead.values()]
+os.environ["SET_LATER"] = "yes"
+answer = call_isolated("worker_jobs:surroundings", {"file": file}, modules=("json",), threads=1)
+[used] = worker.idle_workers.waiting.values()
+hung = call_isolated("worker_jobs:misbehave", {"how": "hang"}, modules=("json",), threads=1, wall_limit_s=1.5)
+print(json.dumps({"ahead": ahead, "used": used.process.pid, "ending": hung.ending, "kept": hung.values["objective"],
+                  "own": os.getpid(), **answer.values}))
+"""
+
+
+@pytest.mark.skipif(not worker_module.FORKS, reason="needs processes that can be forked")
+@pytest.mark.parametrize("case", ["", "thread", "package"])
+def test_a_worker_forked_ahead_is_as_a_new_one(case: str) -> None:
+    path = os.pathsep.join([str(Path(__file__).parents[1]), str(worker_module.ROOT)])
+    done = subprocess.run(
+        [sys.executable, "-c", FORKED, case], env=os.environ | {"PYTHONPATH": path}, capture_output=True, text=True
+    )
+    first, _, rest = done.stdout.partition(" ")
+    assert first == "once", done.stderr
+    found = json.loads(rest)
+    assert (found["used"] in found["ahead"]) == (case == "")  # where a fork is not safe, a new interpreter
+    assert found["later"] == "yes"
+    assert found["threads"] == "1"
+    assert not found["open"]
+    assert found["session"] != found["own"]
+    assert (found["ending"], found["kept"]) == ("time-limit", 5.0)
+    assert gone(found["used"])
