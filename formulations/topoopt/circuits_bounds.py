@@ -57,8 +57,30 @@ def chains(data: TaskCircuits) -> tuple[F64, F64]:
     return head, tail
 
 
+def wave_time(data: TaskCircuits) -> float:
+    """Least end where there are as many intervals as waves: the k-th carries the k-th of every longest chain whole.
+
+    It lasts at least as long as these take over the ports of a server, and over all hops over all circuits.
+    """
+    e, d, n = data.transfers, data.degree, data.n
+    fixed, end = e.wave + e.following == data.intervals, np.full(e.count, -np.inf)
+    stop, last = 0.0, e.computing
+    for k in range(data.intervals):
+        own = fixed & (e.wave == k)
+        sent = np.zeros((n, n))
+        np.add.at(sent, (e.source[own], e.target[own]), e.size[own])
+        held = own[e.after] & fixed[e.before]
+        change = data.delay if k and data.configuration[k] != data.configuration[k - 1] else 0.0
+        begin = max(stop + change, float(e.head[own].max()), float((end[e.before] + e.lag)[held].max(initial=0.0)))
+        ports = max(float(sent.sum(axis=0).max()), float(sent.sum(axis=1).max()))
+        stop = begin + max(ports / d, travelled(sent, d) / (n * d))
+        end[own] = stop
+        last = max(last, stop + float(e.tail[own].max()))
+    return last
+
+
 def bounds(data: TaskCircuits) -> list[Bound]:
-    r"""Bounds over all circuits, routes and rates, whatever the number of intervals and configurations.
+    r"""Bounds over all circuits, routes and rates, whatever the number of configurations and, but for waves, intervals.
 
     path
         The longest chain, with every transfer over all d circuits of its ends.
@@ -69,6 +91,8 @@ def bounds(data: TaskCircuits) -> list[Bound]:
         For one configuration: at most d servers are one hop away, d^2 two, ..., which bounds the time of one circuit
         that the transfers take on all hops (:func:`~opticoll.formulations.topoopt.forwarding.travelled`); there are n d
         circuits. Transfers that begin no earlier and have no less left than some, as in ``ports``.
+    waves
+        For as many intervals as waves (:func:`wave_time`): what is computed between two waves is not overlapped.
     """
     e, d, n = data.transfers, data.degree, data.n
     head, tail = chains(data)
@@ -94,6 +118,9 @@ def bounds(data: TaskCircuits) -> list[Bound]:
                 best = max(best, float(r + q) + travelled(sent, d) / (n * d))
         reason = f"at most {d}^h servers are h hops away, and all circuits carry that together"
         found.append(Bound("reach", float(rounding.down(best, roundings)), reason))
+    if data.intervals == int(e.wave.max()) + 1:
+        reason = f"{data.intervals} intervals for chains of {data.intervals} transfers, one for each"
+        found.append(Bound("waves", float(rounding.down(wave_time(data), roundings + 2 * n * n)), reason))
     return found
 
 

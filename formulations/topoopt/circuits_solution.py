@@ -153,15 +153,18 @@ def shortest_shares(x: F64, source: I64, target: I64) -> F64 | None:
     return flow
 
 
-def replayed(data: TaskCircuits, x: F64) -> dict[str, F64] | None:
-    """The schedule of circuits x, ``(n, n)``, of the one configuration, on shortest paths; None without a path.
+def replayed(data: TaskCircuits, x: F64, paths: F64 | None = None) -> dict[str, F64] | None:
+    """The schedule of circuits x, ``(n, n)``, of the one configuration; None if a transfer has no path.
+
+    Transfers take shortest paths, or their shares over every pair of servers are ``paths``, ``(E, n, n)``.
 
     The better one of two. *Wave by wave*: all that waits for nothing is sent once all of it is ready, with rates that
     end it together. *At once*: whatever is ready is sent, transfers of earlier waves first (:func:`rates_of`), and an
     interval ends when a transfer ends or another gets ready; once no more intervals are left than transfers wait for
     each other in a chain, it goes on wave by wave.
     """
-    paths = shortest_shares(x, data.transfers.source, data.transfers.target)
+    if paths is None:
+        paths = shortest_shares(x, data.transfers.source, data.transfers.target)
     if paths is None:
         return None
     found = [_replay(data, x, paths, waves=waves) for waves in (True, False)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import product
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from opticoll.formulations.topoopt.circuits_solution import replayed
 from opticoll.instances import parse
 from opticoll.instances.training.task_graph import TaskGraphDraft
 from opticoll.instances.training.task_pool import TaskPool
+from opticoll.solvers.methods.topoopt.circuit_search import best_shares
 from opticoll.solvers.solve import solve
 from opticoll.solvers.task import Task
 
@@ -78,19 +80,21 @@ def all_circuits(n: int, degree: int):
             yield x
 
 
+@pytest.mark.parametrize("intervals", [7, 0])
 @pytest.mark.parametrize(
     ("degree", "seed"), [marked(degree, seed, slow=(degree + seed) % 2 == 0) for degree in (1, 2) for seed in range(6)]
 )
-def test_bounds_hold_for_all_circuits_and_the_optimum_lies_between(seed, degree):
+def test_bounds_hold_for_all_circuits_and_the_optimum_lies_between(seed, degree, intervals):
+    """2 E - 1 = 7 intervals are as good as any number; 0: one for every wave, for which there is one more bound."""
     pool = parse(f"tasks:random,n=3,degree={degree},transfers=4,seed={seed}")
-    data = TaskCircuits.prepare(pool, {"intervals": 7})  # 2 E - 1: as good as any number
+    data = TaskCircuits.prepare(pool, {"intervals": intervals})
     found = [values for x in all_circuits(3, degree) if (values := replayed(data, x)) is not None]
     assert found
     for values in found:
         assert max(data.residuals(values).values()) <= 1e-9
     best, bound = min(float(values["z"]) for values in found), max(bound.value for bound in data.bounds())
     assert bound <= best + 1e-9
-    run = solve(Task(NAME, pool, "highs", settings={"intervals": 7}, time_limit_s=60))
+    run = solve(Task(NAME, pool, "highs", settings={"intervals": intervals}, time_limit_s=60))
     assert run.verified
     assert bound - 1e-6 <= run.objective <= best + 1e-6
 
@@ -154,6 +158,44 @@ def test_the_search_beats_the_design_for_the_sum_of_traffic():
     assert finder.verified
     assert searched.objective < finder.objective
     assert searched.objective >= searched.bound
+
+
+@pytest.mark.parametrize(("n", "degree", "hops"), [(4, 2, 2.0), (8, 4, 2.5)])
+def test_a_mixture_of_experts_takes_its_hops_in_two_waves(n, degree, hops):
+    """2 ms, 1 ms, and twice the hops of a shard to every other server over the ports: 1 + 1 + 2, and 4 + 3 * 2."""
+    spec = f"tasks:moe,n={n},degree={degree}"
+    shard = TaskCircuits.prepare(parse(spec)).transfers.size[0]
+    run = solve(Task(NAME, spec, "circuit-search", settings={"patience": 5}))
+    assert run.objective == pytest.approx(3 + hops * 3 * shard)
+    assert run.proof == "optimal"
+    assert run.record.bound_source == "waves"
+    more = TaskCircuits.prepare(parse(spec), {"intervals": 9}).bounds()  # experts may compute while others send
+    assert max(bound.value for bound in more) == pytest.approx(2 + hops * 3 * shard)
+
+
+def test_two_configurations_send_a_wave_each():
+    """12.5 MB to and fro over one port, 1 ms each, and 0.25 ms between: the second wave needs other circuits."""
+    draft = TaskGraphDraft(2)
+    draft.transfer(1, 0, 12.5e6, [draft.transfer(0, 1, 12.5e6)])
+    data = TaskCircuits.prepare(TaskPool(draft.finished(), 1), {"intervals": 1, "configurations": 2, "delay": 0.25})
+    assert {bound.name: bound.value for bound in data.bounds()} == pytest.approx({"path": 2, "ports": 2, "waves": 2.25})
+
+
+def test_the_best_routes_of_a_wave_are_faster_than_equal_shares():
+    """0 to 1 over 2 and 3, 2 ms of a circuit, and 3 to 1, 1 ms: 3 ms over the two circuits into 1."""
+    draft = TaskGraphDraft(4)
+    for s, t in ((0, 1), (0, 1), (3, 1)):
+        draft.transfer(s, t, 12.5e6)
+    pool, x = TaskPool(draft.finished(), 2), np.zeros((4, 4))
+    x[[0, 0, 2, 3], [2, 3, 1, 1]] = 1
+    data = TaskCircuits.prepare(pool)
+    assert float(replayed(data, x)["z"]) == pytest.approx(2.0)  # half of 0's bytes over 3
+    context = SimpleNamespace(data=data, part=Task, solve=solve)
+    paths = best_shares(context, x)
+    assert paths.sum(axis=0)[3, 1] == pytest.approx(1.5)
+    best = replayed(data, x, paths)
+    assert max(data.residuals(best).values()) <= 1e-9
+    assert float(best["z"]) == pytest.approx(1.5)
 
 
 def test_an_all_reduce_is_the_hops_of_its_rings():
