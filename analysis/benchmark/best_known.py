@@ -7,6 +7,7 @@ import math
 import re
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
+from importlib.metadata import version as distribution_version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,7 +27,9 @@ from opticoll.formulations import formulation
 from opticoll.instances import parse
 from opticoll.shared_files import rewrite
 from opticoll.solvers import solution_json, verify
+from opticoll.solvers.process.isolation import solve_isolated
 from opticoll.solvers.task import PROVEN as PROVEN_PROOFS
+from opticoll.solvers.task import Proof, SolveRequest, Termination
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -36,6 +39,8 @@ if TYPE_CHECKING:
     from opticoll.analysis.benchmark.benchmark_set import BenchmarkProblem
     from opticoll.types import Json
 
+#: Limit of the run that grades a new problem, and the most for an easy one [s of processor time].
+GRADED_S, EASY_S = 10.0, 1.0
 #: Largest solution that is shipped [bytes].
 MOST_BYTES = 100_000
 _SUFFIXES = re.compile(r"(\.sol|\.json|\.vipr)(\.gz)?$")
@@ -82,6 +87,31 @@ def write_known(known: Mapping[str, BestKnown], path: Path = BEST) -> None:
     listed = {problem.name for problem in problems()}
     entries = {name: asdict(entry) for name, entry in sorted(known.items()) if name in listed}
     rewrite(path, json.dumps(entries, indent=1) + "\n")
+
+
+def begun(problem: BenchmarkProblem) -> BestKnown:
+    """The record of a problem that has none: its analytic bound, and the grade by a run of HiGHS on one thread."""
+    from opticoll.analysis.benchmark.runs import ProblemMatrix
+
+    stated = ProblemMatrix.of(problem)
+    outcome = solve_isolated(stated.form, "highs", SolveRequest(threads=1, cpu_limit_s=GRADED_S))
+    seconds = outcome.cpu_s if outcome.termination is Termination.OPTIMAL else None
+    sense = formulation(problem.formulation).sense
+    tightest = (min if sense == "max" else max)(stated.data.bounds(), key=lambda bound: bound.value, default=None)
+    return BestKnown(
+        value=None,
+        bound=None if tightest is None else tightest.value,
+        proof=str(Proof.NONE),
+        sense=sense,
+        method=None,
+        bound_source=None if tightest is None else tightest.name,
+        instance_hash=parse(problem.instance).hash,
+        grade="hard" if seconds is None else "easy" if seconds < EASY_S else "medium",
+        highs_s=seconds,
+        limit_s=GRADED_S,
+        size=stated.form.size,
+        opticoll=distribution_version("opticoll"),
+    )
 
 
 # submitted files ------------------------------------------------------------------------------------------------------
@@ -159,7 +189,7 @@ def _compared(known: BestKnown | None, value: float | None, bound: float | None)
 
 
 def submit(problem: BenchmarkProblem, path: Path) -> Submission:
-    """Examine a file, and add it to the records of this installation if it is better.
+    """Examine a file, and add it to the records of this installation if it is better than the record, or the first.
 
     Raises
     ------
@@ -171,7 +201,7 @@ def submit(problem: BenchmarkProblem, path: Path) -> Submission:
     result = examined(problem, path)
     if result.verdict not in ("better", "tighter bound"):
         return result
-    known = best_known()[problem.name]
+    known = best_known().get(problem.name) or begun(problem)
     better = improved(known, result.value, f"submitted ({path.name})", result.bound, f"submitted ({path.name})")
     assert better is not None
     if known.proof in PROVEN_PROOFS and better.value != known.value:

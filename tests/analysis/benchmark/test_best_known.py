@@ -58,6 +58,16 @@ def test_a_better_solution_becomes_the_record_and_is_kept(copied, tmp_path):
     assert records.submit(problem, path).verdict == "equal"
 
 
+def test_a_new_problem_gets_its_first_record(copied, tmp_path):
+    path, _ = solution_of(NAME, tmp_path)
+    records.write_known({LINEAR: copied()[LINEAR]}, records.BEST)
+    assert records.submit(records.problem_of(path), path).verdict == "better"
+    first, known = copied()[NAME], best_known()[NAME]
+    assert (first.value, first.bound, first.proof) == (4.0, known.bound, "optimal")
+    assert (first.sense, first.size, first.instance_hash) == (known.sense, known.size, known.instance_hash)
+    assert first.grade == {True: "easy", False: "medium"}[first.highs_s < 1.0]
+
+
 def test_the_objective_of_a_file_has_the_sense_of_the_file(copied, tmp_path):
     path, row = solution_of(LINEAR, tmp_path)
     assert path.read_text().startswith("=obj= -")
