@@ -249,6 +249,8 @@ class _Reader(ProgramReader):
                 self.refuse(number, f"{quoted(word)} is not a sense; write MIN or MAX")
             if self.sense_line:
                 self.refuse(line, f"a second sense; line {self.sense_line} states one")
+            if sense == "max" and line != number:
+                self.note(line, "a maximization", "which PuLP 3.3 takes for a minimization")
             self.sense, self.sense_line = sense, line
         else:
             if self.objective_line:
@@ -293,6 +295,8 @@ class _Reader(ProgramReader):
         if name != self.column:
             if name in self.columns:
                 self.refuse(number, f"column {quoted(name)} occurs twice; write its entries together")
+            if name in {"NAME", "OBJSENSE"}:
+                self.note(number, f"a column {name}", "from which on HiGHS 1.16 reads no columns")
             self.column, self.column_rows = name, set()
             column = self.add_column(name)
             if self.in_integers:
@@ -413,6 +417,8 @@ class _Reader(ProgramReader):
             self.set_bound(column, relation, value if end is None else end, number)
         if kind in {"BV", "LI", "UI"}:
             self.integer.add(column)
+        if kind == "BV":
+            self.note(number, "a bound BV", "which PuLP 3.3 takes for a continuous column")
 
     # The program
 
@@ -428,6 +434,8 @@ class _Reader(ProgramReader):
                 what = f"a lower bound of the integer column {quoted(self.column_names[column])}"
                 self.note(self.lowers[column][1], what, "whose upper bound is 1 for GLPK 5.0")
             else:
+                what = f"the integer column {quoted(self.column_names[column])} without bounds, 0 or 1"
+                self.note(number, what, "which has no upper bound for PuLP 3.3")
                 self.set_bound(column, "<", 1.0, number)
         self.integer |= self.marked
         if self.pulp_line and self.sense is None:

@@ -23,6 +23,8 @@ Relation = Literal["<", "=", ">"]
 INFINITE = 1e20
 #: Coefficients of rows smaller than this are refused: solvers drop them.
 LEAST_COEFFICIENT = 1e-12
+#: Coefficients of rows of at most this size are dropped by some solvers while they read a file.
+_LEAST_KEPT = 1e-9
 
 
 class ProgramReader:
@@ -126,6 +128,8 @@ class ProgramReader:
                     f"{LEAST_COEFFICIENT:g}, which solvers drop; scale the row or remove the entry",
                 )
             self._refuse_coefficient(column, value, line)
+        if 0 < abs(value) <= _LEAST_KEPT:
+            self.note(line, f"a coefficient of {value:g}", "which is 0 for HiGHS 1.16 and SCIP 10")
         self.entry_rows.append(row)
         self.entry_columns.append(column)
         self.entry_values.append(value)

@@ -542,6 +542,19 @@ def test_columns_that_only_bounds_name_are_noted(tmp_path):
 NOTED = {
     "OBJSENSE MAX": (".mps", mps(("NAME t", "NAME t\nOBJSENSE MAX")), "line 2: OBJSENSE and its word on one line"),
     "OBJSENSE MAXIMIZE": (".mps", mps(("NAME t", "NAME t\nOBJSENSE  MAXIMIZE")), "which HiGHS 1.16, CPLEX 22.2 and"),
+    "MAX below": (
+        ".mps",
+        mps(("NAME t", "NAME t\nOBJSENSE\n MAX")),
+        "line 2: a maximization, which PuLP 3.3 takes for",
+    ),
+    "BV": (".mps", mps((" UP bnd x 3", " BV bnd x")), "line 16: a bound BV, which PuLP 3.3 takes for a continuous"),
+    "marked": (
+        ".mps",
+        mps((" y cost", " m 'MARKER' 'INTORG'\n y cost"), ("RHS\n", " m 'MARKER' 'INTEND'\nRHS\n")),
+        "the integer column 'y' without bounds, 0 or 1, which has no upper bound for PuLP 3.3",
+    ),
+    "NAME": (".mps", mps((" y c", " NAME c")), "line 10: a column NAME, from which on HiGHS 1.16 reads no columns"),
+    "small": (".mps", mps(("y c3 1", "y c3 1e-10")), "line 11: a coefficient of 1e-10, which is 0 for HiGHS 1.16 and"),
     "MAX": (".mps", mps(("NAME t", "NAME t\nMAX")), "line 2: a section MAX, which HiGHS"),
     "OBJNAME": (
         ".mps",

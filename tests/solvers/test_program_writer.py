@@ -171,7 +171,7 @@ def test_no_digit_is_lost(tmp_path, suffix):
         form, path = numbers(seed), tmp_path / f"{seed}{suffix}"
         written(form, suffix).write(path, "digits")
         again = read_program(path)
-        assert again.notes == ()
+        assert all("which is 0 for HiGHS 1.16 and SCIP 10" in note for note in again.notes)
         assert (again.cost.tolist(), again.col_lower.tolist()) == (form.cost.tolist(), form.col_lower.tolist())
         file = written(form, suffix)
         assert again.A.toarray().tolist() == form.A.toarray()[file.row].tolist()
