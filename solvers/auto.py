@@ -87,7 +87,8 @@ def choose(
     certified = _certified(known, problem, task, size)
     if certified is None:
         return stated
-    reason = f"{certified} works on the {kind_of(instance)}; {reason or f'form {form} builds it'}"
+    layer = forms_of(problem)[0] if form == "matrix" else form  # a form that shows the mathematics
+    reason = f"{certified} works on the {kind_of(instance)}; {reason or f'form {layer} builds it'}"
     return MethodChoice(certified, forms_of(problem)[0], variables=variables, nonzeros=nonzeros, reason=reason)
 
 
@@ -105,12 +106,10 @@ def kind_of(instance: object) -> str:
 
 
 def fastest_form(problem: Formulation, size: Size | None) -> str:
-    """The modelling layer that imports, builds and compiles a model of this size fastest."""
+    """The form that is imported, built and compiled fastest at this size; the matrix alone, where it is stated."""
     forms = forms_of(problem)
-    if forms[0] == "matrix":  # the instance itself is the model
-        return "matrix"
     first = "pyomo" if size is not None and size["nonzeros"] <= PYOMO_NONZEROS else "cvxpy"
-    return next((form for form in (first, "cvxpy", "pyomo") if form in forms), forms[0])
+    return next(form for form in ("matrix", first, *forms) if form in forms)
 
 
 def _size(problem: Formulation) -> tuple[Size | None, str | None]:

@@ -19,7 +19,7 @@ import msgspec
 import numpy as np
 
 from opticoll.errors import BadInput, NoSolution
-from opticoll.formulations.model import build_model, forms_of, is_own
+from opticoll.formulations.model import build_model, is_own
 from opticoll.formulations.registry import bounds_of
 from opticoll.formulations.rounding import DIGITS, decimal, is_entered
 from opticoll.solvers import verify
@@ -102,7 +102,7 @@ def exact_problem(formulation: Formulation, layer: str | None = None, needed: Ar
         If a coefficient is neither an entered decimal nor a fraction that the formulation states.
     """
     size = formulation._estimate()
-    form = layer or ("matrix" if "matrix" in forms_of(formulation) else fastest_form(formulation, size))
+    form = layer or fastest_form(formulation, size)
     built = compile_built(formulation, build_model(formulation, form))
     if built.A.nnz > MOST_NONZEROS:
         msg = f"exact: {formulation.name} has {built.A.nnz:,} nonzeros, above {MOST_NONZEROS:,}; reduce the instance"
