@@ -15,6 +15,7 @@ from opticoll.formulations.alltoall.channels_routes import solution
 from opticoll.formulations.flows.path_sets import PathSet, subset
 from opticoll.formulations.parameters import Parameter
 from opticoll.formulations.rounds.segments import positions
+from opticoll.instances.translations import first_of_orbits, moved_arcs, translations
 from opticoll.solvers.methods.alltoall.layer_orders import LayerOrders
 from opticoll.solvers.methods.flows.dimension_order import arc_groups, dimension_ordered
 from opticoll.solvers.methods.flows.exact_routing import next_load, sizes, units_within
@@ -49,7 +50,7 @@ VARIED = 0.9
 #: Steps of rerouting over shortest paths in a part, and parts.
 STEPS, PARTS = 20_000, 16
 #: Orders are shortened where sources, arcs and layers multiply to at most this; so many times, with new lengths.
-MOST_SHORTENED, LENGTHS = 200_000, 3
+MOST_SHORTENED, LENGTHS = 400_000, 3
 #: First and last temperature of that, in mean lengths; rise of the length of the busiest arc.
 HOT, COOL, STEEP = 3.0, 0.2, 0.5
 
@@ -76,25 +77,23 @@ class Routing:
     layer: I64
     load: F64
 
-    @classmethod
-    def empty(cls, topology: Topology, pairs: int, longest: int = 0) -> Routing:
-        """No pair has a route; there is room for ``longest`` arcs, by default for some more than on shortest paths."""
-        longest = longest or int(min(topology.n - 1, 3 * topology.diameter + 3))
-        return cls(np.full((pairs, longest), -1), np.full(pairs, -1), np.zeros(topology.arcs))
-
     def copy(self) -> Routing:
         """A copy that may be changed."""
         return Routing(self.route.copy(), self.layer.copy(), self.load.copy())
 
-    def paths(self, problem: RoutedChannels) -> PathSet:
-        """The routes, by pair."""
+    def paths(self, topology: Topology, pairs: I64) -> PathSet:
+        """The routes, by pair; ``pairs`` are sources and targets, ``(2, K)``."""
         length = (self.route >= 0).sum(axis=1)
         arcs, start = self.route[self.route >= 0], np.concatenate([[0], np.cumsum(length)])
-        return PathSet(problem.topology, *problem.routing.commodities, arcs, start, np.arange(length.size))
+        return PathSet(topology, pairs[0], pairs[1], arcs, start, np.arange(length.size))
 
 
 class OrderSearch:
     """Orders of arcs and routes along them, for one problem, until the load is ``enough``.
+
+    Of many pairs, one of each orbit under the translations ``images`` ``(g, n)`` has a route, the others the moved one.
+    All arcs of an orbit, which ``kind`` ``(m,)`` numbers, have the same place in an order and the same load. So they
+    must not follow each other: there are translations only if no arc joins two vertices of an orbit.
 
     ``best`` is the least load found with the number of layers tried last, and its routes; None before.
     """
@@ -114,9 +113,45 @@ class OrderSearch:
         self.seed = seed
         self.amount = problem.routing.amount
         self.ends = np.array(problem.routing.commodities, dtype=np.int64)
-        self.capacity = self.topology.capacity
         self.group = arc_groups(self.topology)
+        self.images = self._translations()
+        self.kind = np.arange(self.topology.arcs)
+        if len(self.images) > 1:
+            own = np.isin(self.ends[0], first_of_orbits(self.topology.terminals, self.images))
+            self.amount, self.ends = self.amount[own], np.ascontiguousarray(self.ends[:, own])
+            moved = moved_arcs(self.topology, self.images).min(axis=0)
+            self.kind = np.unique(moved, return_inverse=True)[1]
+        self.kinds = int(self.kind.max()) + 1
+        self.capacity = np.zeros(self.kinds)
+        self.capacity[self.kind] = self.topology.capacity
         self.best: tuple[float, Routing] | None = None
+
+    def _translations(self) -> I64:
+        """The translations that keep the demands, where there are many pairs; or the identity alone."""
+        topology, amount, none = self.topology, self.amount, np.arange(self.topology.n)[None]
+        uniform = amount.size == topology.num_ranks * (topology.num_ranks - 1) and np.ptp(amount) == 0
+        if amount.size <= MANY_PAIRS or self.group.any() or self.listed or not uniform:
+            return none
+        images = translations(topology)
+        orbit = images.min(axis=0)
+        return none if (orbit[topology.tail] == orbit[topology.head]).any() else images
+
+    def moved(self, routing: Routing) -> tuple[PathSet, I64]:
+        """Routes and layers of all pairs."""
+        sources, targets = (self.images[:, ends].ravel() for ends in self.ends)
+        order = np.lexsort((targets, sources))
+        longest = int((routing.route >= 0).sum(axis=1).max())
+        route = routing.route[:, :longest]
+        arcs = moved_arcs(self.topology, self.images)
+        route = np.where(route >= 0, arcs[:, route], -1).reshape(-1, longest)[order]
+        every = Routing(route, np.tile(routing.layer, len(self.images))[order], routing.load)
+        return every.paths(self.topology, np.array([sources[order], targets[order]])), every.layer
+
+    def _empty(self, longest: int = 0) -> Routing:
+        """No pair has a route; there is room for ``longest`` arcs, by default for some more than on shortest paths."""
+        longest = longest or int(min(self.topology.n - 1, 3 * self.topology.diameter + 3))
+        pairs = self.amount.size
+        return Routing(np.full((pairs, longest), -1), np.full(pairs, -1), np.zeros(self.kinds))
 
     @property
     def done(self) -> bool:
@@ -172,10 +207,11 @@ class OrderSearch:
         unit, size = sizes(self.amount)
         enough = self.enough if np.isfinite(self.enough) else float(self.amount.sum() / self.capacity.min())
         limit = units_within(enough, self.capacity, unit)
-        choice = candidates.first[:-1].copy()
+        choice, over = candidates.first[:-1].copy(), np.inf
         for part in range(PARTS):
             self.tick()
-            if self._reroute(candidates, size, limit, choice, self.seed + part):
+            before, over = over, self._reroute(candidates, size, limit, choice, self.seed + part)
+            if over == 0 or (over == before and self.amount.size > MANY_PAIRS):
                 break
         return self._routing(candidates, choice)
 
@@ -189,21 +225,21 @@ class OrderSearch:
                 return grouped
             self.group[:] = 0
             return paths
-        return dimension_ordered(self.topology, self.problem.routing.commodities, self.group, self.seed)
+        return dimension_ordered(self.topology, (self.ends[0], self.ends[1]), self.group, self.seed)
 
-    def _reroute(self, paths: PathSet, size: I64, limit: I64, choice: I64, seed: int) -> bool:
-        """Change the choice of paths by tabu search; whether no arc carries more than the limit."""
+    def _reroute(self, paths: PathSet, size: I64, limit: I64, choice: I64, seed: int) -> int:
+        """Change the choice of paths by tabu search; the load beyond the limits, of all arcs."""
         from opticoll.solvers.methods.flows.local_search import reroute
 
-        return bool(reroute(paths.first, paths.start, paths.arcs, size, limit, choice, seed, STEPS)[0] == 0)
+        return int(reroute(paths.first, paths.start, self.kind[paths.arcs], size, limit, choice, seed, STEPS)[0])
 
     def _routing(self, paths: PathSet, choice: I64, layer: I64 | None = None) -> Routing:
         """The chosen paths, ``(K,)``, on a layer each."""
         longest = int(paths.length[choice].max())
-        found = Routing.empty(self.topology, self.amount.size, longest if self.listed else 0)
+        found = self._empty(longest if self.listed else 0)
         pair, entry = positions(paths.start, choice)
         found.route[pair, entry - paths.start[choice][pair]] = paths.arcs[entry]
-        found.load[:] = np.bincount(paths.arcs[entry], self.amount[pair], self.topology.arcs)
+        found.load[:] = np.bincount(self.kind[paths.arcs[entry]], self.amount[pair], self.kinds)
         found.layer[:] = -1 if layer is None else layer
         return found
 
@@ -211,14 +247,14 @@ class OrderSearch:
         """Search with so many layers; whether the load is small enough."""
         self.best = None
         moves = self.moves if self.amount.size <= MANY_PAIRS else self.moves // SHORTER
-        small = not self.listed and self.topology.num_ranks * self.topology.arcs * layers <= MOST_SHORTENED
+        small = not self.listed and np.unique(self.ends[0]).size * self.topology.arcs * layers <= MOST_SHORTENED
         orders = self._orders(layers, moves)
         for number in range(AGAIN + 1):
             order = np.argsort(orders.place, axis=1)
             routing = self.shortest.copy()
             routing.layer = orders.layer
             for k in np.flatnonzero(routing.layer < 0).tolist():
-                routing.load[routing.route[k][routing.route[k] >= 0]] -= self.amount[k]
+                np.subtract.at(routing.load, self.kind[routing.route[k][routing.route[k] >= 0]], self.amount[k])
                 routing.route[k] = -1
             found = self._along(order, routing)
             lost = int((found.route[:, 0] < 0).sum())
@@ -231,15 +267,15 @@ class OrderSearch:
             begun = time.monotonic()
             with suppress(TimeoutError):  # some pair has no ascending path
                 orders.anneal(moves, partial(self.tick, SHARE, begun))
-        if self.best is None:
+        if self.best is None and len(self.images) == 1:
             order[0] = up_and_down(self.topology)
-            self._along(order, Routing.empty(self.topology, self.amount.size), once=small)
-        lengths = np.ones(self.topology.arcs)
+            self._along(order, self._empty(), once=small)
+        lengths = np.ones(self.kinds)
         for number in range(AGAIN if small else 0):
             if self.done or (number >= LENGTHS and self.best is not None):
                 break
             self._shorten(order, lengths, hot=HOT if number == 0 else HOT / LENGTHS)
-            found = self._along(order, Routing.empty(self.topology, self.amount.size))
+            found = self._along(order, self._empty())
             share = found.load / self.capacity
             lengths *= np.exp(STEEP * (share / max(share.max(), TOLERANCE) - 1.0))
             lengths /= lengths.mean()
@@ -249,7 +285,8 @@ class OrderSearch:
         """The orders in which most shortest paths ascend, of several anneals (of one for many pairs)."""
         best: tuple[int, LayerOrders] | None = None
         for number in range(ANNEALS if self.amount.size <= MANY_PAIRS else 1):
-            orders = LayerOrders(self.shortest.paths(self.problem), layers, self.seed + number, self.group)
+            routes = self.shortest.paths(self.topology, self.ends)
+            orders = LayerOrders(routes, layers, self.seed + number, self.group, kind=self.kind)
             begun = time.monotonic()
             with suppress(TimeoutError):
                 orders.anneal(moves, partial(self.tick, SHARE, begun))
@@ -264,6 +301,8 @@ class OrderSearch:
     def _along(self, order: I64, routing: Routing, *, once: bool = False) -> Routing:
         """Ascending routes of least load, from a routing in which some pairs may have none; kept if they are best.
 
+        ``order`` ``(L, kinds)`` are the kinds of arcs in every order.
+
         With ``once``, every pair is placed once only.
         """
         if self.listed:
@@ -271,6 +310,7 @@ class OrderSearch:
         from opticoll.solvers.methods.alltoall.order_kernels import reroute_ascending
 
         topology = self.topology
+        arcs = np.argsort(np.argsort(order, axis=1)[:, self.kind], axis=1, kind="stable")
 
         def place(routing: Routing, power: float, noise: float) -> int:
             pairs = np.flatnonzero(routing.layer < 0)
@@ -278,8 +318,9 @@ class OrderSearch:
                 pairs = self.random.permutation(self.amount.size)
                 if pairs.size > MANY_PAIRS:  # those over links that carry too much
                     high = np.append(routing.load > self.enough * self.capacity * (1 + TOLERANCE), False)
-                    pairs = pairs[high[routing.route[pairs]].any(axis=1)]
-            graph = order, topology.tail, topology.head, self.capacity, self.ends, self.amount
+                    kind = np.append(self.kind, self.kinds)
+                    pairs = pairs[high[kind[routing.route[pairs]]].any(axis=1)]
+            graph = arcs, topology.tail, topology.head, self.kind, self.capacity, self.ends, self.amount
             state = routing.load, routing.route, routing.layer
             return int(reroute_ascending(*graph, pairs, power, noise, self._number(), *state))
 
@@ -308,7 +349,7 @@ class OrderSearch:
         ascends = (descents == 0).any(axis=0)
         kept = subset(paths, ascends)
         if (np.diff(kept.first) == 0).any():
-            return Routing.empty(self.topology, self.amount.size)
+            return self._empty()
         found = self._least(kept, descents.argmin(axis=0)[ascends], None)
         self._keep(found)
         return found
@@ -327,10 +368,11 @@ class OrderSearch:
         """
         paths = self.problem.paths
         if number == AGAIN // 2:
-            routes = self._routing(paths, paths.first[:-1]).paths(self.problem)
+            routes = self._routing(paths, paths.first[:-1]).paths(self.topology, self.ends)
             return LayerOrders(routes, layers, self._number())
         cost = self._descents(orders.place).min(axis=0) + VARIED * self.random.random(paths.paths)
-        routes = self._routing(paths, np.lexsort((cost, paths.pair))[paths.first[:-1]]).paths(self.problem)
+        cheapest = self._routing(paths, np.lexsort((cost, paths.pair))[paths.first[:-1]])
+        routes = cheapest.paths(self.topology, self.ends)
         return LayerOrders(routes, layers, self._number(), place=orders.place)
 
     def _keep(self, routing: Routing) -> None:
@@ -349,7 +391,7 @@ class OrderSearch:
         kept = np.unique(np.column_stack([pair, routes])[layer >= 0], axis=0, return_index=True)[1]
         routes, layer, pair = (one[layer >= 0][kept] for one in (routes, layer, pair))
         start = np.append(0, np.cumsum((routes >= 0).sum(axis=1)))
-        paths = PathSet(self.topology, *self.problem.routing.commodities, routes[routes >= 0], start, pair)
+        paths = PathSet(self.topology, self.ends[0], self.ends[1], routes[routes >= 0], start, pair)
         return self._least(paths, layer, found)
 
     def _least(self, paths: PathSet, layer: I64, best: Routing | None) -> Routing:
@@ -363,7 +405,7 @@ class OrderSearch:
             if best is not None and self.expired:
                 break
             choice = paths.first[:-1].copy()
-            if not self._reroute(paths, size, units_within(target, self.capacity, unit), choice, self._number()):
+            if self._reroute(paths, size, units_within(target, self.capacity, unit), choice, self._number()):
                 low = target
             found = self._routing(paths, choice, layer[choice])
             load = float((found.load / self.capacity).max())
@@ -377,17 +419,22 @@ class OrderSearch:
         """Anneal the orders so that pairs have short ascending paths, of these lengths of arcs."""
         from opticoll.solvers.methods.alltoall.order_kernels import shorten
 
-        topology = self.topology
+        topology, by_kind = self.topology, np.argsort(self.kind, kind="stable")
+        tail, head = topology.tail[by_kind], topology.head[by_kind]
+        over = np.searchsorted(self.kind[by_kind], np.arange(self.kinds + 1))
+        orbit = self.images.min(axis=0)
+        follows = orbit[head[over[:-1]]][:, None] == orbit[tail[over[:-1]]]
         sources, place = np.unique(self.ends[0], return_inverse=True)
         demand = np.zeros((sources.size, topology.n))
         demand[place, self.ends[1]] = self.amount
         scale, parts = self.amount.mean(), 8
         far = 2.0 * (topology.diameter + 1.0) * float(lengths.max())
-        moves = -(-self.moves // (PER_LENGTH * parts * topology.num_ranks))
+        moves = -(-self.moves // (PER_LENGTH * parts * sources.size))
         for heat in np.geomspace(hot * scale, COOL * scale, parts).tolist():
             self.tick()
-            graph = order, topology.tail, topology.head, lengths, sources, demand
-            shorten(*graph, far, 0.0, moves, heat, heat * (COOL / HOT) ** (1 / parts), self._number())
+            graph = order, over, tail, head, follows
+            heats = heat, heat * (COOL / HOT) ** (1 / parts)
+            shorten(*graph, lengths, sources, demand, far, 0.0, moves, *heats, self._number())
 
 
 #: Moves of orders for given routes that take the time of one move for the lengths of all pairs of one source.
@@ -404,7 +451,10 @@ def run(context: Context) -> Answer:
     networks the orders are annealed further, to shorten the ascending paths of all pairs under lengths that follow the
     loads. Where the paths are listed (any ``paths`` but ``all``), pairs take those of them that ascend, by tabu search,
     and the orders are annealed again, for other paths, while some pair has none. With ``objective=channels`` this is
-    done for one layer more until the load is small enough. Under a time limit all of it is repeated with the next seeds
+    done for one layer more until the load is small enough. Of many pairs, one of each orbit under translations
+    (:mod:`opticoll.instances.translations`) has a route and the others the moved one, where no translation takes a
+    vertex to a neighbour: in pods the orders are those of the links of one cube. Under a time limit all of it is
+    repeated with the next seeds
     until the bound is attained or three quarters of the time are over.
     """
     problem: RoutedChannels = context.data
@@ -416,7 +466,7 @@ def run(context: Context) -> Answer:
     deadline = None if context.deadline is None else now + SEARCHED * (context.deadline - now)
 
     def answer(routing: Routing) -> Answer:
-        values = solution(problem, routing.paths(problem), routing.layer)
+        values = solution(problem, *search.moved(routing))
         return Answer.heuristic(values, "routes along orders of arcs", {"dimensions": int(search.group.max()) + 1})
 
     best: tuple[float, Routing] | None = None

@@ -102,15 +102,25 @@ class LayerOrders:
     """Orders of arcs for given routes, ``place`` ``(L, m)``, and the routes that go forward in each.
 
     ``group`` ``(m,)`` puts the arcs into groups at first, one after the other; ``place`` are orders to start from.
+    With ``kind`` ``(m,)`` the orders are those of kinds of arcs; two of a kind on a route do not go forward.
     """
 
     def __init__(
-        self, routes: PathSet, layers: int, seed: int, group: I64 | None = None, place: F64 | None = None
+        self,
+        routes: PathSet,
+        layers: int,
+        seed: int,
+        group: I64 | None = None,
+        place: F64 | None = None,
+        kind: I64 | None = None,
     ) -> None:
-        m, arcs = routes.topology.arcs, routes.arcs
+        kind = np.arange(routes.topology.arcs) if kind is None else kind
+        m, arcs = int(kind.max()) + 1, kind[routes.arcs]
         self.random = np.random.default_rng(seed)
         if place is None:
-            place = self.random.random((layers, m)) + (0 if group is None else group)
+            place = self.random.random((layers, m))
+            if group is not None:
+                place += group[np.unique(kind, return_index=True)[1]]
         self.place = place
         owner = np.repeat(np.arange(routes.paths), routes.length)
         inside = owner[1:] == owner[:-1]

@@ -13,25 +13,26 @@ import numpy as np
 from opticoll.compiled import compiled
 
 if TYPE_CHECKING:
-    from opticoll.instances.topology import F64, I64
+    from opticoll.instances.topology import F64, I64, Mask
 
 #: Weight of a link without load, relative to the rise of the potential of the busiest one: of routes with equal loads
 #: the shorter is taken.
 HOP = 1e-7
-#: Arcs tried to find one that is incident with another.
+#: Kinds of arcs tried to find one that is incident with another.
 TRIES = 1000
 
 
 @compiled(nogil=True)
-def _ascending(order: I64, tail: I64, head: I64, length: F64, sources: I64, distance: F64) -> None:
+def _ascending(order: I64, over: I64, tail: I64, head: I64, length: F64, sources: I64, distance: F64) -> None:
     for i in range(sources.size):
         row = distance[i]
         row[:] = np.inf
         row[sources[i]] = 0.0
-        for a in order:
-            reach = row[tail[a]] + length[a]
-            if reach < row[head[a]]:
-                row[head[a]] = reach
+        for c in order:
+            for a in range(over[c], over[c + 1]):
+                reach = row[tail[a]] + length[c]
+                if reach < row[head[a]]:
+                    row[head[a]] = reach
 
 
 @compiled(nogil=True)
@@ -47,8 +48,10 @@ def _work(distance: F64, demand: F64, far: float) -> float:
 @compiled(nogil=True)
 def shorten(
     order: I64,
+    over: I64,
     tail: I64,
     head: I64,
+    follows: Mask,
     length: F64,
     sources: I64,
     demand: F64,
@@ -64,9 +67,12 @@ def shorten(
     Parameters
     ----------
     order
-        The arcs in every order, ``(L, m)``; changed to the best that was found.
+        The kinds of arcs in every order, ``(L, kinds)``; changed to the best that was found.
+    over, tail, head, follows
+        The ends of the arcs of kind c are ``tail[over[c]:over[c+1]]`` and ``head[over[c]:over[c+1]]``; which kinds have
+        an arc that begins where one of another ends, ``(kinds, kinds)``.
     length, far
-        Positive lengths of the arcs, ``(m,)``, and that of a pair without an ascending path.
+        Positive lengths by kind, and that of a pair without an ascending path.
     sources, demand
         Vertices, ``(N,)``, and what each sends to every vertex, ``(N, n)``.
     enough
@@ -78,7 +84,7 @@ def shorten(
     layers, m = order.shape
     distance = np.empty((layers, *demand.shape))
     for level in range(layers):
-        _ascending(order[level], tail, head, length, sources, distance[level])
+        _ascending(order[level], over, tail, head, length, sources, distance[level])
     now = _work(distance, demand, far)
     best, kept, before = now, order.copy(), np.empty(demand.shape)
     for move in range(moves):
@@ -86,17 +92,17 @@ def shorten(
             break
         own, i = np.random.randint(layers), np.random.randint(m)  # noqa: NPY002
         a, j = order[own, i], -1
-        for _ in range(TRIES):  # an arc that follows this one, or comes before it
+        for _ in range(TRIES):  # a kind that follows this one, or comes before it
             other = np.random.randint(m)  # noqa: NPY002
             b = order[own, other]
-            if head[a] == tail[b] or head[b] == tail[a]:
+            if follows[a, b] or follows[b, a]:
                 j = other
                 break
         if j < 0:
             continue
         _shift(order[own], i, j)
         before[:] = distance[own]
-        _ascending(order[own], tail, head, length, sources, distance[own])
+        _ascending(order[own], over, tail, head, length, sources, distance[own])
         then = _work(distance, demand, far)
         heat = hot * (cool / hot) ** (move / moves)
         if then <= now or np.random.random() < np.exp((now - then) / heat):  # noqa: NPY002
@@ -124,6 +130,7 @@ def reroute_ascending(
     order: I64,
     tail: I64,
     head: I64,
+    kind: I64,
     capacity: F64,
     ends: I64,
     amount: F64,
@@ -143,12 +150,14 @@ def reroute_ascending(
     ----------
     order
         The arcs in every order, ``(L, m)``.
+    kind, capacity
+        Arcs of a kind have the same load and place, ``(m,)``; capacity by kind.
     ends, amount
         Source and target of every pair, ``(2, K)``, and its demand, ``(K,)``.
     pairs
         Those that are placed, in this order.
     load, route, layer
-        Load of the arcs, ``(m,)``; arcs of every pair's route, -1 after its end, ``(K, longest)``; its order, ``(K,)``,
+        Load by kind; arcs of every pair's route, -1 after its end, ``(K, longest)``; its order, ``(K,)``,
         -1 without a route. Changed.
 
     Returns
@@ -158,25 +167,25 @@ def reroute_ascending(
     np.random.seed(seed)  # noqa: NPY002 - the generator of the compiled code
     layers, m = order.shape
     n, longest = max(tail.max(), head.max()) + 1, route.shape[1]
-    rise, reach, last = np.empty(m), np.empty(n), np.empty(n, dtype=np.int64)
+    rise, reach, last = np.empty(load.size), np.empty(n), np.empty(n, dtype=np.int64)
     previous = np.empty((layers, m), dtype=np.int64)
     lost = 0
     for k in pairs:
         for i in range(longest):
             if route[k, i] < 0:
                 break
-            load[route[k, i]] -= amount[k]
+            load[kind[route[k, i]]] -= amount[k]
         unit = ((load + amount[k]) / capacity).max()
-        for a in range(m):
-            low, high = max(load[a], 0.0) / capacity[a] / unit, (load[a] + amount[k]) / capacity[a] / unit
-            rise[a] = (high**power - low**power + HOP) * (1.0 + noise * np.random.random())  # noqa: NPY002
+        for c in range(load.size):
+            low, high = max(load[c], 0.0) / capacity[c] / unit, (load[c] + amount[k]) / capacity[c] / unit
+            rise[c] = (high**power - low**power + HOP) * (1.0 + noise * np.random.random())  # noqa: NPY002
         least, own, end = np.inf, -1, -1
         for level in range(layers):
             reach[:] = np.inf
             reach[ends[0, k]] = 0.0
             last[:] = -1
             for a in order[level]:
-                through = reach[tail[a]] + rise[a]
+                through = reach[tail[a]] + rise[kind[a]]
                 if through < reach[head[a]]:
                     reach[head[a]], previous[level, a], last[head[a]] = through, last[tail[a]], a
             if reach[ends[1, k]] < least:
@@ -192,5 +201,5 @@ def reroute_ascending(
         for i in range(count - 1, -1, -1):
             route[k, i], a = a, previous[own, a]
         for i in range(count):
-            load[route[k, i]] += amount[k]
+            load[kind[route[k, i]]] += amount[k]
     return lost

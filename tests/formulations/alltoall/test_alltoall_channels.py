@@ -18,10 +18,12 @@ from opticoll.formulations.alltoall.channels import RoutedChannels
 from opticoll.formulations.alltoall.channels_bounds import least_layers, load_on
 from opticoll.formulations.alltoall.channels_routes import solution
 from opticoll.formulations.alltoall.layer_bounds import LayerBound
+from opticoll.formulations.flows.path_flow import arc_load
 from opticoll.formulations.flows.path_sets import subset
 from opticoll.instances import parse
 from opticoll.instances.topology import Topology
 from opticoll.solvers.compile.compilation import compile_model
+from opticoll.solvers.methods.alltoall import arc_orders
 from opticoll.solvers.methods.alltoall.arc_orders import OrderSearch, up_and_down
 from opticoll.solvers.methods.alltoall.layer_assignment import ChannelLayer
 from opticoll.solvers.methods.flows.dimension_order import arc_groups
@@ -43,7 +45,7 @@ def searched(data, layers, enough, moves, seed):
     """Load, routes and layers that the search finds; None if some pair has no route."""
     search = OrderSearch(data, enough, moves, seed)
     search.run(layers)
-    return search.best and (search.best[0], search.best[1].paths(data), search.best[1].layer)
+    return search.best and (search.best[0], *search.moved(search.best[1]))
 
 
 def deadlock_free(paths):
@@ -289,6 +291,28 @@ def test_the_search_is_feasible_and_repeats_itself():
     assert searched(problem("ring:3,directed", layers=1), 1, 3.0, 1000, 0) is None
 
 
+@pytest.mark.parametrize("layers", [1, 2])
+def test_routes_of_many_pairs_are_moved_by_translations(monkeypatch, layers):
+    """All arcs of an orbit carry the same load, the layers have no cycle, and every pair has its route."""
+    monkeypatch.setattr(arc_orders, "MANY_PAIRS", 100)
+    data = problem("pod:cubes=4,side=2,wiring=1/3/2/1/0/2/3/1/2/0/1/3", layers=layers)
+    search = OrderSearch(data, 20.0, 100_000, 0)
+    assert (len(search.images), search.kinds) == (4, data.topology.arcs // 4)
+    search.run(layers)
+    routes, layer = search.moved(search.best[1])
+    assert np.array_equal(search.best[1].load[search.kind], arc_load(routes, data.routing.amount))
+    values = solution(data, routes, layer, own=True)
+    assert max(data.residuals(values).values()) == 0
+    assert data.objective(values) == search.best[0]
+    assert deadlock_free([routes.path(p) for p in range(routes.paths) if layer[p] == 0])
+
+
+@pytest.mark.parametrize("spec", ["torus:4x4x4", "pod:cubes=4,side=2,wiring=1/3/2/1/0/2/3/1/2/0/1/3+fail=1,seed=0"])
+def test_translations_that_move_an_arc_to_the_next_one_are_not_used(monkeypatch, spec):
+    monkeypatch.setattr(arc_orders, "MANY_PAIRS", 100)
+    assert len(OrderSearch(problem(spec), 20.0, 1000, 0).images) == 1
+
+
 def test_under_a_time_limit_the_search_goes_on_to_the_bound():
     one = {"method": "arc-orders", "moves": 1000, "layers": 1}
     assert oc.solve(NAME, "torus:4x4+fail=1,seed=3", **one).objective > 10
@@ -367,7 +391,7 @@ def test_the_search_has_routes_at_the_deadline():
     with contextlib.suppress(TimeoutError):
         search.run(1)
     load, routing = search.best
-    values = solution(data, routing.paths(data), routing.layer)
+    values = solution(data, *search.moved(routing))
     assert max(data.residuals(values).values()) == 0
     assert data.objective(values) == load >= 16
 
