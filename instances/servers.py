@@ -190,6 +190,19 @@ class ServerPool(Instance):
         groups = [AllReduceGroup(tuple(new[list(g.members)].tolist()), g.transfer) for g in self.groups]
         return ServerPool(self.n, self.degree, self.point_to_point[np.ix_(back, back)], groups=groups)
 
+    def at_racks(self, rack: int) -> ServerPool:
+        """The pool whose servers are the switches over ``rack`` consecutive servers each; the last may have fewer.
+
+        What stays in a rack is left out. A ring visits rack by rack, so that one hop leaves every rack of its group.
+        """
+        place = np.arange(self.n) // rack
+        sent = np.zeros((place[-1] + 1, place[-1] + 1))
+        np.add.at(sent, (place[:, None], place), self.point_to_point)
+        np.fill_diagonal(sent, 0.0)
+        racks = [(tuple(np.unique(place[list(group.members)]).tolist()), group.transfer) for group in self.groups]
+        groups = [AllReduceGroup(members, transfer) for members, transfer in racks if len(members) > 1]
+        return ServerPool(len(sent), self.degree, sent, groups=groups, spec=self.spec)
+
     @cached_property
     def hash(self) -> str:
         """SHA-256 of servers, degree, traffic and groups."""

@@ -8,13 +8,15 @@ import numpy as np
 
 from opticoll.analysis.rendering import Printed
 from opticoll.analysis.training.flow_simulator import designed_network, simulate_circuits, simulate_flows
-from opticoll.analysis.training.network_iteration import ROUTINGS, ServerNetwork, bounds, flows_of, residuals
+from opticoll.analysis.training.network_iteration import ROUTINGS, Rings, ServerNetwork, bounds, flows_of, residuals
 from opticoll.arguments import number, refused, whole_number
 from opticoll.errors import BadInput
 from opticoll.instances import Topology, parse
 from opticoll.instances.families.machines import CircuitNetwork, ideal_switch
+from opticoll.instances.servers import AllReduceGroup
 from opticoll.instances.topology import parse_rate
 from opticoll.instances.training.task_graph import ALL_REDUCE, TRANSFER, TaskGraph, training_iteration
+from opticoll.solvers.methods.topoopt.ring_permutations import selected
 from opticoll.solvers.task import Fields
 
 if TYPE_CHECKING:
@@ -92,6 +94,7 @@ def iteration(
     routing: str = "auto",
     latency: Seconds = HOP_S,
     ring_factor: float | None = None,
+    rings: int = 1,
     resolution: Seconds = RESOLUTION_S,
     check: bool = False,
 ) -> IterationTime:
@@ -119,6 +122,9 @@ def iteration(
         Interval in which ends of flows may be merged [s].
     ring_factor
         Bytes over every hop of a ring all-reduce per byte of its buffer; 2 (k-1)/k for k servers if None.
+    rings
+        Rings that share every all-reduce on a topology, of the steps that TotientPerms and SelectPermutations choose
+        (TopoOpt, section 7); over ``circuits:..`` TopologyFinder chooses them.
     check
         Record the rates, and check the schedule.
 
@@ -139,11 +145,15 @@ def iteration(
         whole_number(servers, "iteration: servers", 1)
     if ring_factor is not None:
         number(ring_factor, "iteration: ring_factor", positive=True)
+    whole_number(rings, "iteration: rings", 1)
     number(resolution, "iteration: resolution")
     number(latency, "iteration: latency")
     if not isinstance(model, str | TaskGraph):
         raise refused(model, "iteration: model", "the name of a model or a task graph")
     place = _network(network)
+    if rings > 1 and isinstance(place, CircuitNetwork):
+        msg = f"iteration: rings={rings} is for topologies; the rings over {place.spec} are part of its rule; omit it"
+        raise BadInput(msg)
     if routing not in ("auto", *ROUTINGS):
         msg = f"iteration: routing {routing!r}; use one of auto, {', '.join(ROUTINGS)}"
         raise BadInput(msg)
@@ -160,7 +170,7 @@ def iteration(
         # No circuits carry more than a switch with all circuits of a server on one link, without latency.
         built = ServerNetwork(ideal_switch(circuits.n, circuits.most_circuits), rate, 0.0, "even")
     elif isinstance(place, Topology):
-        built = ServerNetwork(place, rate, latency, way)
+        built = ServerNetwork(place, rate, latency, way, totient_rings(graph, rings))
     else:
         built = designed_network(graph, place, rate, latency=latency, routing=way, ring_factor=ring_factor)
     flows = flows_of(graph, built, ring_factor=ring_factor, hopwise=circuits is not None)
@@ -195,6 +205,17 @@ def iteration(
         changes=changes,
         violation=None if checked is None else float(np.nanmax(list(checked.values()))),
     )
+
+
+def totient_rings(graph: TaskGraph, count: int) -> dict[tuple[int, ...], Rings]:
+    """Shares and orders of ``count`` rings of every group, of the steps that SelectPermutations chooses."""
+    return {
+        members: tuple(
+            (1 / count, tuple(AllReduceGroup(members, 1.0).ring(step).tolist()))
+            for step in selected(len(members), count)
+        )
+        for members in graph.groups
+    }
 
 
 def _network(network: Any) -> Topology | CircuitNetwork:

@@ -273,6 +273,7 @@ def servers(
     section: str = "",
     batch: int = 0,
     shards: int = 2,
+    rack: int = 1,
 ) -> ServerPool:
     r"""Servers with optical ports and a traffic matrix; a formulation chooses their topology.
 
@@ -301,6 +302,9 @@ def servers(
         Samples per GPU; 0 for the value of List 1.
     shards
         Parts of every split layer, for hybrid jobs without tables; a divisor of n.
+    rack
+        Servers of a rack, consecutive ones: with more than 1 the optical interfaces are those of the switches of racks
+        (section 3), which are then what the formulations call servers, with the traffic between racks.
 
     Raises
     ------
@@ -318,7 +322,11 @@ def servers(
         refuse("servers", f"volume must be a positive number of bytes, not {volume}", BadSpec)
     job = _job(n, traffic, parallel, section, batch, shards)
     matrix, groups = (_plain(n, traffic, seed, volume), ()) if job is None else job
-    return ServerPool(n, degree, matrix, groups=groups, spec="servers")
+    whole_number(rack, "servers: rack", 1)
+    if rack >= n:
+        refuse("servers", f"rack={rack} holds all {n} servers; use a smaller rack")
+    pool = ServerPool(n, degree, matrix, groups=groups, spec="servers")
+    return pool if rack == 1 else pool.at_racks(rack)
 
 
 @family(

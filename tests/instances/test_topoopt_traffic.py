@@ -33,6 +33,18 @@ def test_published_numbers_of_weights():
     assert training_job("ncf").table_weights == 64 * 10**6 * (64 + 128)
 
 
+def test_the_circuits_of_racks_carry_what_leaves_them():
+    """Racks of 2, 2 and 1 of five servers; of a ring over 0, 1, 2, 4 three hops leave a rack, of one over 2, 3 none."""
+    sent = np.arange(25.0).reshape(5, 5) * (1 - np.eye(5))
+    groups = [AllReduceGroup((0, 4, 2, 1), 6.0), AllReduceGroup((2, 3), 7.0)]
+    pool = ServerPool(5, 3, sent, groups=groups).at_racks(2)
+    assert (pool.n, pool.degree, pool.groups) == (3, 3, (AllReduceGroup((0, 1, 2), 6.0),))
+    assert pool.point_to_point.tolist() == [[0, 2 + 3 + 7 + 8, 4 + 9], [10 + 11 + 15 + 16, 0, 14 + 19], [41, 45, 0]]
+    assert parse("servers:n=8,degree=2,rack=2").traffic.tolist() == (4e6 * (1 - np.eye(4))).tolist()
+    with pytest.raises(BadInput, match="rack=4 holds all 4 servers"):
+        parse("servers:n=4,degree=2,rack=4")
+
+
 @pytest.mark.parametrize(("name", "section"), EVERY)
 @pytest.mark.parametrize("placement", ["data", "hybrid"])
 def test_every_job_on_twelve_servers(name, section, placement):

@@ -44,6 +44,13 @@ from opticoll.analysis.cli.options import JSON
 )
 @click.option("--latency", type=float, default=1e-6, show_default=True, help="Latency of a hop [s].")
 @click.option("--ring-factor", type=float, help="Bytes over each hop of a ring per byte reduced (default: 2(k-1)/k).")
+@click.option(
+    "--rings",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="Rings of TotientPerms that share an all-reduce, on a topology.",
+)
 @click.option("--check", is_flag=True, help="Record all rates, and check the schedule.")
 @JSON
 def iteration(model: str, network: str, as_json: bool, **settings: Any) -> int:

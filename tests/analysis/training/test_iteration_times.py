@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import pytest
 
 import opticoll as oc
@@ -58,8 +59,29 @@ def test_capacities_with_a_unit_need_no_link_and_own_graphs_no_model():
 
 
 @pytest.mark.parametrize(
+    ("network", "routing", "shuffled", "loads"),
+    [
+        # a hop in two leaves its switch of two servers; of the rings +3 (or +5, +7) all do
+        ("fat-tree:k=4", "even", False, [1, 1]),
+        ("fat-tree:k=4,oversubscription=2", "even", False, [1, 1.5]),
+        ("fat-tree:k=4", "single", True, [3, 2]),  # an order by chance: 3 hops of one ring meet on a link
+    ],
+)
+def test_rings_of_totient_perms_share_an_all_reduce(network, routing, shuffled, loads):
+    order = np.random.default_rng(0).permutation(16) if shuffled else np.arange(16)
+    draft = TaskGraphDraft(16)
+    draft.all_reduce(order.tolist(), 1e8)
+    hop = 2 * 15 / 16 * 1e8 / 12.5e9
+    for rings, load in zip((1, 2), loads, strict=True):
+        found = oc.iteration(draft.finished(), network, routing=routing, rings=rings, latency=0.0, check=True)
+        assert found.seconds == pytest.approx(load * hop)
+        assert found.violation < 1e-6
+
+
+@pytest.mark.parametrize(
     ("words", "message"),
     [
+        (["vgg", "circuits:n=4,degree=2", "--rings", "2"], "rings=2 is for topologies"),
         (["vgg", "servers:n=4,degree=2,traffic=vgg"], "is not a network"),
         (["vgg", "ring:4", "--servers", "8"], "has 4 servers, but the task graph needs 8"),
         (["vgg", "circuits:n=4,degree=1,rule=sip-ring", "--routing", "even"], "not available"),
