@@ -307,41 +307,6 @@ def test_files_of_cplex_xpress_mosek_copt_and_python_mip(tmp_path, mixed, capsys
     assert (started.record.start.objective, started.objective) == (9.5, 9.5)
 
 
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [
-        (CPLEX.replace("integer optimal solution", "infeasible"), "contains no solution (status infeasible)"),
-        (CPLEX.replace("idle", "z2"), "no column 'z2'"),
-        (
-            CPLEX.replace('writeLevel="1"', 'writeLevel="2"').replace(
-                '  <variable name="y" index="1" value="3.5"/>', ""
-            ),
-            "leaves 1 of 4 columns open, as a MIP start may",
-        ),
-        ("# MIP start\nx 1\n", "leaves 3 of 4 columns open"),
-        (CPLEX.replace("</CPLEXSolution>\n", ""), "not well-formed XML"),
-        (CPLEX.replace("CPLEXSolution", "solution"), "is XML without <CPLEXSolution>"),
-        (CPLEX.replace('value="3.5"', 'value=""'), "line 13: 'y ' is not a name and a number"),
-        (SLX.replace("ENDATA\n", ""), "is not a name and a number"),
-        ("NAME t\nENDATA\n", "contains no solution"),
-        ("NAME t\n  R c1 4.5\nENDATA\n", "line 2: 'R c1 4.5' is no line of Xpress's .slx"),
-        (ASC.replace(",3.5,", ",3.5;"), ",C,SB,3.5;2,0,1e+09,0' is no line of Xpress's .asc"),
-        ("\nProblem Statistics\nMatrix t\n", "has six decimals; write the solution with writeSlxSol"),
-        ("t\0\0\0\1\0\0\0", "is no text; if Xpress wrote it (writeBinSol)"),
-        ('{"SolutionInfo": {"Status": 2}, "Vars": []}', "is JSON of Gurobi or MOSEK"),
-        (MOSEK.replace("INTEGER_OPTIMAL", "PRIMAL_INFEASIBLE_CER"), "status primal_infeasible_cer"),
-        ("Infeasible - objective value 0.0\n0 x 1 1\n", "contains no solution (status infeasible)"),
-    ],
-)
-def test_what_is_no_whole_solution_is_refused_in_one_line(tmp_path, mixed, capsys, text, reason):
-    file = tmp_path / "s.sol"
-    file.write_text(text, encoding="utf-8")
-    assert main(["check", NAME, mixed, str(file)]) == 2
-    error = capsys.readouterr().err
-    assert reason in error
-    assert len(error.strip().splitlines()) == 1
-
-
 def test_columns_that_a_file_does_not_hold_are_told(tmp_path, mixed, capsys):
     file = tmp_path / "s.sol"
     file.write_text("y 4.5\nz 2\nidle 2\n", encoding="utf-8")
@@ -418,6 +383,28 @@ def test_a_solution_written_to_a_sol_file_is_read_back(tmp_path, mixed, capsys):
         ("", 2, "is empty"),
         ("Columns\nIndex Lower Upper Primal Name\n0 0 9 1 a name\n", 2, "line 3: '0 0 9 1 a name' does not fit"),
         ("Columns\nIndex Lower Upper Name\n0 0 9 x\n\nModel status: Infeasible\n", 2, "contains no solution"),
+        (CPLEX.replace("integer optimal solution", "infeasible"), 2, "contains no solution (status infeasible)"),
+        (CPLEX.replace("idle", "z2"), 2, "no column 'z2'"),
+        (
+            CPLEX.replace('writeLevel="1"', 'writeLevel="2"').replace(
+                '  <variable name="y" index="1" value="3.5"/>', ""
+            ),
+            2,
+            "leaves 1 of 4 columns open, as a MIP start may",
+        ),
+        ("# MIP start\nx 1\n", 2, "leaves 3 of 4 columns open"),
+        (CPLEX.replace("</CPLEXSolution>\n", ""), 2, "not well-formed XML"),
+        (CPLEX.replace("CPLEXSolution", "solution"), 2, "is XML without <CPLEXSolution>"),
+        (CPLEX.replace('value="3.5"', 'value=""'), 2, "line 13: 'y ' is not a name and a number"),
+        (SLX.replace("ENDATA\n", ""), 2, "is not a name and a number"),
+        ("NAME t\nENDATA\n", 2, "contains no solution"),
+        ("NAME t\n  R c1 4.5\nENDATA\n", 2, "line 2: 'R c1 4.5' is no line of Xpress's .slx"),
+        (ASC.replace(",3.5,", ",3.5;"), 2, ",C,SB,3.5;2,0,1e+09,0' is no line of Xpress's .asc"),
+        ("\nProblem Statistics\nMatrix t\n", 2, "has six decimals; write the solution with writeSlxSol"),
+        ("t\0\0\0\1\0\0\0", 2, "is no text; if Xpress wrote it (writeBinSol)"),
+        ('{"SolutionInfo": {"Status": 2}, "Vars": []}', 2, "is JSON of Gurobi or MOSEK"),
+        (MOSEK.replace("INTEGER_OPTIMAL", "PRIMAL_INFEASIBLE_CER"), 2, "status primal_infeasible_cer"),
+        ("Infeasible - objective value 0.0\n0 x 1 1\n", 2, "contains no solution (status infeasible)"),
     ],
 )
 def test_wrong_solution_files_are_refused_with_the_reason(tmp_path, mixed, capsys, text, status, reason):

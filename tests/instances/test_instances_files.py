@@ -299,20 +299,13 @@ def test_labels_that_xml_cannot_hold(tmp_path):
         ("0 1\n1 0\n0 1\n", "line 1: 2 entries in a matrix of 3 rows"),
         ("0,a\n1,0\n", "line 1"),
         ("", "empty"),
+        *((f"0,{cell}\n1,0\n", "from 0 to 1") for cell in ("nan", "-1", "inf")),
     ],
 )
 def test_bad_traffic_files(tmp_path, text, message):
     path = tmp_path / "t.csv"
     path.write_text(text)
-    with pytest.raises(BadFile, match=message):
-        parse(f"servers:n=2,degree=1,traffic=file:{path}")
-
-
-@pytest.mark.parametrize("cell", ["nan", "-1", "inf"])
-def test_traffic_files_with_bad_bytes(tmp_path, cell):
-    path = tmp_path / "t.csv"
-    path.write_text(f"0,{cell}\n1,0\n")
-    with pytest.raises(BadInput, match="from 0 to 1"):
+    with pytest.raises(BadInput, match=message):
         parse(f"servers:n=2,degree=1,traffic=file:{path}")
 
 

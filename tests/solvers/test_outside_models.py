@@ -169,23 +169,17 @@ def test_a_cvxpy_problem_has_the_optimum_and_values_of_its_own_solver(name, opti
             np.testing.assert_allclose(result.values[key], np.reshape(value, result.values[key].shape), atol=TOLERANCE)
 
 
-@pytest.mark.parametrize("name", INFEASIBLE)
-def test_a_model_without_solutions_is_proven_infeasible(name):
-    build = INFEASIBLE[name]
-    form = type(build()).__module__.partition(".")[0]
-    result = oc.solve(formulation(form, build), "path:2")
-    assert result.termination is Termination.INFEASIBLE
-    assert result.record.infeasible_by, result.record.message
-
-
-@pytest.mark.parametrize("name", UNBOUNDED)
-def test_a_model_without_a_best_solution_is_proven_unbounded(name, optima):
-    build = UNBOUNDED[name]
-    assert optima["unbounded"][name]
-    form = type(build()).__module__.partition(".")[0]
-    result = oc.solve(formulation(form, build), "path:2")
-    assert result.termination is Termination.UNBOUNDED
-    assert "proven by a solution and a ray" in result.record.message
+@pytest.mark.parametrize("name", [*INFEASIBLE, *UNBOUNDED])
+def test_a_model_without_an_optimum_is_proven_to_have_none(name, optima):
+    build = {**INFEASIBLE, **UNBOUNDED}[name]
+    result = oc.solve(formulation(type(build()).__module__.partition(".")[0], build), "path:2")
+    if name in INFEASIBLE:
+        assert result.termination is Termination.INFEASIBLE
+        assert result.record.infeasible_by, result.record.message
+    else:
+        assert optima["unbounded"][name]
+        assert result.termination is Termination.UNBOUNDED
+        assert "proven by a solution and a ray" in result.record.message
 
 
 @pytest.mark.parametrize("name", REFUSED)

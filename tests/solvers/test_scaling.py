@@ -34,23 +34,22 @@ def traffic(n, unit):
 
 
 @pytest.mark.parametrize(
-    ("formulation", "unit"),
-    [("alltoall.master", 1e8), ("alltoall.path-mcf", 1e8), ("alltoall.master", 1e-6)],
+    ("formulation", "unit", "method"),
+    [
+        ("alltoall.master", 1e8, None),
+        ("alltoall.path-mcf", 1e8, None),
+        ("alltoall.master", 1e-6, None),
+        *(("alltoall.link-mcf", 1e8, method) for method in ("scip", "clarabel", "glop", "time-form")),
+    ],
 )
-def test_a_plain_adapter_of_a_third_party_solves_demands_in_any_unit(linprog, formulation, unit):
+def test_adapters_of_ours_and_a_plain_one_of_a_third_party_solve_demands_in_any_unit(
+    linprog, formulation, unit, method
+):
     """F = 0 passed for optimal at 1e8: its dual is 1e-9, below SciPy's dual tolerance of 1e-7."""
     base = oc.solve(formulation, "ring:4", demand=traffic(4, 1.0), method="highs").objective
-    result = oc.solve(formulation, "ring:4", demand=traffic(4, unit), method=linprog)
+    result = oc.solve(formulation, "ring:4", demand=traffic(4, unit), method=method or linprog)
     assert result.proof == "optimal"
     assert result.objective == pytest.approx(base / unit, rel=1e-6)
-
-
-@pytest.mark.parametrize("method", ["scip", "clarabel", "glop", "time-form"])
-def test_our_adapters_solve_demands_in_bytes(method):
-    base = oc.solve("alltoall.link-mcf", "ring:4", demand=traffic(4, 1.0), method="highs").objective
-    result = oc.solve("alltoall.link-mcf", "ring:4", demand=traffic(4, 1e8), method=method)
-    assert result.proof == "optimal"
-    assert result.objective == pytest.approx(base / 1e8, rel=1e-6)
 
 
 @pytest.mark.parametrize("method", ["highs", "scip"])
