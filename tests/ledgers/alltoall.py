@@ -33,10 +33,10 @@ LEDGER = PaperLedger(
     {
         REPRODUCED: "matrix-form all-paths children steps-optimal steps-by-source theorem-2 bisection mcf-extp "
         "equal-weights forwarding path-diversity single-path eighty-one dimension-order virtual-channels "
-        "coverage genkautz-bound expanders-alike over-random sp-expanders",
+        "coverage genkautz-bound expanders-alike sp-expanders",
         NOT: "genkautz-bound-d8 disjoint-paths sssp sssp-order host-bottleneck",
         OPEN: "decomposition-speed fptas over-xpander-d8 sp-expander-degree link-mcf-printed shortest-paths "
-        "over-xpander over-tori",
+        "over-random over-xpander over-tori",
         UNTESTABLE: "forty-minutes path-throughput balanced-paths out-of-reach sccl gpu-throughput cluster-throughput",
     },
     undecided="forty-minutes path-throughput balanced-paths",
