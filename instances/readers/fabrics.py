@@ -59,6 +59,8 @@ _NODE = re.compile(r'(?P<kind>Switch|Ca|Rt)\s+[0-9]+\s+"(?P<id>[SHR]-[0-9a-fA-F]
 _PORT = re.compile(
     r'\[(?P<port>[0-9]+)\]\S*\s+"(?P<peer>[SHR]-[0-9a-fA-F]+)"\s*\[(?P<other>[0-9]+)\](?P<rest>.*)', re.DOTALL
 )
+#: Numbers in brackets in a list of hosts.
+_RANGES = re.compile(r"\[([0-9]{1,6}(?:-[0-9]{1,6})?(?:,[0-9]{1,6}(?:-[0-9]{1,6})?)*)\]")
 _RATE = re.compile(r"\b([0-9]+)x([A-Z]DR(?:10)?)\b")
 
 
@@ -120,7 +122,8 @@ def read_ibnetdiscover(text: str, what: str, options: ReadOptions) -> Topology:
             if "Aggregation Node" in found["name"]:
                 left_out.add(node)
             else:
-                graph.add_node(node, {"label": found["name"].strip() or node, "terminal": found["kind"] == "Ca"})
+                about = {"label": found["name"].strip() or node, "terminal": found["kind"] == "Ca"}
+                graph.add_node(node, about, line)
         if not words.startswith("["):
             continue
         port = _PORT.match(words)
@@ -161,7 +164,7 @@ def read_slurm(text: str, what: str, options: ReadOptions) -> Topology:
         name = given.get("switchname")
         if name is None or not given.keys() <= {"switchname", "nodes", "switches", "linkspeed"}:
             refuse(graph.where(number), f"{line[:60]!r} is no line of a tree, such as SwitchName=s0 Nodes=n[1-4]")
-        graph.add_node(name, {"terminal": False})
+        graph.add_node(name, {"terminal": False}, number)
         for below in ("nodes", "switches"):
             for end in _hosts(given.get(below, ""), graph.where(number)):
                 if below == "nodes":
@@ -174,26 +177,15 @@ def read_slurm(text: str, what: str, options: ReadOptions) -> Topology:
 def _hosts(text: str, where: str) -> list[str]:
     """Names in a list of hosts, ``n[1-3,07],m`` for n1, n2, n3, n07 and m."""
     names = list[str]()
-    for word in re.findall(r"(?:[^,\[\]]|\[[^\[\]]*\])+", text):
-        choices = [_numbers(part, where) for part in re.split(r"(\[[^\]]*\])", word) if part]
-        if prod(map(len, choices)) > MAX_VERTICES:
-            refuse(where, f"{word[:60]!r} has more than {MAX_VERTICES} names; shorten it")
+    for word in re.findall(r"(?:[^,\[]|\[[^\]]*)+", text):
+        choices = [[part] for part in _RANGES.split(word)]
+        for k in range(1, len(choices), 2):
+            ends = [one.partition("-")[::2] for one in choices[k][0].split(",")]
+            choices[k] = [f"{v:0{len(u)}}" for u, w in ends for v in range(int(u), int(w or u) + 1)]
+        if any("[" in part for (part,) in choices[::2]) or prod(map(len, choices)) > MAX_VERTICES:
+            refuse(where, f"{word[:60]!r} is no list of at most {MAX_VERTICES} hosts, such as n[1-4,07]; correct it")
         names.extend(map("".join, product(*choices)))
-    if text.count("[") != text.count("]"):
-        refuse(where, f"{text[:60]!r} is no list of hosts, such as n[1-4],m; correct it")
     return names
-
-
-def _numbers(part: str, where: str) -> list[str]:
-    """What stands for a part of a name: itself, or the numbers in its brackets."""
-    if not part.startswith("["):
-        return [part]
-    numbers = list[str]()
-    for first, last in re.findall(r"([0-9]{1,9})(?:-([0-9]{1,9}))?(?:,|\])", part):
-        numbers += [f"{v:0{len(first)}}" for v in range(int(first), int(last or first) + 1)[: MAX_VERTICES + 1]]
-    if not re.fullmatch(r"\[(?:[0-9]{1,9}(?:-[0-9]{1,9})?,?)+\]", part) or not numbers:
-        refuse(where, f"{part[:60]!r} is no range of numbers, such as [1-4,7]; correct it")
-    return numbers
 
 
 def read_fnss(data: bytes, what: str, options: ReadOptions) -> Topology:
@@ -206,7 +198,7 @@ def read_fnss(data: bytes, what: str, options: ReadOptions) -> Topology:
     graph = ListedGraph(what, "line", options, directed=root.get("linkdefault") == "directed")
     graph.unit = graph.checked_unit(properties(root).get("capacity_unit"))
     for node in root.findall("node"):
-        graph.add_node(node.get("id"), properties(node))
+        graph.add_node(node.get("id"), properties(node), line_of(node))
     for link in root.findall("link"):
         graph.list_link(link.findtext("from"), link.findtext("to"), properties(link), line_of(link))
     if graph.unit is None and any("capacity" in link.attributes for link in graph.links) and options.capacity is None:

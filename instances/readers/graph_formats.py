@@ -162,7 +162,7 @@ def read_gexf(data: bytes, what: str, options: ReadOptions) -> Topology:
     for node in graph.findall("nodes/node"):
         place = node.find("position")
         drawn = {} if place is None else {axis: place.get(axis, "") for axis in "xy"}
-        listed.add_node(node.get("id"), {**drawn, **attributes(node, "node")})
+        listed.add_node(node.get("id"), {**drawn, **attributes(node, "node")}, line_of(node))
     for edge in edges:
         kind = edge.get("type", default)
         if kind not in {"directed", "undirected", "mutual"}:
@@ -283,10 +283,8 @@ def read_gml(text: str, what: str, options: ReadOptions) -> Topology:
         ends = [str(entries.pop(name)) for name in needed]
         if key == "edge":
             result.list_link(ends[0], ends[1], entries, line)
-        elif result.has_vertex(ends[0]):
-            refuse(f"{what}, line {line}", f"node id {ends[0][:60]} is used twice; give every node a unique id")
         else:
-            result.add_node(ends[0], entries)
+            result.add_node(ends[0], entries, line)
     return result.build()
 
 
@@ -310,43 +308,27 @@ def dimacs_links(text: str, what: str, options: ReadOptions | None = None) -> Li
             continue
         where = f"{what}, line {line}"
         if words[0] == "p":
-            if kind or not _states_problem(words):
+            if kind or len(words) != 4 or words[1] not in _DIMACS or not all(map(is_number, words[2:])):
                 refuse(where, f"{raw.strip()[:60]!r} is not the one problem line 'p max N M' (or {', '.join(_DIMACS)})")
             kind, n, m = words[1], *(int(word) if len(word) < 10 else 10**9 for word in words[2:])
             result.number_vertices(words[2])
             result.directed = _DIMACS[kind][0] == "a"
             result.multigraph = None if result.directed else False
             continue
-        if _states_node(words, kind, result):
+        if words[0] == "n" and len(words) == 3 and kind not in {"", "sp"} and result.has_vertex(words[1]):
             if kind == "max" and words[2] in {"s", "t"}:
                 ends[words[2]] = words[1]
             continue
-        attributes = _arc_attributes(words, kind, result)
-        if attributes is None or len(raw) > _MAX_LINE:
+        letter, columns = _DIMACS.get(kind, ("", ()))
+        known = words[0] == letter and all(map(result.has_vertex, words[1:3]))
+        if not known or len(words) != 3 + len(columns) or len(raw) > _MAX_LINE:
             refuse(where, f"{raw.strip()[:60]!r} is not a line of DIMACS 'p {kind or 'max'}' with vertices 1..{n}")
-        result.list_link(words[1], words[2], attributes, line)
+        result.list_link(words[1], words[2], dict(zip(columns, words[3:], strict=True)), line)
     if len(result.links) != m or not kind:
         refuse(what, f"{len(result.links)} arcs, but the problem line states {m}; correct the number or add arcs")
     if len(ends) == 2:
         result.demands[ends["s"], ends["t"]] = 1.0
     return result
-
-
-def _states_problem(words: Sequence[str]) -> bool:
-    return len(words) == 4 and words[1] in _DIMACS and all(map(is_number, words[2:]))
-
-
-def _states_node(words: Sequence[str], kind: str, graph: ListedGraph) -> bool:
-    with_nodes = kind in {"max", "min", "col", "edge"}
-    return with_nodes and words[0] == "n" and len(words) == 3 and graph.has_vertex(words[1])
-
-
-def _arc_attributes(words: Sequence[str], kind: str, graph: ListedGraph) -> dict[str, object] | None:
-    """Attributes of an arc line in a DIMACS problem of the given kind; None for any other line."""
-    letter, columns = _DIMACS.get(kind, ("", ()))
-    if words[0] != letter or len(words) != 3 + len(columns) or not all(map(graph.has_vertex, words[1:3])):
-        return None
-    return dict(zip(columns, words[3:], strict=True))
 
 
 #: Longest line of an SNDlib or DIMACS file.
@@ -388,9 +370,6 @@ def _snd_link(
         value = _amount(text, where, name)
         if value:
             attributes[name] = value
-    for end in ends:
-        if not result.has_vertex(end):
-            refuse(where, f"node {end[:60]!r} is not declared; add it to the nodes")
     result.list_link(ends[0], ends[1], attributes, line)
 
 
@@ -413,28 +392,20 @@ def sndlib_links(text: str, what: str, options: ReadOptions | None = None) -> Li
         elif section and words == ")":
             section = ""
         elif section and len(words) <= _MAX_LINE and (entry := _SND_LINES[section].fullmatch(words)):
-            _snd_entry(result, section, entry, where, line)
+            if section == "NODES":
+                result.add_node(entry["id"], {}, line)
+            elif section == "DEMANDS":
+                _snd_demand(result, (entry["source"], entry["target"]), entry["unit"], entry["value"], where)
+            else:
+                modules = entry["modules"].split()
+                if len(modules) % 2:
+                    refuse(where, "modules are pairs of capacity and cost; complete the last one")
+                _snd_link(result, (entry["source"], entry["target"]), entry["installed"], modules[::2], where, line)
         else:
             refuse(where, f"{words[:60]!r} is not a line of {'section ' + section if section else 'an SNDlib network'}")
     if section or "NODES" not in done:
         refuse(what, f"{f'section {section} is not closed' if section else 'no section NODES'}; complete the file")
     return result
-
-
-def _snd_entry(result: ListedGraph, section: str, entry: re.Match[str], where: str, line: int) -> None:
-    if section == "NODES":
-        if result.has_vertex(entry["id"]):
-            refuse(where, f"node {entry['id'][:60]!r} is declared twice; give every node a unique name")
-        result.add_vertex(entry["id"])
-        return
-    ends = entry["source"], entry["target"]
-    if section == "LINKS":
-        modules = entry["modules"].split()
-        if len(modules) % 2:
-            refuse(where, "modules are pairs of capacity and cost; complete the last one")
-        _snd_link(result, ends, entry["installed"], modules[::2], where, line)
-        return
-    _snd_demand(result, ends, entry["unit"], entry["value"], where)
 
 
 def _snd_demand(result: ListedGraph, ends: tuple[str, str], unit: str | None, value: str | None, where: str) -> None:
@@ -453,13 +424,7 @@ def sndlib_xml_links(root: Element, what: str, options: ReadOptions | None = Non
     result = ListedGraph(what, "line", options, directed=False)
     result.multigraph = True
     for node in root.iterfind("networkStructure/nodes/node"):
-        name = node.get("id", "")
-        if not name or result.has_vertex(name):
-            refuse(
-                f"{what}, line {line_of(node)}",
-                f"a node without id, or id {name[:60]!r} is used twice; give each a name",
-            )
-        result.add_vertex(name)
+        result.add_node(node.get("id") or None, {}, line_of(node))
     for link in root.iterfind("networkStructure/links/link"):
         line = line_of(link)
         installed = link.findtext("preInstalledModule/capacity")

@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from opticoll.instances.topology import Topology
 
 
-#: A word of LGF: bare, or in quotes, with the escapes of C.
+#: A word of LGF: bare, or in quotes, with some escapes of C.
 _LGF_WORD = re.compile(r'"((?:[^"\\]|\\.)*)"|(\S+)')
-_ESCAPES = {"n": "\n", "t": "\t", "r": "\r"}
+_ESCAPED, _unescaped = re.compile(r"\\(.)"), lambda found: {"n": "\n", "t": "\t"}.get(found[1], found[1])
 #: How a file of REPETITA begins.
 REPETITA = r"(?:NODES|EDGES|DEMANDS)[ \t]+[0-9]+\s*\n\s*label\b"
 
@@ -79,16 +79,12 @@ def is_metis(text: str) -> bool:
     return True
 
 
-def _escaped(found: re.Match[str]) -> str:
-    return _ESCAPES.get(found[1], found[1])
-
-
 def read_lgf(text: str, what: str, options: ReadOptions) -> Topology:
     """Read a graph of LEMON: its sections ``@nodes`` and ``@arcs`` or ``@edges``."""
     graph = ListedGraph(what, "line", options)
     section, columns = "", list[str]()
     for number, line in lines_of(text, "#"):
-        words = [re.sub(r"\\(.)", _escaped, quoted) or bare for quoted, bare in _LGF_WORD.findall(line)]
+        words = [_ESCAPED.sub(_unescaped, quoted) or bare for quoted, bare in _LGF_WORD.findall(line)]
         if line.startswith("@"):
             section, columns = words[0][1:], []
             continue
@@ -104,7 +100,7 @@ def read_lgf(text: str, what: str, options: ReadOptions) -> Topology:
             refuse(graph.where(number), f"{len(words)} words for the columns {', '.join(columns)}; write one for each")
         given = dict(zip(columns, words, strict=True))
         if section == "nodes":
-            graph.add_node(given["label"], given)
+            graph.add_node(given["label"], given, number)
         else:
             given.pop("label", None)
             graph.list_link(given.pop("source"), given.pop("target"), given, number, section == "arcs")

@@ -201,14 +201,15 @@ class ListedGraph:
         self._vertices[name] = None
         self.check_vertices(len(self._vertices))
 
-    def add_node(self, name: Hashable | None, attributes: Mapping[str, object]) -> None:
+    def add_node(self, name: Hashable | None, attributes: Mapping[str, object], place: int | str | None = None) -> None:
         """Add a node of a graph with its attributes ``label`` or ``name`` and ``terminal``, and its place in a drawing.
 
         The place is ``x`` and ``y``, or ``pos`` as networkx has it; other words there are no place. A traffic among the
         attributes is noted.
         """
         if name is None or self.has_vertex(name):
-            refuse(self.what, f"a node has no id, or id {short(name)} is used twice; give every node a unique id")
+            where = self.what if place is None else self.where(place)
+            refuse(where, f"a node has no id, or id {short(name)} is used twice; give every node a unique id")
         self.add_vertex(name)
         self.describe(name, attributes)
 

@@ -12,6 +12,7 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, TypeVar
 
+from opticoll import errors
 from opticoll.errors import BadFile, BadInput
 from opticoll.file_contents import read_bytes, unreadable
 
@@ -29,15 +30,8 @@ Kind = TypeVar("Kind", bound="msgspec.Struct")
 
 
 def refuse(where: object, reason: str) -> NoReturn:
-    """Refuse a file because of what stands at a place of it.
-
-    Raises
-    ------
-    BadFile
-        With the place, the reason, and the remedy that it states.
-    """
-    msg = f"{where}: {reason}"
-    raise BadFile(msg)
+    """Refuse a file because of what stands at a place of it: :func:`opticoll.errors.refuse` as :class:`BadFile`."""
+    errors.refuse(where, reason, BadFile)
 
 
 #: Prefix of a setting that names a file.

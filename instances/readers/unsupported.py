@@ -41,11 +41,9 @@ _TEXTS = {
         f"the text of lstopo has no bandwidths; write lstopo x.xml, which has those of GPUs, or {_DUMP}"
     ),
     r"[{\s]*\"?(?:npus_count|units-count|logical-dims|topologies-per-dim)\"?\s*:": (
-        "this is a network of ASTRA-sim, which names the topology of each dimension and lists no links; give "
-        "a family, such "
-        "as ring:8+unit=50GiB/s for [ Ring ] of 8 with bandwidth 50 (its backend counts 2^30 bytes where it "
-        "says GB), or "
-        f"{_EDGES}"
+        "this is a network of ASTRA-sim, which names the topology of each dimension and lists no links; give a family, "
+        "such as ring:8+unit=50GiB/s for [ Ring ] of 8 with bandwidth 50 (its backend counts 2^30 bytes where it says "
+        f"GB), or {_EDGES}"
     ),
     r"(?:Block|Ring)Name=\S": f"Slurm's blocks and rings of nodes have no switches and no rates; {_RATED}",
     r"Nodes[ \t]+\d+[ \t]*\n(?:\s|#[^\n]*\n)*(?:Tiers|Podsize)[ \t]+\d": (
@@ -53,14 +51,12 @@ _TEXTS = {
         f"{_EDGES}, and state ranks= or switches="
     ),
     r"Nodes[ \t]+\d+[ \t]*\n(?:\s|#[^\n]*\n)*Connections[ \t]+\d": (
-        "this is a connection matrix of csg-htsim, a traffic without links; give a network, and the traffic "
-        "as a demand of "
-        "src,dst,bytes"
+        "this is a connection matrix of csg-htsim, a traffic without links; give a network, and the traffic as a "
+        "demand of src,dst,bytes"
     ),
     r"\A\d+ \d+ \d+[^\n]*\n(?:[\d ]*\n)?(?:\d+[ \t]+){2}[\d.]+[GM]bps[ \t]+[\d.]+[munp]?s\b": (
-        "this is a network of ns-3 for ASTRA-sim or SimAI; keep the first three columns of its links, tail "
-        "head capacity, "
-        "and state the ranks with ranks="
+        "this is a network of ns-3 for ASTRA-sim or SimAI; keep the first three columns of its links, tail head "
+        "capacity, and state the ranks with ranks="
     ),
     r"DL\b[\s,]*N[RC]?\s*=": f"UCINET's DL is not read; {_EDGES}, or a square matrix with labels",
     r"-?\d+ @[^\n]*->|\S+,\+\S+ \S+,\+\S+ [\d.]+\n": f"maps of Rocketfuel have no capacities; {_EDGES}",
