@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from opticoll.errors import BadInput
 from opticoll.instances import parse
 
 _NEW = ["", " ", "0", "9", "x", '"', "<", "(", "]", "{", "\n", "\x00", "-", ".", "#", "*", "\\"]
+
+
+def changed_files(cases: Sequence[tuple[str, str, str]], examples: int = 40) -> Callable[..., None]:
+    """A test that changes files, given as text, suffix and options, and reads them."""
+
+    @settings(max_examples=examples, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @given(data=st.data())
+    def test(tmp_path: Path, data: st.DataObject) -> None:
+        read_changed(tmp_path, data, cases)
+
+    return test
 
 
 def read_changed(folder: Path, data: st.DataObject, cases: Sequence[tuple[str, str, str]]) -> None:

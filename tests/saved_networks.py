@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
+from opticoll.errors import BadFile
 from opticoll.instances import parse
 
 if TYPE_CHECKING:
@@ -12,11 +15,16 @@ if TYPE_CHECKING:
     from opticoll.instances import Topology
 
 
-def saved(tmp_path: Path, text: str, suffix: str) -> str:
-    """The spec of a text that is saved as a file with this suffix."""
+def written(tmp_path: Path, text: str, suffix: str) -> Path:
+    """A file with a text, and this suffix."""
     path = tmp_path / f"net.{suffix}"
     path.write_text(text, encoding="utf-8")
-    return f"file:{path}"
+    return path
+
+
+def saved(tmp_path: Path, text: str, suffix: str) -> str:
+    """The spec of a text that is saved as a file with this suffix."""
+    return f"file:{written(tmp_path, text, suffix)}"
 
 
 def read(tmp_path: Path, text: str, suffix: str, options: str = "") -> Topology:
@@ -29,3 +37,12 @@ def arcs(topology: Topology) -> list[tuple[str, str, float]]:
     names = topology.labels
     ends = zip(topology.tail.tolist(), topology.head.tolist(), topology.capacity.tolist(), strict=True)
     return sorted((names[u], names[v], c) for u, v, c in ends)
+
+
+def check_refused(tmp_path: Path, text: str, suffix: str, message: str) -> None:
+    """Check that a file is refused in one line that contains a message; the suffix may have options behind it."""
+    suffix, comma, options = suffix.partition(",")
+    with pytest.raises(BadFile, match=message) as refused:
+        read(tmp_path, text, suffix, comma + options)
+    assert "\n" not in str(refused.value)
+    assert f"net.{suffix}" in str(refused.value)

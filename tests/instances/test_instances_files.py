@@ -250,20 +250,11 @@ def test_graphml_directions_defaults_and_names(tmp_path):
     assert topology.tail.tolist() == [0, 1, 1]
 
 
-def test_graphml_and_node_link_of_networkx(tmp_path):
-    graph = nx.petersen_graph()
-    nx.set_edge_attributes(graph, 1.5, "capacity")
-    nx.write_graphml(graph, tmp_path / "p.graphml")
-    expected = parse("petersen+scale=1.5")
-    assert nx.is_isomorphic(to_networkx(read_topology(tmp_path / "p.graphml")), to_networkx(expected))
-    for edges in ("edges", "links"):
-        data = nx.node_link_data(graph, edges=edges)
-        (tmp_path / "p.json").write_text(json.dumps(data))
-        assert read_topology(tmp_path / "p.json") == read_topology(tmp_path / "p.graphml")
+def test_links_and_tuples_in_node_link_of_networkx(tmp_path):
     grid = nx.grid_graph((2, 3))
-    (tmp_path / "g.json").write_text(json.dumps(nx.node_link_data(grid, edges="edges")))
-    read_grid = read_topology(tmp_path / "g.json")
-    assert (read_grid.n, read_grid.arcs, read_grid.labels[0]) == (6, 14, "[0, 0]")
+    for edges in ("edges", "links"):
+        topology = read(tmp_path, json.dumps(nx.node_link_data(grid, edges=edges)), "g.json")
+        assert (topology.n, topology.arcs, topology.labels[0]) == (6, 14, "[0, 0]")
 
 
 def test_paths_that_cannot_be_read(tmp_path, monkeypatch):

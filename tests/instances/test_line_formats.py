@@ -6,10 +6,8 @@ import json
 from pathlib import Path
 
 import pytest
-from changed_files import read_changed
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
-from saved_networks import arcs, saved
+from changed_files import changed_files
+from saved_networks import arcs, check_refused, saved
 
 import opticoll as oc
 from opticoll.analysis.cli.main import main
@@ -221,9 +219,7 @@ REFUSED = [
 
 @pytest.mark.parametrize(("text", "suffix", "message"), REFUSED)
 def test_what_is_refused_names_the_line_and_the_remedy(text: str, suffix: str, message: str, tmp_path: Path) -> None:
-    with pytest.raises(BadFile, match=message) as refused:
-        parse(saved(tmp_path, text, suffix))
-    assert "\n" not in str(refused.value)
+    check_refused(tmp_path, text, suffix, message)
 
 
 CHANGED = [
@@ -234,9 +230,4 @@ CHANGED = [
     (TACOS, "csv", ""),
     (json.dumps(TOPOHUB), "json", ",capacity=1"),
 ]
-
-
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(data=st.data())
-def test_changed_files_are_refused_in_one_line_or_read_completely(tmp_path: Path, data: st.DataObject) -> None:
-    read_changed(tmp_path, data, CHANGED)
+test_changed_files_are_refused_in_one_line_or_read_completely = changed_files(CHANGED)

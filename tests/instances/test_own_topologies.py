@@ -12,6 +12,7 @@ import pytest
 import scipy.sparse as sp
 from click.testing import CliRunner
 from hypothesis import given, settings
+from saved_networks import arcs
 from strategies import topologies
 
 import opticoll as oc
@@ -22,14 +23,6 @@ from opticoll.solvers import solve
 from opticoll.solvers.procedure import rebuild, send
 from opticoll.solvers.resume_key import resume_key
 from opticoll.solvers.task import Task
-
-
-def arcs_of(topology):
-    """Arcs by label."""
-    names = topology.labels
-    ends = zip(topology.tail.tolist(), topology.head.tolist(), topology.capacity.tolist(), strict=True)
-    return sorted((names[u], names[v], c) for u, v, c in ends)
-
 
 TRIANGLE = [("a", "b", 3.0), ("b", "c", 1.0), ("c", "a", 2.0)]
 
@@ -69,7 +62,7 @@ MATRIX = np.array([[0, 3.0, 0], [0, 0, 1.0], [2.0, 0, 0]])
 )
 def test_one_topology_in_many_forms(obj):
     topology = oc.topology(obj)
-    assert arcs_of(topology) == sorted(TRIANGLE)
+    assert arcs(topology) == sorted(TRIANGLE)
     assert topology == as_instance(TRIANGLE)
     assert topology.spec == f"custom:{topology.hash[:12]}"
     again = pickle.loads(pickle.dumps(topology))  # noqa: S301
@@ -79,7 +72,7 @@ def test_one_topology_in_many_forms(obj):
 @pytest.mark.parametrize("obj", [MATRIX, MATRIX.tolist(), sp.csr_array(MATRIX), sp.coo_matrix(MATRIX)])
 def test_matrices_number_their_vertices(obj):
     topology = oc.topology(obj)
-    assert arcs_of(topology) == [("0", "1", 3.0), ("1", "2", 1.0), ("2", "0", 2.0)]
+    assert arcs(topology) == [("0", "1", 3.0), ("1", "2", 1.0), ("2", "0", 2.0)]
 
 
 def test_undirected_graphs_and_lists_have_an_arc_each_way():
@@ -87,7 +80,7 @@ def test_undirected_graphs_and_lists_have_an_arc_each_way():
     assert both == parse("ring:6")
     assert both.capacity.tolist() == [1.0] * 12
     graph = nx.MultiGraph([("x", "y", {"bw": 2}), ("x", "y", {"bw": 5})])
-    assert arcs_of(oc.topology(graph)) == [("x", "y", 2.0), ("x", "y", 5.0), ("y", "x", 2.0), ("y", "x", 5.0)]
+    assert arcs(oc.topology(graph)) == [("x", "y", 2.0), ("x", "y", 5.0), ("y", "x", 2.0), ("y", "x", 5.0)]
     assert oc.topology([(0, 1), (1, 2)], directed=False) == oc.topology(nx.path_graph(3))
     assert oc.topology([(0, 1), (1, 0)]).arcs == 2
     assert oc.topology(nx.petersen_graph()).labels == tuple(map(str, range(10)))
@@ -95,7 +88,7 @@ def test_undirected_graphs_and_lists_have_an_arc_each_way():
 
 def test_chosen_capacities_ranks_and_units():
     graph = directed_graph("weight")
-    assert arcs_of(oc.topology(graph, capacity="weight")) == sorted(TRIANGLE)
+    assert arcs(oc.topology(graph, capacity="weight")) == sorted(TRIANGLE)
     assert oc.topology(graph, capacity=2.5).capacity.tolist() == [2.5] * 3
     rated = oc.topology(frame("Gbps"), capacity="Gbps", unit="Gb/s", ranks=["a", "c"])
     assert rated.capacity_unit == "Gb/s"
