@@ -145,6 +145,15 @@ def test_differences_below_every_tolerance_count():
         assert solve_linear(form).objective == Q(9999999999999, 10**13)
 
 
+def test_costs_below_every_tolerance_count():
+    """max x + 2 y over x + y <= 1, x + 3 y <= 2 is 3/2, also where a cost of 1 for z hides theirs."""
+    for size in (1e-12, 1e-15):
+        form = linear([[1, 1, 0], [1, 3, 0]], ([-INF] * 2, [1, 2]), ([0] * 3, [9, 9, 1]), [size, 2 * size, 1], "max")
+        answer = solve_linear(form)
+        assert answer.objective == 1 + Q(3, 2) * Q(repr(size))
+        assert fault(form, answer) is None
+
+
 def test_a_degenerate_program_terminates():
     # All constraints pass through the origin's neighbour (1, 1, 1).
     A = [[1, 1, 0], [0, 1, 1], [1, 0, 1], [1, 1, 1], [2, 1, 0]]
@@ -393,8 +402,9 @@ def test_an_analytic_bound_closes_what_the_tree_leaves_open():
     form = prove.exact_problem(run.plan.problem)
     x = tuple(Q(round(2 * value), 2) for value in prove._vector(form, run.values))
     open_answer = prove.ExactAnswer("bounded", Q(3, 2), x, (), None, Q(1, 2))
-    closed = prove._with_answer(run, form, open_answer).record
-    assert (closed.objective_exact, closed.proof, closed.bound_source) == ("3/2", Proof.EXACT, "hops")
+    for one in (run, replace(run, bounds=None)):  # as where the usual solve needed no bound
+        closed = prove._with_answer(one, form, open_answer).record
+        assert (closed.objective_exact, closed.proof, closed.bound_source) == ("3/2", Proof.EXACT, "hops")
     worse = prove._with_answer(run, form, replace(open_answer, objective=Q(2))).record
     assert worse.objective_exact is None
     assert worse.metrics["bound_exact"] == "3/2"
