@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 
+from opticoll.compiled import kernels
 from opticoll.errors import NotApplicable
 from opticoll.formulations.flows.concurrent_flow import commodities
 from opticoll.formulations.parameters import Parameter
@@ -43,6 +44,7 @@ Kind = Literal["all", "shortest", "k", "disjoint"]
 KINDS: tuple[Kind, ...] = ("all", "shortest", "k", "disjoint")
 #: Maximum number of paths that are listed.
 MOST_PATHS = 200_000
+KERNELS = "opticoll.formulations.flows.path_kernels"
 #: Counting stops here; error messages then read "more than".
 MOST_COUNTED = 20_000_000
 
@@ -403,9 +405,8 @@ def _search(topology: Topology, sources: I64, targets: I64, search: Any, rule: P
 
 def k_shortest_paths(topology: Topology, source: int, target: int, k: int) -> list[list[int]]:
     """Find the k simple paths with the fewest arcs (Yen, with Lawler's branching rule), shortest first."""
-    from opticoll.formulations.flows.path_kernels import shortest_path
-
     first_out, head = _arcs(topology)
+    shortest_path = kernels(KERNELS, 4 * k * topology.arcs).shortest_path
     tail = topology.tail
     barred_arc, barred_vertex = np.zeros(topology.arcs, dtype=bool), np.zeros(topology.n, dtype=bool)
     spur = np.empty(topology.n, dtype=np.int64)
@@ -435,11 +436,11 @@ def k_shortest_paths(topology: Topology, source: int, target: int, k: int) -> li
 
 def arc_disjoint_paths(topology: Topology, source: int, target: int, _k: int = 0) -> list[list[int]]:
     """Find a largest set of arc-disjoint paths, of minimum total length among such sets."""
-    from opticoll.formulations.flows.path_kernels import disjoint_flow
-
     first_out, head = _arcs(topology)
     used = np.zeros(topology.arcs, dtype=bool)
-    count = disjoint_flow(first_out, topology.tail, head, source, target, used)
+    paths_most = int(min(np.count_nonzero(topology.tail == source), np.count_nonzero(head == target)))
+    search = kernels(KERNELS, 4 * topology.arcs * (paths_most + 1))  # some four rounds of all arcs for every path
+    count = search.disjoint_flow(first_out, topology.tail, head, source, target, used)
     leaving: dict[int, list[int]] = {}
     for arc in np.flatnonzero(used)[::-1].tolist():
         leaving.setdefault(int(topology.tail[arc]), []).append(arc)

@@ -3,15 +3,45 @@
 from __future__ import annotations
 
 import logging
+import sys
+from contextvars import ContextVar
 from functools import cache
 from hashlib import sha256
+from importlib import import_module
+from importlib.util import find_spec, module_from_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from types import ModuleType
 
 _noted = False
+#: Steps that kernels may take as plain Python in a process: about as long as importing numba (0.3 s).
+_MOST_PLAIN = 350_000
+_plain_steps = 0
+_plain: ContextVar[bool] = ContextVar("plain", default=False)
+
+
+def kernels(module: str, steps: int) -> ModuleType:
+    """A module of kernels for so many steps: as plain Python while all such steps take less than importing numba."""
+    global _plain_steps
+    _plain_steps += steps
+    return import_module(module) if module in sys.modules or _plain_steps > _MOST_PLAIN else interpreted(module)
+
+
+@cache
+def interpreted(module: str) -> ModuleType:
+    """A copy of a module of kernels whose functions are not compiled."""
+    spec = find_spec(module)
+    assert spec is not None
+    assert spec.loader is not None
+    copy, token = module_from_spec(spec), _plain.set(True)
+    try:
+        spec.loader.exec_module(copy)
+    finally:
+        _plain.reset(token)
+    return copy
 
 
 def compiled(**options: Any) -> Callable[[Callable[..., Any]], Any]:
@@ -21,6 +51,8 @@ def compiled(**options: Any) -> Callable[[Callable[..., Any]], Any]:
     process compiles anew. numba itself takes what it has kept for current while the file of the function is unchanged,
     though it compiles functions and constants of other files into it: here it is current while these are, too.
     """
+    if _plain.get():
+        return lambda function: function
     from numba import njit
     from numba.core.caching import IndexDataCacheFile
 

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
+from importlib import import_module
 
 import networkx as nx
 import numpy as np
 import pytest
 
+from opticoll import compiled
+from opticoll.compiled import interpreted
 from opticoll.errors import BadInput, NotApplicable
+from opticoll.formulations.flows import path_sets
 from opticoll.formulations.flows.path_sets import (
+    KERNELS,
     MOST_PATHS,
     PathRule,
     arc_disjoint_paths,
@@ -186,3 +192,24 @@ def test_a_walk_with_a_cycle_is_not_a_path():
     walk = [arc[0, 2], arc[2, 0], arc[0, 1]]
     assert path_violations(path_set_of(ring, [walk], [0]), PathRule("all")) == np.inf
     assert path_violations(path_set_of(ring, [[arc[0, 1]]], [0]), PathRule("all")) == 0
+
+
+@pytest.mark.parametrize("spec", GRAPHS)
+def test_kernels_find_the_same_paths_as_plain_python(spec, monkeypatch):
+    topology, found = parse(spec), []
+    for module in (interpreted(KERNELS), import_module(KERNELS)):
+        monkeypatch.setattr(path_sets, "kernels", lambda name, steps, module=module: module)
+        found.append([build_path_set(topology, rule, "paths") for rule in RULES[3:]])
+    assert hasattr(import_module(KERNELS).disjoint_flow, "py_func")
+    assert not hasattr(interpreted(KERNELS).disjoint_flow, "py_func")
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_array_equal(one.arcs, other.arcs)
+        np.testing.assert_array_equal(one.start, other.start)
+
+
+def test_few_steps_do_not_load_numba_and_many_do(monkeypatch):
+    monkeypatch.setattr(compiled, "_plain_steps", 0)
+    monkeypatch.delitem(sys.modules, KERNELS, raising=False)
+    assert compiled.kernels(KERNELS, 1000) is interpreted(KERNELS)
+    assert compiled.kernels(KERNELS, compiled._MOST_PLAIN) is sys.modules[KERNELS]
+    assert compiled.kernels(KERNELS, 1) is sys.modules[KERNELS]
