@@ -171,7 +171,7 @@ def _gap(name: str, title: str) -> Callable[[pd.DataFrame], tuple[str, str, Figu
             msg = f"no verified value of a heuristic for the figure {name}; run `opticoll study {figure.study}`"
             raise MissingData(msg)
         medians = known.groupby("heuristic")["ratio"].median().sort_values(kind="stable")
-        problems = known.drop_duplicates("problem")
+        problems = known.drop_duplicates(["formulation", "problem"])
         caption = (
             f"{title}: {len(problems)} problems, {int(problems['proven'].sum())} with a proven optimum; "
             f"median ratios to the optimum (or best bound) from {medians.iloc[0]:.3g} ({medians.index[0]}) to "
