@@ -186,8 +186,7 @@ def _fewer(laboratory: Laboratory) -> Measurement:
     return choices.measurement(
         (f"figure 6, {n} GPUs",),
         f"Reconfigurations of an all-reduce with {few} and {many} waveguides; much lower is by more than {ABOUT:.0%}. "
-        "True of three of the four curves; "
-        "LUMORPH-2 with the best routes needs 16 in both cases. "
+        "True of three of the four curves; LUMORPH-2 with the best routes needs 16 in both cases. "
         + (
             "Splitting every step into as many rounds as its overlap needs gives the drawn points of the best "
             "routes (8 GPUs and LUMORPH-4 apart, see lumorph.figure-5)."
