@@ -193,10 +193,8 @@ def rank_matrix(table: DemandTable, topology: Topology, what: str) -> F64:
     if table.labels is None:
         if table.amount.shape != (ranks, ranks):
             size = "x".join(map(str, table.amount.shape))
-            msg = (
-                f"{what}: a matrix of {size} for the {ranks} ranks of {topology.spec}; give one row and column per rank"
-            )
-            raise BadFile(msg)
+            remedy = "give one row and column per rank"
+            refuse(what, f"a matrix of {size} for the {ranks} ranks of {topology.spec}; {remedy}")
         return table.amount
     number = rank_numbers(topology, {name for pair in table.labels for name in pair}, what)
     matrix = np.zeros((ranks, ranks))
@@ -263,11 +261,8 @@ def table_of_text(text: str, is_json: bool, what: str, pairs: str | None = None)
     if columns is not None:
         return _pairs_of_rows(rows[1:], columns, heading, what)
     if len(heading) == 3 and None in map(_amount, heading) and not has_labels([cells for _, cells in rows]):
-        msg = (
-            f"{what}, line {number}: {','.join(heading)[:60]!r} is neither a heading nor amounts; write src,dst,bytes "
-            "above a list of pairs, or only numbers for a matrix"
-        )
-        raise BadFile(msg)
+        remedy = "write src,dst,bytes above a list of pairs, or only numbers for a matrix"
+        refuse(f"{what}, line {number}", f"{','.join(heading)[:60]!r} is neither a heading nor amounts; {remedy}")
     matrix = square(rows, what)
     cells, sized = _amounts(matrix.cells(), matrix.where)
     amounts = cells.reshape(len(matrix.rows), -1)
@@ -348,11 +343,8 @@ def _amounts(texts: Sequence[str], place: Callable[[int], str]) -> tuple[F64, bo
         elif values[i] and plain < 0:
             plain = i
     if plain >= 0 and sized >= 0:
-        msg = (
-            f"{place(plain)}: amount {texts[plain]} has no unit, but {texts[sized][:60]} has one; write a unit with "
-            "every amount, or with none"
-        )
-        raise BadFile(msg)
+        remedy = "write a unit with every amount, or with none"
+        refuse(place(plain), f"amount {texts[plain]} has no unit, but {texts[sized][:60]} has one; {remedy}")
     return values, sized >= 0
 
 

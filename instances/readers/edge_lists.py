@@ -62,10 +62,8 @@ def read_edge_list(text: str, what: str, options: ReadOptions | None = None) -> 
         refuse(what, f"{len(lines.labels)} labels for {graph.order} vertices; give one label per vertex")
     for v, label in enumerate(lines.labels or ()):
         if not graph.has_vertex(str(v)):
-            msg = (
-                f"{what}: label {label[:60]!r} is for vertex {v}, but there is no vertex {v}; give one label per vertex"
-            )
-            raise BadFile(msg)
+            remedy = "give one label per vertex"
+            refuse(what, f"label {label[:60]!r} is for vertex {v}, but there is no vertex {v}; {remedy}")
         graph.labels[str(v)] = label
     return graph.build()
 

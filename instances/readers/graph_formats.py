@@ -412,10 +412,8 @@ def _snd_demand(result: ListedGraph, ends: tuple[str, str], unit: str | None, va
     amount = _amount(unit or "1", where, "routing unit") * _amount(value, where, "demand value")
     unknown = [end for end in ends if not result.has_vertex(end)]
     if unknown or ends[0] == ends[1] or amount == float("inf"):
-        msg = f"{where}: a demand must join two different nodes of the file" + (
-            f", not {unknown[0][:60]!r}" if unknown else ""
-        )
-        raise BadFile(msg)
+        odd = f", not {unknown[0][:60]!r}" if unknown else ""
+        refuse(where, f"a demand must join two different nodes of the file{odd}")
     result.demands[ends] += amount
 
 

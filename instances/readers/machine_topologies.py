@@ -353,7 +353,9 @@ def _smi_matrix(text: str, what: str) -> NDArray[np.int64]:
     lines = _smi_lines(text)
     number, heading = next(lines)
     columns = heading[: heading.index("CPU")] if "CPU" in heading else heading
-    gpus = _gpu_columns(columns, f"{what}, line {number}")
+    gpus = [i for i, word in enumerate(columns) if _GPU.fullmatch(word)]
+    if [columns[i] for i in gpus] != [f"GPU{i}" for i in range(len(gpus))] or len(gpus) > 1024:
+        refuse(f"{what}, line {number}", "the heading must name GPU0, GPU1, ... in order; save the whole output")
     values = np.zeros((len(gpus), len(gpus)), dtype=np.int64)
     rows = 0
     for number, words in lines:
@@ -374,13 +376,6 @@ def _smi_matrix(text: str, what: str) -> NDArray[np.int64]:
         fault = f"{rows} rows for {len(gpus)} GPUs" if rows < len(gpus) else "the matrix is not symmetric"
         refuse(what, f"{fault}; save the whole output of nvidia-smi topo -m")
     return values
-
-
-def _gpu_columns(columns: list[str], where: str) -> list[int]:
-    gpus = [i for i, word in enumerate(columns) if _GPU.fullmatch(word)]
-    if [columns[i] for i in gpus] != [f"GPU{i}" for i in range(len(gpus))] or len(gpus) > 1024:
-        refuse(where, "the heading must name GPU0, GPU1, ... in order; save the whole output")
-    return gpus
 
 
 def _number_of_links(entry: str, where: str) -> int:

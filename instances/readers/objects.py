@@ -81,10 +81,8 @@ def _changed(
 ) -> Instance:
     """Copy an instance with other ranks or another unit of capacity."""
     if capacity is not None:
-        msg = (
-            f"{instance.spec}: capacity= is for graphs and tables of edges; use the modifier +scale= or topology.scaled"
-        )
-        raise BadInput(msg)
+        remedy = "use the modifier +scale= or topology.scaled"
+        refuse(instance.spec, f"capacity= is for graphs and tables of edges; {remedy}")
     if ranks is None and switches is None and unit is None:
         return instance
     if type(instance) is not Topology:
@@ -281,18 +279,12 @@ def _data_frame(frame: Any) -> list[Edge]:
     names = [str(name) for name in frame.columns]
     ends = end_columns(names, WHAT)
     if ends is None:
-        msg = (
-            f"{WHAT}: the columns {', '.join(names[:8])} do not name both ends of an edge; call them src and dst, "
-            "or give a matrix the same labels for rows and columns"
-        )
-        raise BadInput(msg)
+        remedy = "call them src and dst, or give a matrix the same labels for rows and columns"
+        refuse(WHAT, f"the columns {', '.join(names[:8])} do not name both ends of an edge; {remedy}")
     for column in ends:
         if (empty := frame.iloc[:, column].isna().to_numpy()).any():
-            msg = (
-                f"{WHAT}, edge {int(empty.argmax())}: the column {names[column]!r} has no value; name both ends of "
-                "every edge"
-            )
-            raise BadInput(msg)
+            where = f"{WHAT}, edge {int(empty.argmax())}"
+            refuse(where, f"the column {names[column]!r} has no value; name both ends of every edge")
     rest = [i for i in range(len(names)) if i not in ends]
     source, target = ends
     return [
@@ -304,10 +296,8 @@ def _pairs(mapping: Mapping[Any, object]) -> list[tuple[Any, ...]]:
     """Tuples of a dict of capacities, or of attributes, by pair of vertices."""
     for key in mapping:
         if not isinstance(key, tuple) or len(key) != 2:
-            msg = (
-                f"{WHAT}: {str(key)[:60]!r} is no pair; a dict maps (u, v) to capacities; nx.DiGraph reads other dicts"
-            )
-            raise BadInput(msg)
+            remedy = "a dict maps (u, v) to capacities; nx.DiGraph reads other dicts"
+            refuse(WHAT, f"{str(key)[:60]!r} is no pair; {remedy}")
     return [(*pair, value) for pair, value in mapping.items()]
 
 
@@ -316,11 +306,10 @@ def _table(obj: object) -> list[Edge]:
     if hasattr(obj, "columns") and hasattr(obj, "itertuples"):
         return _data_frame(obj)
     if not isinstance(obj, Iterable):
-        msg = (
-            f"{WHAT}: cannot be read from type {type(obj).__name__}; give a networkx graph, an n×n matrix of "
-            "capacities, a DataFrame with columns src and dst, or a list of tuples (u, v, capacity)"
+        known = (
+            "an n×n matrix of capacities, a DataFrame with columns src and dst, or a list of tuples (u, v, capacity)"
         )
-        raise BadInput(msg)
+        refuse(WHAT, f"cannot be read from type {type(obj).__name__}; give a networkx graph, {known}")
     if isinstance(obj, Mapping):
         obj = _pairs(obj)
     edges: list[Edge] = []

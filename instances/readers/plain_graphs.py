@@ -76,17 +76,12 @@ _PAJEK = {"arcs": (True, False), "edges": (False, False), "arcslist": (True, Tru
 _WORD = re.compile(r'"([^"]*)"|(\S+)')
 
 
-def words_of(line: str) -> list[str]:
-    """The words of a line, of which those in double quotes may contain blanks."""
-    return [quoted or bare for quoted, bare in _WORD.findall(line)]
-
-
 def read_pajek(text: str, what: str, options: ReadOptions) -> Topology:
     """Read a Pajek network, see the module docstring."""
     graph = ListedGraph(what, "line", options)
     section, relations = "", set[str]()
     for number, line in lines_of(text, "%"):
-        where, words = graph.where(number), words_of(line)
+        where, words = graph.where(number), [quoted or bare for quoted, bare in _WORD.findall(line)]
         if line.startswith("*"):
             section = words[0][1:].lower()
             relations.update(word for word in words[1:] if word.startswith(":"))

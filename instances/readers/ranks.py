@@ -136,12 +136,6 @@ def names_switch(name: str) -> bool:
     return bool(name) and not name.isdecimal() and _meaning(re.sub("[0-9]+", "0", name)) == "switch"
 
 
-def _names_sender(name: str) -> bool:
-    """Whether a name numbers something that sends and receives: ``gpu3``, ``rack0-host1``."""
-    stem = re.sub("[0-9]+", "0", name)
-    return "0" in stem and _meaning(stem) == "sender"
-
-
 @lru_cache(maxsize=1024)
 def _meaning(stem: str) -> str:
     words = list(_WORD.finditer(stem))
@@ -178,7 +172,8 @@ def seeming_switches(
         return sorted(switches), f"are marked like switches by their {attribute[:40]!r}"
     if by_word:
         return [], ""
-    senders = [v for v, name in enumerate(names) if _names_sender(name)]
+    stems = [re.sub("[0-9]+", "0", name) for name in names]  # gpu0 for gpu3
+    senders = [v for v, stem in enumerate(stems) if "0" in stem and _meaning(stem) == "sender"]
     if 1 < len(senders) < len(names):
         others = sorted(set(range(len(names))) - set(senders))
         return others, f"have other names than what seems to send and receive, such as {names[senders[0]][:40]}"

@@ -103,14 +103,11 @@ def read_json(text: str, what: str, options: ReadOptions | None = None) -> Topol
     if isinstance(data, dict) and "gpus_per_node" in data:
         options.refuse(what, "the file specifies its links", "capacity", "directed", "first")
         return _taccl(data, what, options)
-    found = f"an object with {', '.join(map(repr, list(data)[:5]))}" if isinstance(data, dict) and data else _kind(data)
+    kinds = {dict: "an empty object", list: "a list", str: "a string", type(None): "null", bool: "true or false"}
+    found = kinds.get(type(data), "a number")
+    found = f"an object with {', '.join(map(repr, list(data)[:5]))}" if isinstance(data, dict) and data else found
     msg = f"{what}: {found} has neither {FORMAT!r} in 'format' nor 'nodes' with 'edges', and is no topology of msccl "
     raise BadFile(msg + "or TACCL; write one of these formats")
-
-
-def _kind(data: Any) -> str:
-    kinds = {dict: "an empty object", list: "a list", str: "a string", type(None): "null", bool: "true or false"}
-    return kinds.get(type(data), "a number")
 
 
 def _ours(data: dict[str, Any], what: str, options: ReadOptions) -> Topology:

@@ -16,11 +16,7 @@ _LGL = "this is an LGL file, in which # begins the links of a vertex; write one 
 _YAML = f"YAML is not read; {_EDGES}, or write GraphML or JSON"
 
 #: Remedies by the suffix of a file, and by what begins a line or the text of it.
-_SUFFIXES = {
-    ".lgl": _LGL,
-    ".yaml": _YAML,
-    ".yml": _YAML,
-}
+_SUFFIXES = {".lgl": _LGL, ".yaml": _YAML, ".yml": _YAML}
 _TEXTS = {
     r"=+ *(?:ROCm |[A-Z][A-Za-z ]* between two GPUs)|[^\n]*\b(?:rocm|amd)-smi\b"
     r"|\s*GPU0[ \t]+GPU1\b[^\n]*\n\s*GPU0[ \t]+(?:0|N/A)\s"
