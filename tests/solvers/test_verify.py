@@ -48,6 +48,12 @@ def test_violations_are_relative_to_the_sizes_of_rows_and_columns(x, rows, colum
     assert list(found.values()) == pytest.approx([rows, columns, 0.0])
 
 
+@pytest.mark.parametrize("unit", [1.0, 1e-9])
+def test_rows_of_integer_programs_in_a_tiny_unit_are_violated_as_in_any_other(unit):
+    form = program([[unit, unit]], ([-INF], [3 * unit]), ([0, 0], [9, 9]), [1, 1], integer=[1, 1])
+    assert matrix_violations(form, np.array([2.0, 2.0]))["matrix.rows"] == pytest.approx(1 / 3)
+
+
 def test_vectors_that_are_none_and_rows_without_terms_are_violated_infinitely():
     form = program([[1, 1], [0, 0]], ([-INF, 1], [4, INF]), ([0, 0], [4, 4]), [1, 1], integer=[1, 0])
     for bad in ([np.nan, 0.0], [INF, 0.0], [0.0]):
