@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING
 from opticoll.errors import BadFile
 from opticoll.file_contents import read_bytes
 from opticoll.instances.readers.reading import decode, line_of, parse_xml, refuse, unpack
+from opticoll.instances.readers.tables import is_number
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -45,7 +46,7 @@ _PYTHON_MIP = "Feasible solution - objective 0.0"
 #: What a text begins with that is a solver's solution, whatever its name is.
 _BEGIN = re.compile(
     r"model status\s|columns\s*\n|c problem:|solution status:|# (?:solution for model|objective value|mip start)|=obj="
-    r"|[a-z][a-z ]* - objective (?:value )?\s*[-+.\d]|(?:<\?xml[^>]*>\s*)?<cplexsolution|\s*1,\"|name\s+: "
+    r"|[a-z][a-z ]* - objective (?:value )?\s*[-+.\d]|(?:<\?xml[^>]*>\s*)*<cplexsolution|\s*1,\"|name\s+: "
     r"|name\s[^\n]*\n\s+C |\s*problem statistics\n|\s*(?:value of objective function:|this problem is )",
     re.IGNORECASE,
 )
@@ -254,7 +255,7 @@ def _asc(lines: list[str], where: str) -> SolFile:
 def _highs(lines: list[str], where: str) -> SolFile:
     """HiGHS: sections under headings that start with ``#``; the first one that has columns is the primal solution."""
     solution = SolFile(status=lines[1].strip().lower() if len(lines) > 1 else "", solved=False)
-    part, target = "", None
+    part, target, stated = "", None, 0
     for number, raw in enumerate(lines[2:], start=3):
         line = raw.strip()
         heading = line.lower()
@@ -264,6 +265,7 @@ def _highs(lines: list[str], where: str) -> SolFile:
             part, target = heading.split()[1], None
         elif heading.startswith("# columns"):
             target = solution.values if part == "primal" else {}
+            stated = int(is_number(heading[10:]) and heading[10:]) if part == "primal" else stated
             solution.solved = solution.solved or part == "primal"
         elif heading.startswith("# rows"):
             target = {}
@@ -273,6 +275,8 @@ def _highs(lines: list[str], where: str) -> SolFile:
             solution.objective = _objective(line.split()[1])
         elif line and not line.startswith("#") and target is not None:
             solution.store(line.split()[:2], where, number, target)
+    if len(solution.values) < stated:
+        refuse(where, f"ends after {len(solution.values)} of {stated} columns; write it again")
     return solution
 
 

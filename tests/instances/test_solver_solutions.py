@@ -7,7 +7,7 @@ import gzip
 import pytest
 
 from opticoll.errors import BadFile
-from opticoll.instances.readers.solver_solutions import parse_sol, read_sol
+from opticoll.instances.readers.solver_solutions import begins_as_solution, parse_sol, read_sol
 
 MIP = "c Problem:\nc Objective:  Obj = 4 (MINimum)\nc\ns mip 1 2 o 4\ni 1 2\nj 1 0.5\nj 2 3\ne o f\n"
 BASIC = "c Problem:\nc\ns bas 1 2 f f 4\ni 1 l 2 -0.5\nj 1 b 0.5 0\nj 2 l 0 1\ne o f\n"
@@ -81,3 +81,16 @@ def test_compressed_files(tmp_path):
     path.write_bytes(b"no gzip")
     with pytest.raises(BadFile, match="not a gzip file"):
         read_sol(path)
+
+
+def test_a_file_of_highs_that_ends_early_is_refused():
+    text = "Model status\nOptimal\n\n# Primal solution values\nFeasible\nObjective 4\n# Columns 2\nx 1\ny 3\n"
+    assert parse_sol(text, "a").values == {"x": 1.0, "y": 3.0}
+    with pytest.raises(BadFile, match="a: ends after 1 of 2 columns; write it again"):
+        parse_sol(text[:-4], "a")
+
+
+def test_a_file_of_cplex_is_recognised_below_its_style_sheet():
+    text = '<?xml version="1.0"?>\n<?xml-stylesheet href="a.xsl"?>\n<CPLEXSolution><variable name="x" value="1"/>'
+    assert begins_as_solution(text)
+    assert parse_sol(f"{text}</CPLEXSolution>", "a").values == {"x": 1.0}
