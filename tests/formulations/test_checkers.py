@@ -13,8 +13,12 @@ import numpy as np
 import pytest
 from builds import builds, problem_of
 from cases import CASES
-from scipy.optimize import Bounds, LinearConstraint, milp
+from scipy.optimize import Bounds, LinearConstraint, linprog, milp
+from scipy.sparse import vstack
 
+from opticoll.formulations import formulation
+from opticoll.formulations.model import states
+from opticoll.solvers import verify
 from opticoll.solvers.compile.compilation import compile_built
 from opticoll.solvers.verify import FEASIBLE, matrix_violations
 
@@ -100,3 +104,35 @@ def test_every_bound_holds_and_is_attained_in_some_case(name):
             if past >= -1e-6 * max(1.0, abs(best)):
                 missing.discard(bound.name)
     assert not missing, f"no case in tests/problems has an optimum that is the bound {missing}"
+
+
+def of_linear(form):
+    """The optimum of a linear program, and duals of its rows, d(objective)/d(rhs)."""
+    A, flip = form.A.tocsr(), 1.0 if form.sense == "min" else -1.0
+    equal = form.row_lower == form.row_upper
+    below, above = np.isfinite(form.row_upper) & ~equal, np.isfinite(form.row_lower) & ~equal
+    found = linprog(
+        flip * form.cost,
+        A_ub=vstack([A[below], -A[above]]),
+        b_ub=np.concatenate([form.row_upper[below], -form.row_lower[above]]),
+        A_eq=A[equal],
+        b_eq=form.row_upper[equal],
+        bounds=np.column_stack([form.col_lower, form.col_upper]),
+        method="highs-ds",
+    )
+    duals = np.zeros(form.A.shape[0])
+    duals[equal] = found.eqlin.marginals
+    duals[below] = found.ineqlin.marginals[: below.sum()]
+    duals[above] = -found.ineqlin.marginals[below.sum() :]
+    return flip * found.fun + form.offset, flip * duals
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in CASES if states(formulation(name), "certify") and formulation(name).problem == "LP"]
+)
+def test_duals_of_another_solver_certify_the_optimum(name):
+    for case in range(len(CASES[name])):
+        problem, form, _ = solved(name, case)
+        value, duals = of_linear(form)
+        assert verify.dual_bound(form, duals) == pytest.approx(value, rel=1e-6)
+        assert problem.certify(form.duals(duals)).value == pytest.approx(value, rel=1e-6)
