@@ -189,11 +189,8 @@ class _Lines:
         if len(cells) != 2 or not all(cells) or not isinstance(attributes, dict):
             refuse(where, f"{line[:60]!r} is not a networkx edge; write tail, head and {{'capacity': 1.0}}")
         if not self.stated:
-            msg = (
-                f"{where}: an edge list with {{...}} does not specify whether its edges are directed; write "
-                "file:PATH,directed=true or file:PATH,directed=false"
-            )
-            raise BadFile(msg)
+            remedy = "write file:PATH,directed=true or file:PATH,directed=false"
+            refuse(where, f"an edge list with {{...}} does not specify whether its edges are directed; {remedy}")
         self.braced = number
         self._list(cells[0], cells[1], {str(key): value for key, value in attributes.items()}, number)
 
@@ -221,12 +218,9 @@ class _Lines:
             msg = f"{graph.where(number)}: {str(tail)[:40]!r} and {str(head)[:40]!r} are names, but {reason}; "
             raise BadFile(msg + "call the columns of a heading src,dst,capacity, or write src,dst above an arc")
         if graph.options.capacity is None and _are_neighbours(graph):
-            msg = (
-                f"{graph.what}: every vertex begins one line, and every third column is a third vertex, so this may "
-                "be a list of neighbours; write one line per link, or the heading src,dst,capacity if they are "
-                "capacities"
-            )
-            raise BadFile(msg)
+            reason = "every vertex begins one line, and every third column is a third vertex, so this may be a list of"
+            remedy = "write one line per link, or the heading src,dst,capacity if they are capacities"
+            refuse(graph.what, f"{reason} neighbours; {remedy}")
 
 
 def _are_neighbours(graph: ListedGraph) -> bool:

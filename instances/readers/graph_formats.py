@@ -449,11 +449,9 @@ def read_sndlib(result: ListedGraph, what: str, options: ReadOptions) -> Topolog
         tail, head, *_ = result.links[installed.index(False)]
         everywhere = set.intersection(*(set(attributes) for _, _, attributes, *_ in result.links))
         choices = [f"capacity={name}" for name in sorted(everywhere)] + ["capacity=1 for equal links"]
-        msg = (
-            f"{what}: {installed.count(False)} of {len(installed)} links, such as {tail}-{head}, have no pre-installed "
-            f"capacity, unlike the others; take {' or '.join(choices)}, or remove the links that are not built"
-        )
-        raise BadFile(msg)
+        lone = f"{installed.count(False)} of {len(installed)} links, such as {tail}-{head},"
+        remedy = f"take {' or '.join(choices)}, or remove the links that are not built"
+        refuse(what, f"{lone} have no pre-installed capacity, unlike the others; {remedy}")
     return result.build()
 
 

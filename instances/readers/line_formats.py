@@ -149,7 +149,8 @@ def read_anynet(text: str, what: str, options: ReadOptions) -> Topology:
             refuse(graph.where(number), f"{line[:60]!r} is no line of anynet, such as router 0 node 0 router 1 5")
         names = [f"{kind}{int(count)}" for kind, count in ends]
         if re.search(r"node\s+[0-9]+\s+[0-9]|^node.*[0-9]\s+[0-9]", line):
-            graph.note(f"line {number}: a length of a node's channel, which BookSim 2 takes for another channel")
+            others = "which BookSim 2 takes for another channel (docs/reference/other-tools.md)"
+            graph.note(f"line {number}: a length of a node's channel, {others}")
         for name in names:
             if not graph.has_vertex(name):
                 graph.add_node(name, {"terminal": name.startswith("node")})

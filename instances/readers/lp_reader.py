@@ -338,7 +338,8 @@ class _Reader(ProgramReader):
     def _refuse_constant(self, value: float) -> NoReturn:
         if self.section == "objective":
             self.refuse(self.line, f"the constant {value:g} is not the last term of the objective; write it last")
-        what = f"the constant {value:g} stands left; move it to the right-hand side"
+        others = "which HiGHS 1.16 and Xpress 9.9 drop and Gurobi 13 and COPT 8 take for a column"
+        what = f"the constant {value:g} stands left, {others}; move it to the right-hand side"
         self.refuse(self.line, f"row {self._row_name()}: {what}")
 
     def _row_name(self) -> str:

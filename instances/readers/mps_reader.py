@@ -198,7 +198,8 @@ class _Reader(ProgramReader):
                 (late for late in ORDER[place:] if late in self.begun and (section, late) != ("RHS", "BOUNDS")), ""
             )
             if after:
-                self.refuse(number, f"section {section} comes after {after}; write it before")
+                others = ", whose ranges HiGHS 1.16 then takes for those of sides 0" if after == "RANGES" else ""
+                self.refuse(number, f"section {section} comes after {after}{others}; write it before")
             if place > ORDER.index("ROWS") and "ROWS" not in self.begun:
                 self.refuse(number, f"section {section} comes before ROWS; write ROWS first")
             self.begun.add(section)
@@ -307,8 +308,8 @@ class _Reader(ProgramReader):
             if row in self.column_rows and row != _IGNORED:
                 self.refuse(
                     number,
-                    f"a duplicate nonzero: column {quoted(name)} has two entries in row {quoted(fields[place])}, which "
-                    "readers add, replace or ignore; write one",
+                    f"a duplicate nonzero: column {quoted(name)} has two entries in row {quoted(fields[place])}, of "
+                    "which HiGHS and Gurobi take the first, SCIP the last, MOSEK, COPT and Xpress the sum; write one",
                 )
             self.column_rows.add(row)
             if row >= 0:
@@ -344,7 +345,8 @@ class _Reader(ProgramReader):
                 what = f"a right-hand side of {quoted(name)}, a row of type N that is not the objective"
                 self.note(number, what, "which HiGHS 1.16 adds to the constant")
                 continue
-            self.state_once(self.rhs, row, value, number, f"the right-hand side of {quoted(name)}")
+            others = ", of which HiGHS, Gurobi and Xpress take the first, SCIP, MOSEK, COPT and CPLEX the last"
+            self.state_once(self.rhs, row, value, number, f"the right-hand side of {quoted(name)}", others)
             if row >= 0:
                 self.set_sides(row, *sides(self.relations[row], value), number)
             elif abs(value) >= INFINITE:

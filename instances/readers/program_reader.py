@@ -156,12 +156,14 @@ class ProgramReader:
         if relation != ">":
             self.state_once(self.uppers, column, high, line, f"the upper bound of {name}")
 
-    def state_once(self, values: dict[int, tuple[float, int]], place: int, value: float, line: int, what: str) -> None:
+    def state_once(
+        self, values: dict[int, tuple[float, int]], place: int, value: float, line: int, what: str, others: str = ""
+    ) -> None:
         """Store a value and its line; it may be stated again only if it is the same."""
         earlier = values.setdefault(place, (value, line))
         if earlier[0] != value:
             stated = f"as {earlier[0]:.15g} in line {earlier[1]} and as {value:.15g}"
-            self.refuse(line, f"{what} is stated twice, {stated}; keep one")
+            self.refuse(line, f"{what} is stated twice, {stated}{others}; keep one")
 
     def program(self) -> MatrixProgram:
         """The program, when all lines are read.
@@ -185,8 +187,9 @@ class ProgramReader:
                 self.refuse(
                     line,
                     f"column {quoted(self.column_names[column])} has a negative upper bound and no lower bound, which "
-                    "is -infinity for some programs and 0 for others: state its lower bound",
+                    "is 0 for HiGHS, SCIP and MOSEK and, in MPS, -infinity for Gurobi, COPT and CPLEX; state one",
                 )
+        notes = tuple(self._notes.values())
         cost[list(self.cost)] = list(self.cost.values())
         integer[list(self.integer)] = True
         matrix = sp.csc_array(
@@ -209,7 +212,7 @@ class ProgramReader:
             sense=self.sense or "min",
             column_names=tuple(self.column_names),
             row_names=tuple(_named(self.row_names)),
-            notes=tuple(self._notes.values()),
+            notes=(*notes[:-1], *(f"{note} (docs/reference/other-tools.md)" for note in notes[-1:])),
             sense_stated=self.sense is not None,
         )
 
