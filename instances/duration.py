@@ -21,7 +21,7 @@ _UNITS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
 
 
 class Duration(str):
-    """A time in canonical form: a number [shards / link bandwidth], or a number with a unit, such as ``3.7us``.
+    """A time in canonical form: a number in the unit of the setting, or a number with a unit, such as ``3.7us``.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ class Duration(str):
         For anything else.
     """
 
-    described = f"a time, such as 1.5 (shards / link bandwidth) or 3.7us, or {', '.join(TECHNOLOGIES)}"
+    described = f"a time, such as 3.7us, 1.5 (in the unit of the setting), or {', '.join(TECHNOLOGIES)}"
 
     def __new__(cls, value: object) -> Duration:
         """Return the canonical form."""
@@ -77,7 +77,7 @@ def _number_or_text(size: str) -> str | float:
 
 
 def relative(value: Duration, unit_s: float | None, where: str) -> float:
-    """A time in shards / link bandwidth, where a shard takes ``unit_s`` seconds over a link.
+    """A time in the unit of the setting, which is ``unit_s`` seconds: those of a shard over a link, for example.
 
     Raises
     ------

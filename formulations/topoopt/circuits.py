@@ -52,7 +52,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from opticoll.errors import NotApplicable
+from opticoll.errors import BadInput, NotApplicable
 from opticoll.formulations.builders import Cvx, Pyo
 from opticoll.formulations.index import Index
 from opticoll.formulations.model import CvxpyModel, Formulation, PyomoModel
@@ -60,6 +60,7 @@ from opticoll.formulations.parameters import Parameter
 from opticoll.formulations.topoopt import circuits_bounds, circuits_solution
 from opticoll.formulations.topoopt.circuits_data import TaskTransfers, ring_strides, transfers_of
 from opticoll.formulations.topoopt.strategy_traffic import BANDWIDTH
+from opticoll.instances.duration import Duration, relative
 from opticoll.instances.training.task_pool import TaskPool
 
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ class TaskCircuits(Formulation):
         Parameter("intervals", int, default=0, help="intervals of a configuration; 0: one for every wave", least=0),
         Parameter("rings", str, default="1", help="strides of the rings of all-reduces, such as 1+5, in equal shares"),
         Parameter("configurations", int, default=1, help="configurations of circuits, one after the other", least=1),
-        Parameter("delay", float, default=0.0, help="time of a change of the configuration [ms]", least=0),
+        Parameter("delay", Duration, Duration(0.0), help="time of a change of the configuration [ms], or as 11.5us"),
     )
     meaning = "time of the iteration [ms]"
     variables: ClassVar = {
@@ -135,7 +136,11 @@ class TaskCircuits(Formulation):
         if part * C < depth:
             msg = f"{NAME}: transfers wait for each other in {depth} waves; set intervals to at least {-(-depth // C)}"
             raise NotApplicable(msg)
-        return cls(instance.n, instance.degree, transfers, part, C, round(given["delay"], 6))
+        delay = relative(given["delay"], 1e-3, f"{NAME}: delay")
+        if not 0 <= delay < np.inf:
+            msg = f"{NAME}: delay={given['delay']}; give a finite time of at least 0"
+            raise BadInput(msg)
+        return cls(instance.n, instance.degree, transfers, part, C, round(delay, 6))
 
     @property
     def intervals(self) -> int:

@@ -173,6 +173,13 @@ def test_a_mixture_of_experts_takes_its_hops_in_two_waves(n, degree, hops):
     assert max(bound.value for bound in more) == pytest.approx(2 + hops * 3 * shard)
 
 
+@pytest.mark.parametrize(("delay", "ms"), [("3d-mems", 10.0), ("11.5us", 0.0115), (2, 2.0), ("2.5", 2.5)])
+def test_a_delay_is_a_number_of_milliseconds_a_time_or_a_technology(delay, ms):
+    assert TaskCircuits.prepare(one_transfer(1), {"configurations": 2, "delay": delay}).delay == ms
+    with pytest.raises(BadInput, match=r"delay=-1\.0; give a finite time of at least 0"):
+        TaskCircuits.prepare(one_transfer(1), {"delay": -1})
+
+
 def test_two_configurations_send_a_wave_each():
     """12.5 MB to and fro over one port, 1 ms each, and 0.25 ms between: the second wave needs other circuits."""
     draft = TaskGraphDraft(2)
