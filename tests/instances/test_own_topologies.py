@@ -239,36 +239,6 @@ def test_as_instance_checks_a_demand():
 # files ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("suffix", [".graphml", ".json"])
-def test_capacities_of_graph_files_are_used_or_asked_about(tmp_path, suffix):
-    path = tmp_path / f"net{suffix}"
-
-    def write(graph):
-        if suffix == ".json":
-            path.write_text(json.dumps(nx.node_link_data(graph, edges="edges")))
-        else:
-            nx.write_graphml(graph, path)
-
-    write(directed_graph("bandwidth"))
-    assert sorted(parse(f"file:{path}").capacity) == [1.0, 2.0, 3.0]
-    write(directed_graph("weight"))
-    with pytest.raises(BadInput, match="capacity=weight"):
-        parse(f"file:{path}")
-    chosen = parse(f"file:{path},capacity=weight")
-    assert sorted(chosen.capacity) == [1.0, 2.0, 3.0]
-    assert parse(chosen.spec) == chosen
-    assert parse(f"file:{path},capacity=1").capacity.tolist() == [1.0] * 3
-    with pytest.raises(BadInput, match="no attribute 'speed'"):
-        parse(f"file:{path},capacity=speed")
-    with pytest.raises(BadInput, match="positive"):
-        parse(f"file:{path},capacity=0")
-    write(nx.DiGraph([("a", "b", {"colour": "red"}), ("b", "a", {})]))
-    assert parse(f"file:{path}").capacity.tolist() == [1.0, 1.0]
-    write(mixed({"capacity": 2.0}))
-    with pytest.raises(BadInput, match="every edge a capacity"):
-        parse(f"file:{path}")
-
-
 @pytest.mark.parametrize("heading", ["src,capacity", "from,bandwidth", "node1,node2,capacity", "capacity,dst"])
 def test_a_heading_that_does_not_name_both_ends_is_not_an_arc(tmp_path, heading):
     path = tmp_path / "net.csv"

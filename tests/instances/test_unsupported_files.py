@@ -10,9 +10,8 @@ from pathlib import Path
 import networkx as nx
 import pytest
 
-import opticoll as oc
 from opticoll.analysis.cli.main import main
-from opticoll.errors import BadFile, BadInput
+from opticoll.errors import BadFile
 from opticoll.instances import parse
 from opticoll.instances.readers.files import read_topology
 
@@ -213,37 +212,3 @@ def test_gml_of_networkx_with_infinities_elsewhere_is_read(tmp_path: Path) -> No
     assert read_topology(path).capacity.tolist() == [2, 3]
     path.write_text(path.read_text().replace("+INF", "INF"))
     assert read_topology(path).capacity.tolist() == [2, 3]
-
-
-GRAPHML = (
-    '<graphml xmlns="http://graphml.graphdrawing.org/xmlns"><key id="c" for="edge" attr.name="capacity"/>'
-    '<graph edgedefault="directed"><node id="a"/><node id="b"/><node id="c"/>'
-    '<edge source="a" target="b"><data key="c">1</data></edge><edge source="b" target="c"/></graph></graphml>'
-)
-NODE_LINK = {
-    "directed": True,
-    "nodes": [{"id": name} for name in "abc"],
-    "edges": [{"source": "a", "target": "b", "capacity": 1}, {"source": "b", "target": "c"}],
-}
-MISSING = {
-    "gml": (gml("source 0 target 1 capacity 2", "source 1 target 2"), "", "line 7: the edge '1'->'2'"),
-    "graphml": (GRAPHML, "", "edge 2: the edge 'b'->'c'"),
-    "json": (json.dumps(NODE_LINK), "", "edge 1: the edge 'b'->'c'"),
-    "txt": ("a b {'capacity': 1}\nb c {}\n", ",directed=true", "line 2: the edge 'b'->'c'"),
-}
-
-
-@pytest.mark.parametrize("suffix", MISSING)
-def test_an_edge_without_a_capacity_is_named(suffix: str, tmp_path: Path) -> None:
-    text, options, place = MISSING[suffix]
-    path = tmp_path / f"net.{suffix}"
-    path.write_text(text)
-    with pytest.raises(BadFile, match=f"{place} has no attribute 'capacity'; give every edge a capacity"):
-        parse(f"file:{path}{options}")
-    with pytest.raises(BadFile, match="has no attribute 'speed'"):
-        parse(f"file:{path}{options},capacity=speed")
-
-
-def test_an_edge_of_a_graph_in_python_without_a_capacity_is_named() -> None:
-    with pytest.raises(BadInput, match="edge 1: the edge 'b'->'c' has no attribute 'capacity'"):
-        oc.topology(nx.DiGraph([("a", "b", {"capacity": 1}), ("b", "c", {})]))
