@@ -12,7 +12,6 @@ from scipy.sparse.csgraph import dijkstra
 from opticoll.formulations.model import build_model, forms_of
 from opticoll.instances import Topology
 from opticoll.instances.families.regular_graphs import digraph_spec
-from opticoll.solvers.compile.comparison import differences
 from opticoll.solvers.schedules.shard_routes import Route
 
 #: Keys of every run as JSON, on which scripts rely.
@@ -116,12 +115,6 @@ def optimum_of(name, spec):
     problem = formulation(name).prepare(parse(spec), {})
     form = "matrix" if "matrix" in forms_of(problem) else "cvxpy"
     return float(optimum(compile_model(build_model(problem, form)))[0])
-
-
-def assert_one_matrix(first, *others):
-    """The same named rows and columns, see :mod:`builds`."""
-    for other in others:
-        assert differences(first, other) == []
 
 
 def shortest_routes(topology):

@@ -15,7 +15,7 @@ from case_families import each
 from click.testing import CliRunner
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from reference import assert_one_matrix, optimum
+from reference import optimum
 from scipy.optimize import linprog
 
 import opticoll as oc
@@ -181,27 +181,6 @@ def test_children_split_what_the_master_sends():
         assert run.objective >= master.objective * (1 - 1e-6)
     with pytest.raises(BadInput, match="source=0 sends nothing"):
         make_plan(Task("alltoall.child", "ring:6", settings={"demand": demand}))
-
-
-@pytest.mark.parametrize(
-    ("name", "parameters"),
-    [
-        *FLOWS,
-        ("alltoall.link-mcf", {"printed": True}),
-        ("alltoall.timestep-mcf", {"aggregate": "source"}),
-        ("alltoall.timestep-mcf", {}),
-        ("alltoall.min-congestion", {"paths": "k", "k": 2}),
-    ],
-)
-def test_the_builds_are_one_matrix(name, parameters):
-    model = formulation(name)
-    topology = parse("genkautz:n=5,d=2")
-    demand = np.array(
-        [[0, 2, 0, 0.5, 0], [0, 0, 0, 0, 1], [3, 0, 0, 0, 0], [0, 0, 0, 0, 0], [1, 1, 1, 0.25, 0]], dtype=float
-    )
-    given_ = {**{p.name: p.default for p in model.parameters}, **parameters, "demand": demand}
-    data = model.prepare(topology, given_)
-    assert_one_matrix(*(compile_model(build_model(data, form)) for form in forms_of(data)))
 
 
 # closed forms ---------------------------------------------------------------------------------------------------

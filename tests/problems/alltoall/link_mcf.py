@@ -12,6 +12,8 @@ PROBLEMS = Problems(
         ("star:4", {"printed": "true"}),
         ("ring:4+scale=0.3", {}),
         ("hypercube:2+host=1.5", {"printed": "true"}),
+        ("genkautz:n=5,d=2", {"demand": "random:4"}),
+        ("ring:3", {"printed": "true", "demand": "gravity:1"}),
     ],
     optimum=Optimum("path:4+scale=2.5", by="master-child"),
 )

@@ -42,6 +42,7 @@ PROBLEMS = Problems(
         ("ring:4", {"paths": "all", "kappa": "2"}),
         ("hypercube:3", {"kappa": "3"}),
         ("hypercube:2+host=1.5", {"paths": "disjoint"}),
+        ("ring:4", {"paths": "k", "k": "2", "demand": "permutation:1"}),
     ],
     optimum=Optimum("ring:4", by="exact-routing"),
     draws=Draws(80, draw, sample=(0, 3, 5, 8, 9, 10)),

@@ -13,6 +13,7 @@ PROBLEMS = Problems(
         ("hypercube:3", {"paths": "k", "k": "3"}),
         ("ring:5+scale=2.5", {"paths": "all", "lmax": "3"}),
         ("hypercube:2+host=1.5", {"paths": "disjoint"}),
+        ("ring:4", {"paths": "all", "demand": "random:4"}),
     ],
     optimum=Optimum("ring:5", {"paths": "all"}, by="column-generation"),
     kinds=[("ring:4", {}, ()), ("ring:4", {"paths": "all"}, ("path_arcs",))],
