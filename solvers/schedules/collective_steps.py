@@ -52,8 +52,10 @@ COLLECTIVES = {
     "alltoall.reduce-scatter": "reducescatter",
     "alltoall.all-reduce": "allreduce",
 }
-#: Default maximum numbers of chunks per shard, in general and for a broadcast, which has few moves.
+#: Default maximum numbers of chunks per shard, in general and of trees for a broadcast, which has few moves.
 MOST_CHUNKS, BROADCAST_CHUNKS = 24, 240
+#: Part of the time of a broadcast that is lost until all links are busy, and the most moves by which it is so small.
+FILLED, MOST_PIPELINED = 0.1, 2_800_000
 #: Chunks per step on the slowest arc that list scheduling tries.
 BUDGETS = (1, 2, 3, 4, 6, 8, 12)
 #: Number of moves up to which shards are cut into more chunks than there are trees.
@@ -255,7 +257,7 @@ def best_schedule(
 ) -> CollectiveSchedule:
     """Best schedule with this number of chunks per shard, or with one of these numbers; None for the default."""
     if chunks is None:
-        most = BROADCAST_CHUNKS if COLLECTIVES[name] == "broadcast" else MOST_CHUNKS
+        most = None if COLLECTIVES[name] == "broadcast" else MOST_CHUNKS
         return schedule_collective(name, topology, root, most=most, alpha=alpha, beta=beta)
     numbers = (chunks,) if isinstance(chunks, int) else sorted(set(chunks))
     made = (schedule_collective(name, topology, root, chunks=D, alpha=alpha, beta=beta) for D in numbers)
@@ -267,7 +269,7 @@ def schedule_collective(
     topology: Topology,
     root: int | None = None,
     *,
-    most: int = 24,
+    most: int | None = 24,
     chunks: int | None = None,
     trees: int | None = None,
     alpha: float = 0.0,
@@ -284,7 +286,8 @@ def schedule_collective(
     root
         The vertex of a broadcast.
     most
-        Maximum number of chunks per shard, if ``chunks`` is None.
+        Maximum number of chunks per shard, if ``chunks`` is None; for a broadcast None, which takes so many that little
+        of the time is lost until all links are busy.
     chunks
         Chunks per shard.
     trees
@@ -297,7 +300,8 @@ def schedule_collective(
     NotApplicable
         If the capacities, scaled to whole numbers, are too large.
     """
-    collective = COLLECTIVES[name]
+    collective, more = COLLECTIVES[name], most is None and chunks is None
+    most = most or BROADCAST_CHUNKS
     spread, summed = _packings(collective, topology, root, most, chunks, trees)
     if spread is not None and summed is not None and not np.array_equal(spread.images, summed.images):
         spread, summed = spread.expanded(), summed.expanded()
@@ -308,6 +312,7 @@ def schedule_collective(
         chunks = lcm(*(packing.chunks for packing in (spread, summed) if packing is not None))
         chunks *= max(1, min(most // chunks, MANY_MOVES // max(per_chunk * chunks, 1)))
     fluid = _fluid(topology, spread, summed)
+    piped = None if spread is None or root is None or alpha else _pipelined(spread, root, chunks, more)
     trials = _Trials(topology, images, chunks, alpha, beta)
     results: list[tuple[float, list[list[Move]]]] = []
     if spread is not None and summed is not None:
@@ -318,10 +323,41 @@ def schedule_collective(
     if not results or (few and fluid < apart * (1 - OVERLAP)):
         results.append(trials.best(*_moves(spread, summed, chunks)))
     tried = min(results, key=lambda one: one[0])
+    if piped is not None and (time := piped.time(pair_capacity(topology))) * beta < tried[0]:
+        return CollectiveSchedule(piped, fluid, time, time * beta)
     steps = CollectiveSteps.of(collective, chunks, tried[1], root)
     if len(images) > 1:
         steps = steps.translated(images)
     return CollectiveSchedule(steps, fluid, steps.time(pair_capacity(topology)), tried[0])
+
+
+def _pipelined(packing: TreePacking, root: int, chunks: int, more: bool) -> CollectiveSteps:
+    """Broadcasts along all trees, one after the other: in a step, every arc of a tree carries the next chunk.
+
+    No step takes longer than the trees themselves; in D - 1 of them, for the depth D of the trees, some links wait.
+    If there may be ``more`` chunks, there are so many that this is a tenth of the steps.
+    """
+    trees = [hops for tree in packing.trees for hops in _single(tree, 1)]
+    paths, tree = [path for hops in trees for path in hops], np.repeat(np.arange(len(trees)), [len(h) for h in trees])
+    depth: list[int] = []
+    for hops in trees:
+        reached = {root: -1}
+        for path in hops:
+            reached[path[-1]] = reached[path[0]] + 1
+            depth.append(reached[path[-1]])
+    rounds = chunks // len(trees)
+    if more:
+        rounds = max(rounds, int(min(max(depth) / FILLED, MOST_PIPELINED / len(paths))))
+    step = (np.array(depth)[:, None] + np.arange(rounds)).ravel()
+    order = np.argsort(step, kind="stable")
+    move, number = np.divmod(order, rounds)
+    length = np.array([len(path) for path in paths])
+    flat, begin = np.array([v for path in paths for v in path]), np.concatenate([[0], np.cumsum(length)])
+    first = np.concatenate([[0], np.cumsum(length[move])])
+    vertices = flat[np.arange(first[-1]) + np.repeat(begin[move] - first[:-1], length[move])]
+    shard, chunk = np.tile([root, -1], (order.size, 1)), number * len(trees) + tree[move]
+    none = np.zeros(order.size, dtype=bool)
+    return CollectiveSteps("broadcast", rounds * len(trees), step[order], first, vertices, shard, chunk, none, root)
 
 
 class _Trials:

@@ -269,6 +269,24 @@ def test_losses_of_chunks():
     assert many.time < few.time
 
 
+@each("spec", ["torus:8x8", "nvswitch:boxes=16,gpus=4", "path:20", "genkautz:n=30,d=3"])
+def test_broadcasts_have_chunks_enough_by_default(spec, tmp_path):
+    """At most a tenth of the time is lost until all links are busy, however deep the trees; so says the simulator."""
+    topology = parse(spec)
+    result = best_schedule("alltoall.broadcast", topology, 0)
+    verdict = verify_document(moves_document(topology, result.steps), tmp_path, topology, "broadcast")
+    assert verdict.valid, verdict.message
+    assert verdict.metrics["time"] == pytest.approx(result.time)
+    assert result.fluid_time * (1 - 1e-9) <= result.time <= 1.1 * result.fluid_time * (1 + 1e-9)
+
+
+def test_a_broadcast_takes_the_chunks_that_are_given():
+    topology = parse("path:20")
+    for chunks in (1, 7, 240):
+        result = best_schedule("alltoall.broadcast", topology, 0, chunks=chunks)
+        assert (result.steps.chunks, result.steps.steps) == (chunks, chunks + 18)
+
+
 @pytest.mark.parametrize("name", [name for name in COLLECTIVES if name != "alltoall.broadcast"])
 @pytest.mark.parametrize("spec", ["ring:4", "genkautz:n=5,d=2", "dgx1"])
 def test_programs_run_and_in_any_order(name, spec):
