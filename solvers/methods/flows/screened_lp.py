@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.formulations.parameters import Parameter
-from opticoll.solvers.methods.flows.certified_pdhg import BEYOND_VARIABLES, SMALLEST_TOL, iterate, refuse
+from opticoll.solvers.methods.flows.certified_pdhg import BEYOND_VARIABLES, iterate, reaches_tolerance, refuse
 from opticoll.solvers.methods.flows.flow_orbits import ReducedSolution
 from opticoll.solvers.methods.flows.orbit_lp import answer_of, solve_reduced
 from opticoll.solvers.methods.flows.sharpening import sharpened
@@ -122,9 +122,7 @@ METHOD = Method(
     title="PDHG lengths screen the arcs, interior point finishes",
     summary="certified gaps of 1e-7 and below at thousands of ranks, on orbits where symmetry is verified",
     serves=("alltoall.master",),
-    takes_over=(
-        Beyond("alltoall.master", BEYOND_VARIABLES, suits=lambda _problem, task, _size: task.tol < SMALLEST_TOL),
-    ),
+    takes_over=(Beyond("alltoall.master", BEYOND_VARIABLES, suits=lambda *given: not reaches_tolerance(*given)),),
     parameters=(
         Parameter(
             "threshold", float, default=THRESHOLD, help="reduced cost, in mean lengths, up to which arcs are kept"
