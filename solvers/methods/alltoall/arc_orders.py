@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from opticoll.errors import NotApplicable
 from opticoll.formulations.alltoall.channels_routes import solution
 from opticoll.formulations.flows.path_sets import PathSet, subset
 from opticoll.formulations.parameters import Parameter
@@ -39,6 +40,8 @@ ROUNDS, FEWEST, VISITS, IDLE = 100, 4, 3e9, 30
 SEARCHED, SHARE = 0.75, 0.6
 #: Anneals of orders for given routes, and from how many pairs on only one.
 ANNEALS, MANY_PAIRS = 2, 20_000
+#: Most pairs whose routes are written.
+MOST_PAIRS = 4_000_000
 #: Loads that tabu search tries: the bound, and then by bisection.
 TARGETS = 4
 #: Most times that the orders are annealed again while some pair has no ascending path; of many pairs, with fewer moves.
@@ -112,6 +115,10 @@ class OrderSearch:
         self.random = np.random.default_rng(seed)
         self.seed = seed
         self.amount = problem.routing.amount
+        if self.amount.size > MOST_PAIRS:
+            many = f"arc-orders: routes of {self.amount.size:,} pairs are too many to write"
+            msg = f"{many}; use up to {MOST_PAIRS:,} pairs"
+            raise NotApplicable(msg)
         self.ends = np.array(problem.routing.commodities, dtype=np.int64)
         self.group = arc_groups(self.topology)
         self.images = self._translations()

@@ -313,6 +313,12 @@ def test_translations_that_move_an_arc_to_the_next_one_are_not_used(monkeypatch,
     assert len(OrderSearch(problem(spec), 20.0, 1000, 0).images) == 1
 
 
+def test_routes_that_are_too_many_to_write_are_refused(monkeypatch):
+    monkeypatch.setattr(arc_orders, "MOST_PAIRS", 19)
+    with pytest.raises(NotApplicable, match="routes of 20 pairs are too many to write; use up to 19 pairs"):
+        OrderSearch(problem("ring:5"), 3.0, 1000, 0)
+
+
 def test_under_a_time_limit_the_search_goes_on_to_the_bound():
     one = {"method": "arc-orders", "moves": 1000, "layers": 1}
     assert oc.solve(NAME, "torus:4x4+fail=1,seed=3", **one).objective > 10
