@@ -34,7 +34,7 @@ THREADED = 400_000
 #: notes/benchmarks-pdhg.md.
 SMALLEST_TOL, SMALLEST_TOL_ALONE = 1e-5, 1e-6
 #: Stated models of more variables take longer than this method.
-BEYOND_VARIABLES = 75_000
+BEYOND_VARIABLES = 35_000
 NAME = "certified-pdhg"
 #: Largest share of the time spent on saving answers.
 SAVING = 0.1

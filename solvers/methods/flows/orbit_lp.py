@@ -135,7 +135,7 @@ METHOD = Method(
     serves=("alltoall.master",),
     # Random regular graphs: n=135 72,901 variables in 8.3 s, n=100, d=8 80,001 in 6.0 s, n=110 48,401 in 5.7 s;
     # n=156 97,345 in 13.1 s.
-    takes_over=(Beyond("alltoall.master", 75_000, 300_000, suits=_few_orbits),),
+    takes_over=(Beyond("alltoall.master", 35_000, 140_000, suits=_few_orbits),),
     parameters=(LP,),
     run=run_orbit_lp,
 )

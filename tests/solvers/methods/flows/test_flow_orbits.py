@@ -248,7 +248,7 @@ def test_auto_selects_orbit_lp_for_a_single_source():
     assert chosen("torus:12x12+fail=3,seed=0") == "certified-pdhg"
     assert chosen("torus:12x12+fail=3,seed=0", tol=9e-7) == "screened-lp"
     assert chosen("genkautz:n=144,d=4") == "screened-lp"
-    assert chosen("torus:10x10+fail=3,seed=0") == "time-form"
+    assert chosen("torus:9x9+fail=3,seed=0") == "time-form"
     assert chosen("torus:8x8") == "time-form"
     assert chosen("torus:3x3") == "highs-simplex"
 
