@@ -312,15 +312,6 @@ def second_objective_deactivated(m, pyo):
 
 
 @pyomo_case
-def suffixes(m, pyo):
-    m.dual = pyo.Suffix(direction=pyo.Suffix.IMPORT)
-    m.priority = pyo.Suffix(direction=pyo.Suffix.LOCAL)
-    m.x = pyo.Var(bounds=(1, 2))
-    m.priority[m.x] = 3
-    m.cost = pyo.Objective(expr=m.x)
-
-
-@pyomo_case
 def references(m, pyo):
     m.b = pyo.Block(range(2))
     for i in range(2):
@@ -700,12 +691,6 @@ def positive_semidefinite(cp):
     return cp.Problem(cp.Minimize(cp.trace(S)), [S >= 1])
 
 
-@refused(r"variable 'S' is NSD, which is not linear")
-def negative_semidefinite(cp):
-    S = cp.Variable((2, 2), name="S", NSD=True)
-    return cp.Problem(cp.Maximize(cp.trace(S)), [S <= -1])
-
-
 @refused(r"its constraint SOC\(.* is not linear")
 def cone_constraint(cp):
     x = cp.Variable(2, name="x")
@@ -722,12 +707,6 @@ def quadratic_objective(cp):
 def frobenius_norm_in_an_unbounded_objective(cp):
     x = cp.Variable((2, 2), name="x")
     return cp.Problem(cp.Minimize(cp.norm(x, "fro") - 3 * cp.sum(x)))
-
-
-@refused(r"its constraint 2\.0 <= \w+\(x.* is not linear")
-def root(cp):
-    x = cp.Variable(name="x", nonneg=True)
-    return cp.Problem(cp.Minimize(x), [cp.sqrt(x) >= 2])
 
 
 @refused(r"its objective minimize \w+\(x.*\) is not DCP")
