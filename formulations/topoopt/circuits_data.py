@@ -100,7 +100,7 @@ def transfers_of(graph: TaskGraph, bandwidth: float, strides: tuple[int, ...]) -
     Raises
     ------
     NotApplicable
-        If the graph is too large, or sends nothing.
+        If the graph is too large, sends nothing, or sends something in less than a nanosecond.
     BadInput
         For a stride that gives a group no ring, or rings without an all-reduce.
     """
@@ -147,6 +147,10 @@ def transfers_of(graph: TaskGraph, bandwidth: float, strides: tuple[int, ...]) -
     after, before = np.nonzero(np.isfinite(begin[:, :-1]))
     source, target = (np.array([hop[i] for hop in listed], dtype=np.int64) for i in (0, 1))
     size = np.round(1e3 * np.array([hop[2] for hop in listed]) / bandwidth, DECIMALS)
+    if (short := np.flatnonzero(size <= 0)).size:
+        s, t, amount = listed[short[0]]
+        msg = f"topoopt.circuits: {amount:g} bytes from server {s} to {t} take less than a nanosecond; leave them "
+        raise NotApplicable(msg + "out, or send them with others")
     chains = (np.round(np.maximum(each, 0.0), DECIMALS) for each in (begin[:, -1], final[:-1], begin[after, before]))
     head, tail, lag = chains
     return TaskTransfers(

@@ -106,6 +106,49 @@ def violations(data: TaskCircuits, values: Mapping[str, F64]) -> dict[str, float
     }
 
 
+def repair(data: TaskCircuits, values: Mapping[str, F64]) -> dict[str, F64] | None:
+    """The schedule with these circuits and intervals in which everything is sent, and nothing earlier than it may be.
+
+    Shares are scaled to the sizes, flows deliver them in the same proportions, an interval lasts as long as its busiest
+    circuits need, and starts once what its transfers wait for has ended. None if that is impossible.
+    """
+    from opticoll.formulations.flows.single_source import unit_flow
+    from opticoll.instances.topology import Topology
+
+    e, n = data.transfers, data.n
+    y, f, a, share = (np.nan_to_num(np.asarray(values[name], dtype=float)) for name in "yfab")
+    y, on = np.rint(np.clip(y, 0, 1)), np.rint(a) > 0.5
+    share = np.where(on, np.maximum(share, 0.0), 0.0)
+    sent = share.sum(axis=0)
+    if not (sent > 0).all():
+        return None
+    share *= e.size / sent
+    senders = np.unique(e.source)
+    t, length, end, stop = np.zeros(data.intervals), np.zeros(data.intervals), np.zeros(e.count), 0.0
+    for k, q in enumerate(data.configuration.tolist()):
+        x = y[q].sum(axis=2)
+        tail, head = np.nonzero(x)
+        demand = np.zeros((n, n))
+        np.add.at(demand, (e.target, e.source), share[k])
+        flow = unit_flow(Topology(n, tail, head), senders, demand[:, senders], f[k][senders][:, tail, head].T)
+        if flow is None:
+            return None
+        f[k] = 0.0
+        f[k][senders[:, None], tail, head] = flow.T
+        own = on[k, e.after]
+        if (on[k:, e.before] & own).any():  # what waits is sent with what it waits for
+            return None
+        changed = k > 0 and q > data.configuration[k - 1]
+        held = (end[e.before] + e.lag)[own].max(initial=0.0)
+        t[k] = max(stop + data.delay * changed, e.head[on[k]].max(initial=0.0), held)
+        length[k] = (flow.sum(axis=1) / x[tail, head]).max(initial=0.0)
+        stop = t[k] + length[k]
+        end[on[k]] = stop
+    z = max(data.transfers.computing, float((end + e.tail).max()))
+    o, c = y[data.configuration] * length[:, None, None, None], np.maximum(end, data.least_end)
+    return {"y": y, "o": o, "f": f, "a": on.astype(float), "b": share, "t": t, "l": length, "c": c, "z": np.asarray(z)}
+
+
 def describe(data: TaskCircuits, values: Mapping[str, F64]) -> dict[str, Json]:
     """Properties of a verified solution: circuits of every configuration, and the time in which something is sent."""
     x = np.rint(circuits_of(data, values)).astype(int)

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from opticoll.arguments import number, refused, whole_number
 from opticoll.errors import BadInput
 from opticoll.instances.training.training_jobs import (
     MEASURED_SERVERS,
@@ -147,8 +148,13 @@ class TaskGraphDraft:
 
     def _add(self, kind: int, server: int, target: int, amount: float, group: int, after: Iterable[int]) -> int:
         task = len(self._rows)
-        self._rows.append((kind, server, target, amount, group))
-        self._waits += [(first, task) for first in after]
+        what = f"task graph: task {task}"
+        if isinstance(after, str) or not hasattr(after, "__iter__"):
+            raise refused(after, f"{what}, after", "a list of numbers of tasks")
+        waits = [(whole_number(first, f"{what}, after"), task) for first in after]
+        ends = (whole_number(one, f"{what}, server") for one in (server, target))
+        self._rows.append((kind, *ends, number(amount, f"{what}, amount"), group))
+        self._waits += waits
         return task
 
     def compute(self, server: int, seconds: float, after: Iterable[int] = ()) -> int:

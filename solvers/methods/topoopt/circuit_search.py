@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from opticoll.instances.topology import F64
     from opticoll.solvers.methods.method import Context
 
-#: Seconds for a network for an all-to-all.
-MOST_S = 10.0
+#: Most seconds for a network for an all-to-all, which usually ends with its exchanges (n = 8: 2 s).
+MOST_S = 60.0
 
 
 def _static(data: TaskCircuits) -> str | None:

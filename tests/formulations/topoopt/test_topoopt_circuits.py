@@ -18,7 +18,7 @@ from opticoll.instances.training.task_graph import TaskGraphDraft
 from opticoll.instances.training.task_pool import TaskPool
 from opticoll.solvers.methods.topoopt.circuit_search import best_shares
 from opticoll.solvers.solve import solve
-from opticoll.solvers.task import Task
+from opticoll.solvers.task import Proof, Task
 
 NAME = "topoopt.circuits"
 
@@ -225,3 +225,53 @@ def test_what_is_no_task_graph_is_refused():
         TaskCircuits.prepare(parse("servers:n=4,degree=2"))
     with pytest.raises(MethodMismatch, match="sets one configuration, not 2"):
         solve(Task(NAME, "tasks:moe,n=3,degree=1", "circuit-search", settings={"configurations": 2}))
+
+
+@pytest.mark.parametrize("form", ["pyomo", "cvxpy"])
+@pytest.mark.parametrize(
+    ("sizes", "computing"), [((1, 2), (1, 2)), ((1, 1), (0, 0)), ((2, 1, 1), (0, 1, 0)), ((1, 2), (0.5, 0.25))]
+)
+def test_a_chain_takes_the_sum_of_its_times(sizes, computing, form):
+    """On one port each; a solver's answer that ends 1e-9 early is repaired, not contradicted by the bound."""
+    draft, after = TaskGraphDraft(3), []
+    for place, (size, ms) in enumerate(zip(sizes, computing, strict=True)):
+        after = [draft.compute(place, ms * 1e-3, after=after)]
+        after = [draft.transfer(place, (place + 1) % 3, size * 12.5e6, after=after)]
+    run = solve(Task(NAME, TaskPool(draft.finished(), degree=1), form=form))
+    assert (run.objective, run.proof) == (pytest.approx(sum(sizes) + sum(computing), rel=1e-12), Proof.OPTIMAL)
+
+
+def test_a_repaired_schedule_is_exact_and_no_repair_sends_what_waits_at_once():
+    data = TaskCircuits.prepare(parse("tasks:moe,n=3,degree=1"))
+    values = solve(Task(NAME, "tasks:moe,n=3,degree=1")).values
+    noise = np.random.default_rng(0)
+    rough = {name: array * (1 + 1e-6 * noise.standard_normal(np.shape(array))) for name, array in values.items()}
+    repaired = data.repair(rough)
+    assert repaired is not None
+    assert max(data.residuals(repaired).values()) <= 1e-12
+    assert data.objective(repaired) == pytest.approx(data.objective(values), rel=1e-5)
+    assert data.repair({**values, "a": np.ones_like(values["a"])}) is None
+    assert data.repair({**values, "b": np.zeros_like(values["b"])}) is None
+    assert data.repair({**values, "y": np.zeros_like(values["y"])}) is None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((0, 1.5, 5.0), "task 0, server: must be"),
+        ((0, 1, "12MB"), "task 0, amount: must be"),
+        ((0, 1, 5.0, "x"), "task 0, after: must be a list"),
+        ((0, 1, 5.0, 0), "task 0, after: must be a list"),
+    ],
+)
+def test_a_draft_refuses_what_is_no_task(arguments, message):
+    with pytest.raises(BadInput, match=message):
+        TaskGraphDraft(3).transfer(*arguments)
+
+
+def test_transfers_of_less_than_a_nanosecond_are_refused():
+    draft = TaskGraphDraft(3)
+    draft.transfer(0, 1, 1e9)
+    draft.transfer(1, 2, 5.0)
+    with pytest.raises(NotApplicable, match="5 bytes from server 1 to 2 take less than a nanosecond"):
+        TaskCircuits.prepare(TaskPool(draft.finished(), degree=1))
