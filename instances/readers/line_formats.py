@@ -65,8 +65,8 @@ def read_metis(text: str, what: str, options: ReadOptions) -> Topology:
         (f"{v} to {u}" for u, v in ends if weights * (ends.get((v, u)) != ends[u, v]) or (v, u) not in ends), ""
     )
     if lone or len(ends) != 2 * int(heading[1][:12]):
-        fault = f"the edge from {lone} is not the same at its other end" if lone else f"{len(ends)} ends of edges"
-        refuse(what, f"{fault}, but {heading[1]} edges stand at both ends each; correct the file")
+        fault = f"the edge from {lone} is not the same" if lone else f"there are {len(ends)} neighbours"
+        refuse(what, f"{fault}, but each of {heading[1]} edges stands at both its ends; correct the file")
     return graph.build()
 
 
@@ -82,11 +82,15 @@ def is_metis(text: str) -> bool:
 def read_lgf(text: str, what: str, options: ReadOptions) -> Topology:
     """Read a graph of LEMON: its sections ``@nodes`` and ``@arcs`` or ``@edges``."""
     graph = ListedGraph(what, "line", options)
-    section, columns = "", list[str]()
+    section, columns, read = "", list[str](), set[str]()
     for number, line in lines_of(text, "#"):
         words = [_ESCAPED.sub(_unescaped, quoted) or bare for quoted, bare in _LGF_WORD.findall(line)]
         if line.startswith("@"):
             section, columns = words[0][1:], []
+            kind = "arcs" if section == "edges" else section
+            if kind in read:
+                refuse(graph.where(number), f"a second section of {kind}, of which LEMON reads the first; remove one")
+            read |= {kind} & {"nodes", "arcs"}
             continue
         ends = 0 if section == "nodes" else 2
         if section not in {"nodes", "arcs", "edges"}:
