@@ -98,7 +98,8 @@ def refuse_radix_tree(data: Any) -> str | None:
     if not isinstance(data.topology, WdmFibres):
         return f"schedules optical lines and rings (wdm-ring, wdm-line), not {data.topology.spec}"
     if data.collective.name != "all-gather" or data.collective.chunks != data.topology.n:
-        return f"schedules an all-gather of one chunk per node, not {data.collective.name}"
+        given = f"{data.collective.name} of {data.collective.chunks} chunks"
+        return f"schedules an all-gather of one chunk per node, not {given} among {data.topology.n}"
     if data.fixed or data.routes_stated:
         return "chooses routes and wavelengths itself, not among the stated ones (paths, routes, wavelengths)"
     return None
