@@ -152,8 +152,8 @@ class TaskGraphDraft:
         if isinstance(after, str) or not hasattr(after, "__iter__"):
             raise refused(after, f"{what}, after", "a list of numbers of tasks")
         waits = [(whole_number(first, f"{what}, after"), task) for first in after]
-        ends = (whole_number(one, f"{what}, server") for one in (server, target))
-        self._rows.append((kind, *ends, number(amount, f"{what}, amount"), group))
+        source, to = (whole_number(one, f"{what}, server") for one in (server, target))
+        self._rows.append((kind, source, to, number(amount, f"{what}, amount"), group))
         self._waits += waits
         return task
 
