@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class BoundRow(TypedDict):
-    """One bound; ``F`` and ``T`` are None where the objective is another quantity.
+    """One bound on the ``quantity``: F, T or another objective, of which ``F`` and ``T`` are None.
 
     ``value_exact`` and ``T_exact`` are fractions such as ``"13/3"``, None where the bound is known in floating point
     only, or the data are floating-point numbers, which a longer fraction would only restate (:data:`MOST_BITS`).
@@ -212,24 +212,28 @@ def rows_of(run: Run, seconds: float | None = None) -> list[BoundRow]:
 
 def _row(model: Formulation, bound: Bound, seconds: float | None) -> BoundRow:
     served = model.concurrent is not None or {"F", "T"} <= model.metrics(1.0).keys()
+    is_time = served and model.sense == "min"  # the objective is T, and F = 1 / T
     timed = served and counts_shards(model)
     fraction = bound.rational
-    time = 1 / bound.value if timed and bound.value else None
-    if timed and fraction:
-        time = rounding.fraction_down(1 / fraction)
+    inverse = 1 / bound.value if bound.value else None
+    if fraction:
+        rounded = rounding.fraction_up if is_time else rounding.fraction_down
+        inverse = rounded(1 / fraction)
+    F, time = (inverse, bound.value) if is_time else (bound.value, inverse)
     if fraction is not None and fraction.numerator.bit_length() + fraction.denominator.bit_length() > MOST_BITS:
         fraction = None
+    exact_time = fraction if is_time or not fraction else 1 / fraction
     return {
         "name": bound.name,
         "formulation": model.name,
-        "quantity": "F" if served else "objective",
+        "quantity": "T" if is_time else "F" if served else "objective",
         "sense": "upper" if model.sense == "max" else "lower",
         "value": bound.value,
         "value_exact": None if fraction is None else str(fraction),
-        "F": bound.value if served else None,
-        "T": time,
-        "T_exact": str(1 / fraction) if timed and fraction else None,
-        "T_s": None if time is None or seconds is None else time * seconds,
+        "F": F if served else None,
+        "T": time if timed else None,
+        "T_exact": str(exact_time) if timed and exact_time else None,
+        "T_s": time * seconds if timed and time is not None and seconds is not None else None,
         "exact": bound.exact,
         "reason": bound.reason,
         "paper": bound.paper or None,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from fractions import Fraction
 from html.parser import HTMLParser
 from itertools import pairwise
 
@@ -320,6 +321,18 @@ def test_bounds_of_a_formulation_by_keyword():
     rows = oc.bounds("lightpath:2x2,lasers=2", formulation="lumorph.rounds", settings={"collective": "all-gather"})
     assert rows.equals(oc.bounds("lightpath:2x2,lasers=2", "lumorph.rounds", {"collective": "all-gather"}))
     assert set(rows["formulation"]) == {"lumorph.rounds"}
+
+
+@pytest.mark.parametrize("name", ["all-gather", "reduce-scatter", "broadcast", "all-reduce"])
+def test_bounds_of_an_objective_that_is_a_time_are_times(name):
+    """The metrics of a solution say which is which."""
+    rows = oc.bounds("torus:3x3+unit=100Gb/s", f"alltoall.{name}", shard="1MB")
+    best = rows.iloc[0]
+    metrics = oc.solve(f"alltoall.{name}", "torus:3x3+unit=100Gb/s", shard="1MB").metrics
+    assert {one: best[one] for one in ("F", "T", "T_s")} == pytest.approx({k: metrics[k] for k in ("F", "T", "T_s")})
+    assert set(rows["quantity"]) == {"T"}
+    assert (rows["F"] * rows["T"]).to_numpy() == pytest.approx(1.0)
+    assert [float(Fraction(str(one))) for one in rows["T_exact"]] == pytest.approx(rows["T"].to_list())
 
 
 def test_a_saved_solution_keeps_the_size_of_its_shards(tmp_path):
