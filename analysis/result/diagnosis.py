@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from opticoll.analysis.rendering import Listing, Printed, frame_rows, number
-from opticoll.analysis.result.sensitivity import Bottleneck, bottleneck
+from opticoll.analysis.result.sensitivity import Bottleneck, bottleneck, resting_on_bound
 from opticoll.errors import OpticollError
 from opticoll.formulations.model import states
 
@@ -59,8 +59,7 @@ def diagnosis(result: Result) -> Bottleneck | Contradiction:
             found = result.conflict()
             return Contradiction(frame_rows(found), {str(name): value for name, value in found.attrs.items()})
         if not states(result.solved()[0].problem, "links"):
-            why = "the formulation states no load of links, by a method links or an axis 'arc'"
-            return Bottleneck(result.record.bound_source, why, pd.DataFrame())
+            return resting_on_bound(result, pd.DataFrame())
         return bottleneck(result)
     except OpticollError as error:
         return Bottleneck(None, str(error))

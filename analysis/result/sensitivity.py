@@ -189,6 +189,11 @@ def bottleneck(result: Result) -> Bottleneck:
             f"length: T >= {number(result.T)}{result.scale.beside(result.T, TIME)}"
         )
         return Bottleneck("lengths", reason, binding, lengths=named)
+    return resting_on_bound(result, binding)
+
+
+def resting_on_bound(result: Result, links: pd.DataFrame) -> Bottleneck:
+    """The bound that proves most, in its own words, or by the rows that have a dual."""
     row = next((row for row in result.bound_rows() if row["name"] == result.record.bound_source), None)
     if row is not None:
         reason = row["reason"]
@@ -201,7 +206,7 @@ def bottleneck(result: Result) -> Bottleneck:
             largest = {name: np.abs(dual).max(initial=0.0) for name, dual in result.duals.items()}
             priced = [name for name, size in largest.items() if size > NOTHING * max(largest.values())]
             reason += f" by the duals of the rows {', '.join(priced)}"
-    return Bottleneck(str(result.record.bound_source), reason, binding)
+    return Bottleneck(result.record.bound_source, reason, links)
 
 
 def best_cut(flow: ConcurrentFlow, lengths: F64) -> tuple[Mask | None, float]:

@@ -252,3 +252,9 @@ def test_a_link_is_changed_under_one_name(factors):
     triangle = oc.topology([("a", "b"), ("b", "c"), ("c", "a")], directed=False)
     with pytest.raises(oc.BadInput, match="another name given here stands for the same link"):
         oc.solve("alltoall.master", triangle).what_if(factors)
+
+
+def test_why_of_a_formulation_without_links_says_what_its_bound_rests_on():
+    found = oc.solve("topoopt.circuits", "tasks:moe,n=3,degree=1").why()
+    assert (found.kind, found.reason) == ("waves", "2 intervals for chains of 2 transfers, one for each")
+    assert found.tables() == []
