@@ -127,5 +127,6 @@ def test_the_solver_of_the_tutorial_passes_the_contract(tmp_path):
 )
 def test_guide(page, tmp_path, monkeypatch, capfd):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "tests").symlink_to(ROOT / "tests")  # files that the guides read
+    for folder in ("docs", "tests"):  # files that the guides read, and the scripts that they run
+        (tmp_path / folder).symlink_to(ROOT / folder)
     assert follow(page.read_text(encoding="utf-8"), lambda: capfd.readouterr().out) > 0
