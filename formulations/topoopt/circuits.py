@@ -153,6 +153,11 @@ class TaskCircuits(Formulation):
         return np.arange(self.intervals) // self.part
 
     @cached_property
+    def pause(self) -> F64:
+        """Time before every interval in which circuits change [ms], ``(K,)``."""
+        return np.where(np.diff(self.configuration, prepend=0) > 0, self.delay, 0.0)
+
+    @cached_property
     def horizon(self) -> float:
         """H."""
         return circuits_solution.wave_horizon(self)

@@ -67,11 +67,10 @@ def wave_time(data: TaskCircuits) -> float:
     stop, last = 0.0, e.computing
     for k in range(data.intervals):
         own = fixed & (e.wave == k)
-        sent = np.zeros((n, n))
-        np.add.at(sent, (e.source[own], e.target[own]), e.size[own])
+        sent = e.between(n, np.where(own, e.size, 0.0))
         held = own[e.after] & fixed[e.before]
-        change = data.delay if k and data.configuration[k] != data.configuration[k - 1] else 0.0
-        begin = max(stop + change, float(e.head[own].max()), float((end[e.before] + e.lag)[held].max(initial=0.0)))
+        waited = max(float(e.head[own].max()), float((end[e.before] + e.lag)[held].max(initial=0.0)))
+        begin = max(stop + float(data.pause[k]), waited)
         ports = max(float(sent.sum(axis=0).max()), float(sent.sum(axis=1).max()))
         stop = begin + max(ports / d, travelled(sent, d) / (n * d))
         end[own] = stop
@@ -111,10 +110,9 @@ def bounds(data: TaskCircuits) -> list[Bound]:
     if data.configurations == 1:
         best = 0.0
         for r, q in product(_some(head), _some(tail)):
-            own = everything[(head >= r) & (tail >= q)]
-            if own.size:
-                sent = np.zeros((n, n))
-                np.add.at(sent, (e.source[own], e.target[own]), e.size[own])
+            own = (head >= r) & (tail >= q)
+            if own.any():
+                sent = e.between(n, np.where(own, e.size, 0.0))
                 best = max(best, float(r + q) + travelled(sent, d) / (n * d))
         reason = f"at most {d}^h servers are h hops away, and all circuits carry that together"
         found.append(Bound("reach", float(rounding.down(best, roundings)), reason))

@@ -46,6 +46,12 @@ class TaskTransfers:
         """E."""
         return int(self.source.size)
 
+    def between(self, n: int, amount: F64) -> F64:
+        """Amounts ``(E,)`` from each of n servers to each, ``(n, n)``."""
+        sent = np.zeros((n, n))
+        np.add.at(sent, (self.source, self.target), amount)
+        return sent
+
     @cached_property
     def into(self) -> list[I64]:
         """The pairs in which each is the one that waits."""

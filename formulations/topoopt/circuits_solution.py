@@ -78,9 +78,7 @@ def violations(data: TaskCircuits, values: Mapping[str, F64]) -> dict[str, float
     loops = np.eye(n, dtype=bool)
     back = np.zeros((n, n, n), dtype=bool)
     back[np.arange(n), :, np.arange(n)] = True  # into the source
-    sent = np.zeros((data.intervals, n, n))
-    for k in range(data.intervals):
-        np.add.at(sent[k], (e.source, e.target), share[k])
+    sent = np.array([e.between(n, one) for one in share])
     net = f.sum(axis=2) - f.sum(axis=3)  # into less out of v
     net[:, np.arange(n), np.arange(n)] = 0.0
     stop = t + length
@@ -128,8 +126,7 @@ def repair(data: TaskCircuits, values: Mapping[str, F64]) -> dict[str, F64] | No
     for k, q in enumerate(data.configuration.tolist()):
         x = y[q].sum(axis=2)
         tail, head = np.nonzero(x)
-        demand = np.zeros((n, n))
-        np.add.at(demand, (e.target, e.source), share[k])
+        demand = e.between(n, share[k]).T
         flow = unit_flow(Topology(n, tail, head), senders, demand[:, senders], f[k][senders][:, tail, head].T)
         if flow is None:
             return None
@@ -138,9 +135,8 @@ def repair(data: TaskCircuits, values: Mapping[str, F64]) -> dict[str, F64] | No
         own = on[k, e.after]
         if (on[k:, e.before] & own).any():  # what waits is sent with what it waits for
             return None
-        changed = k > 0 and q > data.configuration[k - 1]
         held = (end[e.before] + e.lag)[own].max(initial=0.0)
-        t[k] = max(stop + data.delay * changed, e.head[on[k]].max(initial=0.0), held)
+        t[k] = max(stop + data.pause[k], e.head[on[k]].max(initial=0.0), held)
         length[k] = (flow.sum(axis=1) / x[tail, head]).max(initial=0.0)
         stop = t[k] + length[k]
         end[on[k]] = stop

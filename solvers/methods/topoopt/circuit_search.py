@@ -70,8 +70,7 @@ def best_shares(context: Context, x: F64) -> F64 | None:
     topology, shares = Topology(n, tail, head, x[tail, head]), np.zeros((e.count, n, n))
     for wave in range(int(e.wave.max()) + 1):
         own = np.flatnonzero(e.wave == wave)
-        demand = np.zeros((n, n))
-        np.add.at(demand, (e.source[own], e.target[own]), e.size[own])
+        demand = e.between(n, np.where(e.wave == wave, e.size, 0.0))
         run = context.solve(context.part("alltoall.link-mcf", instance=topology, settings={"demand": demand}))
         if not run.verified or not run.objective:
             return None
