@@ -108,6 +108,7 @@ def solve(
     """
     from datetime import UTC, datetime
 
+    from opticoll import plugins
     from opticoll.analysis.output_files import Outputs, errors_kept
     from opticoll.analysis.result.interruption import stoppable
     from opticoll.analysis.result.result import run_task
@@ -115,9 +116,10 @@ def solve(
     from opticoll.solvers.process.worker_imports import shorten_scipy
     from opticoll.solvers.task import Task
 
-    shorten_scipy()
-    import_module("scipy.sparse.csgraph")  # here and in the worker
-    fork_ahead()
+    if not plugins.known():  # theirs is this process, too, and SciPy whole
+        shorten_scipy()
+        import_module("scipy.sparse.csgraph")  # here and in the worker
+        fork_ahead()
 
     refuse_together(("--no-store", "--store"))
     home = None if no_store else writable_store(store)

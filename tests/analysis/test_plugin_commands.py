@@ -21,6 +21,7 @@ from opticoll.analysis.store import Store
 from opticoll.analysis.study.running import run_study
 from opticoll.analysis.study.study_file import load
 from opticoll.solvers import run_state as course
+from opticoll.solvers.process import worker_imports
 from opticoll.solvers.process.budget import limited
 from opticoll.solvers.process.executor import InProcess
 from opticoll.solvers.process.isolation import probe
@@ -225,6 +226,18 @@ def test_bounds_of_plug_ins_prove_nothing(tmp_path, capfd):
     assert main(asked) == 0
     record = json.loads(capfd.readouterr().out)
     assert (record["proof"], record["bound"]) == ("optimal", pytest.approx(0.5))
+
+
+def test_a_plug_in_finds_scipy_whole(tmp_path, monkeypatch):
+    """The command solve lets SciPy import less, but not in a process that is a plug-in's, too."""
+    shortened: list[bool] = []
+    monkeypatch.setattr(worker_imports, "shorten_scipy", lambda: shortened.append(True))
+    (tmp_path / "one.py").write_text("BOUNDS = {'alltoall.master': lambda topology: 0.0}\n")
+    asked = ["solve", "alltoall.master", "ring:4", "--no-store"]
+    assert main(asked) == 0
+    assert shortened.pop()
+    assert main([*asked, "--plugin", str(tmp_path / "one.py")]) == 0
+    assert not shortened
 
 
 def test_bounds_take_the_instance_and_the_data(tmp_path, capfd):
