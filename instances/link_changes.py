@@ -92,15 +92,7 @@ class LinkNames:
         return np.array(self._arcs[plain])
 
 
-def with_capacities(topology: Topology, changes: Any, *, factors: bool = False) -> Topology:
-    """The topology with other capacities (:func:`changed_capacities`); links of capacity 0 are left out.
-
-    It keeps a name given by ``oc.topology(name=)``, and is otherwise named after its contents.
-    """
-    return with_links_of(topology, changed_capacities(topology, changes, factors=factors))
-
-
-def changed_capacities(topology: Topology, changes: Any, *, factors: bool = False, now: F64 | None = None) -> F64:
+def changed_capacities(topology: Topology, changes: Any, now: F64) -> F64:
     """Capacities after changes [link bandwidths], ``(m,)``; 0 for a link that is left out.
 
     Parameters
@@ -111,17 +103,15 @@ def changed_capacities(topology: Topology, changes: Any, *, factors: bool = Fals
         Capacities [link bandwidths]: a number for all links, one per arc, ``(m,)``, or a mapping (also a Series) from
         links, as :meth:`LinkNames.arcs` reads them, to numbers; or to rates such as ``"200Gb/s"``, if the capacities
         have a unit.
-    factors
-        Whether the numbers multiply the capacities instead.
     now
-        Capacities before the change, ``(m,)``; by default those of the topology.
+        Capacities before the change [link bandwidths], ``(m,)``.
 
     Raises
     ------
     BadInput
         For an unknown link, or a number that is negative or not finite.
     """
-    new: F64 = np.array(topology.capacity if now is None else now, dtype=float)
+    new: F64 = np.array(now, dtype=float)
     if isinstance(changes, Mapping) or hasattr(changes, "items"):
         if not len(changes):
             refuse("capacity", "no link is given; give numbers by link, such as {'a->b': 2}")
@@ -132,11 +122,11 @@ def changed_capacities(topology: Topology, changes: Any, *, factors: bool = Fals
             if changed[arcs].any():
                 refuse(where, "another name given here stands for the same link, or a direction of it; name it once")
             changed[arcs] = True
-            if not factors and split_rate(value) is not None:
+            if split_rate(value) is not None:
                 if topology.capacity_unit is None:
                     refuse(where, f"{value!r} is no number, and {topology.spec} has no unit of capacity; give a number")
                 value = parse_rate(str(value), where) / parse_rate(topology.capacity_unit)
-            new[arcs] = _number(value, where, factors=factors) * (new[arcs] if factors else 1.0)
+            new[arcs] = _number(value, where)
     else:
         refuse_masked(changes, "capacity")
         try:
@@ -149,7 +139,7 @@ def changed_capacities(topology: Topology, changes: Any, *, factors: bool = Fals
             raise BadInput(msg) from None
         if values.shape not in {(), (topology.arcs,)}:
             refuse("capacity", f"has shape {values.shape}; give a number, or one per link: ({topology.arcs},)")
-        new = values * new if factors else np.broadcast_to(values, new.shape).copy()
+        new = np.broadcast_to(values, new.shape).copy()
     if not (np.isfinite(new).all() and (new >= 0).all()):
         worst = float(new[~(np.isfinite(new) & (new >= 0))][0])
         refuse("capacity", f"{worst:g} is no capacity; give finite numbers of at least 0")
@@ -157,7 +147,10 @@ def changed_capacities(topology: Topology, changes: Any, *, factors: bool = Fals
 
 
 def with_links_of(topology: Topology, capacity: F64) -> Topology:
-    """The links of a topology whose new capacity, ``(m,)``, is not 0."""
+    """The links of a topology whose new capacity, ``(m,)``, is not 0.
+
+    It keeps a name given by ``oc.topology(name=)``, and is otherwise named after its contents.
+    """
     kept = capacity > 0
     own = topology.spec.startswith("custom:") and not re.fullmatch(r"custom:[0-9a-f]{12}", topology.spec)
     return topology.with_changes(
@@ -168,11 +161,11 @@ def with_links_of(topology: Topology, capacity: F64) -> Topology:
     )
 
 
-def _number(value: object, where: str, *, factors: bool) -> float:
+def _number(value: object, where: str) -> float:
     try:
         if isinstance(value, bool | np.bool_):
             raise TypeError
         return float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError):
-        msg = f"{where}: {value!r} is no number; give a {'factor, such as 2 or 0.5' if factors else 'capacity'}"
+        msg = f"{where}: {value!r} is no number; give a capacity"
         raise BadInput(msg) from None

@@ -223,7 +223,7 @@ class Model:
             if self._network is None or now is None:
                 msg = f"update: {self.formulation.name} has no links whose capacity could change; omit capacity"
                 raise BadInput(msg)
-            now = changed_capacities(self._network, capacity, now=now)
+            now = changed_capacities(self._network, capacity, now)
             instance = with_links_of(self._network, now)
         given = {**{p.name: self._plan.parameters[p.name] for p in self.formulation.parameters}, **settings}
         if unknown := [name for name in settings if name not in {p.name for p in self.formulation.parameters}]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from opticoll.analysis.rendering import Listing, Printed, frame_rows, number
-from opticoll.analysis.result.sensitivity import Bottleneck, bottleneck, resting_on_bound
+from opticoll.analysis.result.bottleneck import Bottleneck, bottleneck, resting_on_bound
 from opticoll.errors import OpticollError
 from opticoll.formulations.model import states
 

@@ -57,8 +57,8 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from opticoll.analysis.plots.layouts import Places
+    from opticoll.analysis.result.bottleneck import Bottleneck
     from opticoll.analysis.result.diagnosis import Contradiction
-    from opticoll.analysis.result.sensitivity import Bottleneck, WhatIf
     from opticoll.formulations import Formulation
     from opticoll.formulations.variables import Axis, Links, Names
     from opticoll.solvers.task import Progress
@@ -494,7 +494,7 @@ class Result(rendering.Printed, Run):
         """
         import pandas as pd
 
-        from opticoll.analysis.result import sensitivity
+        from opticoll.analysis.result import bottleneck
         from opticoll.formulations.variables import arc_names
 
         links = self.links
@@ -513,7 +513,7 @@ class Result(rendering.Printed, Run):
         for column, unit in list(units.items()):
             if (absolute := self.scale.converted(unit)) is not None:
                 result[f"{column} [{absolute[0]}]"] = result[column] * absolute[1]
-        price = sensitivity.prices(self)
+        price = bottleneck.prices(self)
         if price is not None and price.size == len(result):
             result["price"] = price
             units["price"] = f"{TIME} / link bandwidth"
@@ -525,11 +525,11 @@ class Result(rendering.Printed, Run):
     def bottleneck(self) -> Bottleneck:
         """What proves that T cannot be less: a cut by its two sides, or lengths of links; and the links with a price.
 
-        For an integer program, what its bound rests on (:mod:`opticoll.analysis.result.sensitivity`).
+        For an integer program, what its bound rests on (:mod:`opticoll.analysis.result.bottleneck`).
         """
-        from opticoll.analysis.result import sensitivity
+        from opticoll.analysis.result import bottleneck
 
-        return sensitivity.bottleneck(self)
+        return bottleneck.bottleneck(self)
 
     def why(self) -> Bottleneck | Contradiction:
         """What limits the value, or why there is no solution, as ``opticoll solve --why`` prints it.
@@ -540,19 +540,6 @@ class Result(rendering.Printed, Run):
 
         return diagnosis(self)
 
-    def what_if(self, factors: Mapping[Hashable, float] | float) -> WhatIf:
-        """The time if the capacities of links were multiplied: ``T`` where that is a short solve, otherwise a bound.
-
-        Parameters
-        ----------
-        factors
-            Factors by arc, ``"u->v"`` or ``(u, v)``, or by cable, which is both directions, ``"u--v"``; 0 for one that
-            fails. One number changes all links.
-        """
-        from opticoll.analysis.result import sensitivity
-
-        return sensitivity.what_if(self, factors, solve)
-
     def conflict(self, time_limit: Seconds | None = 60.0) -> pd.DataFrame:
         """The rows and bounds that leave the problem without a solution, none of which could be left out.
 
@@ -561,12 +548,6 @@ class Result(rendering.Printed, Run):
         from opticoll.analysis.result import conflict_table
 
         return conflict_table.conflict(self, time_limit)
-
-    def sensitivity(self, most: int = 10) -> pd.DataFrame:
-        """The links whose capacity is worth most; see :func:`opticoll.analysis.result.sensitivity.sensitivity`."""
-        from opticoll.analysis.result import sensitivity
-
-        return sensitivity.sensitivity(self, most)
 
     def schedule(self, *, chunks: int | Sequence[int] | None = None) -> Schedule | Rounds | Configurations:
         """The solution as a schedule: transfers in steps, moves along trees, circuits in rounds or configurations.
@@ -669,7 +650,7 @@ class Result(rendering.Printed, Run):
             If there is nothing to draw.
         """
         from opticoll.analysis.plots import network_plots
-        from opticoll.analysis.result import sensitivity
+        from opticoll.analysis.result import bottleneck
 
         if not isinstance(title, str | None):
             raise refused(title, "plot: title", "a string")
@@ -679,7 +660,7 @@ class Result(rendering.Printed, Run):
             schedule = plan.problem.rounds(values)
             return network_plots.rounds(plan.instance, schedule, layout=layout, title=heading)
         links = self.links
-        price = sensitivity.prices(self)
+        price = bottleneck.prices(self)
         return network_plots.loads(
             links,
             self.instance if isinstance(self.instance, Topology) else links.topology,

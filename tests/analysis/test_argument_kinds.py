@@ -57,7 +57,7 @@ CALLS = {
 #: Keywords of a solve, each of which gets every wrong value.
 SOLVE = ("demand", "form", "method", "on_progress", "plugins", "seed", "shard", "start", "stop", "threads", "tol")
 #: Methods with an argument, and whether a result or a topology has them.
-RESULT = {"frame": ["name"], "sensitivity": ["most"], "what_if": ["factors"], "plot": ["layout", "title"]}
+RESULT = {"frame": ["name"], "plot": ["layout", "title"]}
 TOPOLOGY = {
     "inflow": ["flow"],
     "outflow": ["flow"],
@@ -122,9 +122,8 @@ def test_updates(argument):
         answers(model.update, capacity={"0->1": wrong})
 
 
-def test_messages_say_what_and_how(result):
+def test_messages_say_what_and_how():
     for call, message in (
-        (lambda: result.sensitivity("x"), "sensitivity: most: must be a whole number of at least 0, not 'x'"),
         (lambda: oc.best_sequence(8, 2, None), "best_sequence: configurations: must be a whole number of at least 1"),
         (lambda: oc.parse("ring:3").scaled([]), "scaled: the factor: must be a positive number, not []"),
         (lambda: oc.Task("alltoall.master", "ring:3", settings=[]), "settings: must be a mapping of names to values"),

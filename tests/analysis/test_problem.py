@@ -157,7 +157,6 @@ def test_refusals_of_a_problem_speak_of_python() -> None:
     for refused, said in (
         (lambda: problem.solve(method="hihgs"), "did you mean 'highs'?"),
         (lambda: problem.solve(methd="highs"), "did you mean method"),
-        (lambda: problem.solve().what_if(2.0).solve(method="hihgs"), "did you mean 'highs'?"),
     ):
         with pytest.raises(oc.BadInput) as error:
             refused()

@@ -1,4 +1,4 @@
-r"""Why the time of a solution is what it is: prices of links, what proves the bound, and what a change would give.
+r"""Why the time of a solution is what it is: prices of links, and what proves the bound.
 
 The time T of a collective under capacities c is convex in c and halves when all capacities double. The duals of the
 capacities, which prove the bound, are lengths of links; scaled so that
@@ -11,26 +11,20 @@ not unique), and for any other capacities c' :math:`T(c') \ge T + \sum_a p_a (c'
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from opticoll.analysis.rendering import Listing, Printed, frame_rows, number
-from opticoll.arguments import whole_number
-from opticoll.errors import BadInput, NotApplicable
 from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow
 from opticoll.formulations.flows.flow_bounds import cut_value
-from opticoll.formulations.matrix.stated_model import StatedModel
-from opticoll.formulations.model import is_own, states
+from opticoll.formulations.model import is_own
 from opticoll.formulations.variables import BANDWIDTHS, SHARDS, TIME, arc_names
 from opticoll.instances import Topology
-from opticoll.instances.link_changes import changed_capacities, with_capacities, with_links_of
-from opticoll.solvers.methods import prepared
-from opticoll.solvers.task import PROVEN
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     import pandas as pd
 
@@ -40,9 +34,6 @@ if TYPE_CHECKING:
 
 #: Prices below this share of the largest one are rounding.
 NOTHING = 1e-9
-#: A changed network is solved, too, if its linear program has at most so many nonzeros or the solution took less than
-#: so many seconds: the former does not depend on how busy a machine is. Limit of that solve [s].
-SHORT_NONZEROS, SHORT_S, LIMIT_S = 30_000, 1.0, 20.0
 #: Number of vertices and links that are printed.
 SHOWN = 12
 #: Relative difference up to which a cut counts as the bound.
@@ -239,201 +230,3 @@ def best_cut(flow: ConcurrentFlow, lengths: F64) -> tuple[Mask | None, float]:
             if value < best[1]:
                 best = (side, value)
     return best
-
-
-# changes --------------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class WhatIf(Printed):
-    """The time after a change of links: exactly where a second solve is short, otherwise a bound.
-
-    Attributes
-    ----------
-    before
-        T of the solution.
-    at_least
-        The least T that the duals of the solution allow after the change; None if there are none, infinite if some
-        data can no longer arrive.
-    instance
-        The topology after the change.
-    T
-        The proven time after the change, where that is expected to take less than a second (``SHORT_NONZEROS``,
-        ``SHORT_S``); infinite if some data can no longer arrive; None if it is not known: :meth:`solve` it.
-    """
-
-    before: float
-    at_least: float | None
-    instance: Topology
-    T: float | None
-    _of: Result = field(repr=False)
-    _solve: Callable[..., Result] = field(repr=False)
-
-    def solve(self, **options: Any) -> Result:
-        """Solve the changed instance; ``options`` are those of :func:`opticoll.solve`, such as ``time_limit``."""
-        plan = self._of.solved()[0]
-        given = {**plan.parameters, "shard": self._of.shard, **options}
-        return self._solve(type(plan.problem), self.instance, **given)
-
-    def _shown(self, time: float) -> str:
-        """A time, in seconds too where they are known."""
-        seconds = self._of.scale.seconds
-        return ("" if seconds is None else f"{number(time * seconds, 6)} s = ") + f"{number(time)} [{TIME}]"
-
-    def lines(self) -> dict[str, str]:
-        """What is known, in words, by name of the line."""
-        proven = self._of.proof in PROVEN
-        lines = {"T now": self._shown(self.before) + ("" if proven else ", not proven to be the least")}
-        if self.T is not None and np.isinf(self.T):
-            lines["T then"] = "infinite: some data cannot arrive"
-        elif self.T is not None:
-            change = round(100 * (self.T / self.before - 1), 6) + 0.0
-            lines["T then"] = self._shown(self.T) + (f", {change:+.3g} %" if proven else "")
-        else:
-            bound = "no duals bound it" if self.at_least is None else f"at least {self._shown(self.at_least)}, a bound"
-            lines |= {"T then": bound, "exactly": "what_if(...).solve().T"}
-        return lines
-
-    @property
-    def _title(self) -> str:
-        return "what if"
-
-
-def what_if(result: Result, factors: Mapping[Any, float] | float, solve: Callable[..., Result]) -> WhatIf:
-    """The time if links had other capacities.
-
-    Parameters
-    ----------
-    result
-        A solution with a time T on a topology.
-    solve
-        :func:`opticoll.solve`.
-    factors
-        Factor of the capacity by arc (``"u->v"`` or ``(u, v)``) or cable, both directions (``"u--v"``), 0 for one that
-        fails; or one factor for all.
-
-    Raises
-    ------
-    BadInput
-        For an unknown link, a negative factor, or a formulation without a time on links.
-    """
-    plan, _ = result.solved()
-    if isinstance(plan.problem, StatedModel) and plan.problem.origin is not None:
-        msg = "what_if: the model was changed by hand; ask m.update(capacity={...}).solve(), which keeps the change"
-        raise BadInput(msg)
-    if result.T is None or not isinstance(plan.instance, Topology) or plan.problem._needs is not None:
-        msg = f"what_if: {plan.problem.name} states no time on the links of a topology"
-        raise BadInput(msg)
-    old = plan.instance
-    new = changed_capacities(old, factors, factors=True)
-    topology = with_links_of(old, new)
-    least = bound_after(result, topology)
-    change = WhatIf(result.T, least, topology, None, result, solve)
-    if least is not None and np.isinf(least):
-        return replace(change, T=np.inf)
-    if not _is_short(result):
-        return change
-    try:
-        found = change.solve(time_limit=LIMIT_S)
-    except NotApplicable:
-        return replace(change, T=np.inf)
-    return replace(change, T=found.T if found.proof in PROVEN else None)
-
-
-def _is_short(result: Result) -> bool:
-    """Whether a solve of this size is expected to take less than a second."""
-    size, spent = result.record.size, result.record.time
-    if size.integers == 0 and size.nonzeros is not None and size.nonzeros <= SHORT_NONZEROS:
-        return True
-    solver_s = spent.solve_s if spent.solver_s is None else spent.solver_s  # without the start of a process
-    return sum(s or 0.0 for s in (spent.build_s, spent.compile_s, solver_s, spent.verify_s)) < SHORT_S
-
-
-def bound_after(result: Result, changed: Topology) -> float | None:
-    """The least T on a topology with other capacities that the duals of a result prove; None if they prove nothing.
-
-    The bound is recomputed by the formulation's own certificate on the new problem. Without one it follows from the
-    prices: F = 1/T is concave in c, so F(c') <= F(c) + sum y (c' - c) with y = -p/T².
-    """
-    plan, duals, price, old = result.solved()[0], result.duals, prices(result), network(result)
-    if not duals or price is None or result.T is None or old is None:
-        return None
-    arcs = _places(old, changed)
-    if not states(plan.problem, "certify"):
-        capacity = np.zeros(old.arcs)
-        capacity[arcs] = changed.capacity
-        flow = 1 / result.T - float(price @ (capacity - old.capacity)) / result.T**2
-        return np.inf if flow <= NOTHING / result.T else 1 / flow
-    try:
-        problem = prepared(plan.problem, changed, plan.parameters)
-    except NotApplicable:
-        return np.inf
-    bound = problem.certify({**duals, "capacity": np.asarray(duals["capacity"])[arcs]})
-    if bound is None or not np.isfinite(bound.value):
-        return None
-    time = problem.metrics(bound.value).get("T")
-    return float(time) if isinstance(time, int | float) else None
-
-
-def _places(old: Topology, new: Topology) -> Any:
-    """For every arc of a topology, the arc of the old one between the same vertices, by order among parallel arcs."""
-    known: dict[tuple[int, int], list[int]] = {}
-    for a, ends in enumerate(zip(old.tail.tolist(), old.head.tolist(), strict=True)):
-        known.setdefault(ends, []).append(a)
-    left = {ends: list(arcs) for ends, arcs in known.items()}
-    return np.array([left[ends].pop(0) for ends in zip(new.tail.tolist(), new.head.tolist(), strict=True)], dtype=int)
-
-
-def sensitivity(result: Result, most: int = 10) -> pd.DataFrame:
-    """The links whose capacity is worth most.
-
-    Parameters
-    ----------
-    result
-        A solution whose duals price its links.
-    most
-        Number of links.
-
-    Returns
-    -------
-    By link, the most valuable first: ``capacity``, ``utilisation``, ``price`` (dT/dc), ``elasticity`` (per cent of T
-    for one per cent of capacity, at most 0) and ``T if doubled, at least``, the least T that the duals allow if it
-    alone were twice as fast; :func:`what_if` tells the exact one. Where shard size and capacities have units, also in
-    those.
-
-    Raises
-    ------
-    BadInput
-        If no duals price the links.
-    """
-    whole_number(most, "sensitivity: most", 0)
-    loads = result.link_loads()
-    if "price" not in loads:
-        msg = f"sensitivity: {no_price(result)}"
-        raise BadInput(msg)
-    found = loads[loads["price"] < 0].sort_values("price", kind="stable").head(most)
-    table = found[[name for name in found if not str(name).startswith("load")]].copy()
-    table["elasticity"] = found["price"] * found["capacity"] / float(result.T or np.nan)
-    topology = network(result)
-    assert topology is not None
-    position = {name: place for place, name in enumerate(loads.index)}
-    doubled = [with_capacities(topology, {position[name]: 2.0}, factors=True) for name in table.index]
-    table["T if doubled, at least"] = [bound_after(result, changed) for changed in doubled]
-    if result.scale.seconds is not None:
-        table["T if doubled, at least [s]"] = table["T if doubled, at least"] * result.scale.seconds
-    table.attrs["units"] = {"price": f"{TIME} / link bandwidth", "T if doubled, at least": TIME}
-    return table
-
-
-def no_price(result: Result) -> str:
-    """Why the links of a result have no price, and what the bound rests on instead."""
-    name = result.record.formulation
-    if result.T is None:
-        return f"{name} states no time T, whose derivative a price would be"
-    if result.plan is not None and result.plan.integer:
-        return f"{name} is an integer program, which has no prices; its bound rests on {result.record.bound_source}"
-    if result.plan is not None and isinstance(result.plan.problem, StatedModel):
-        return f"{name} is a model that was changed by hand, whose other rows may hold a part of the prices"
-    if result.plan is not None and is_own(result.plan.problem) and lengths_of(result) is not None:
-        return f"{name} has other limits than the capacities of links, so that these alone do not determine T"
-    return f"the bound rests on {result.record.bound_source}, not on duals; solve with a solver, such as method='highs'"
