@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from opticoll.analysis.result.result import Result
+    from opticoll.formulations.model import Bound
     from opticoll.instances.topology import F64, Mask
     from opticoll.types import Json
 
@@ -46,9 +47,23 @@ def network(result: Result) -> Topology | None:
     return instance if isinstance(instance, Topology) else None
 
 
+def cut_of(result: Result) -> Bound | None:
+    """The bound that proves T, if it is that of the capacity of some links, ``detail["links"]``; None otherwise."""
+    best = next((one for one in result.bounds or () if one.name == result.record.bound_source), None)
+    if best is None or "links" not in best.detail or result.T is None:
+        return None
+    return best if abs(best.value - result.T) <= SAME * result.T else None
+
+
 def lengths_of(result: Result) -> F64 | None:
-    """The lengths of links that prove the bound, ``(m,)``: the duals of the capacities; None if it rests on others."""
-    topology, duals = network(result), result.duals
+    """The lengths of links that prove the bound, ``(m,)``; None if it rests on others.
+
+    They are the duals of the capacities, or those of a cut: the inverse of its capacity on its links, and 0 elsewhere.
+    """
+    topology, duals, cut = network(result), result.duals, cut_of(result)
+    if topology is not None and not duals and cut is not None:
+        links = np.array(cut.detail["links"], dtype=int)
+        return np.isin(np.arange(topology.arcs), links) / topology.capacity[links].sum()
     if topology is None or not duals or "capacity" not in duals:
         return None
     lengths = np.abs(np.asarray(duals["capacity"], dtype=float))
@@ -60,8 +75,9 @@ def lengths_of(result: Result) -> F64 | None:
 def prices(result: Result) -> F64 | None:
     """dT/dc of every link [shards / link bandwidth²], ``(m,)``; None where no duals prove T, as in integer programs.
 
-    Where nothing but capacities limits the flow, F = sum c y for the duals y, and so dT/dc = -T y / (sum c y). A model
-    that was changed by hand has none, since its other rows may hold a part of the price, or capacities too.
+    Where nothing but capacities limits the flow, F = sum c y for the duals y, and so dT/dc = -T y / (sum c y). So it is
+    for the lengths y of a cut, where a method returns no duals. A model that was changed by hand has none, since its
+    other rows may hold a part of the price, or capacities too.
     """
     time, lengths, topology = result.T, lengths_of(result), network(result)
     if time is None or lengths is None or topology is None or result.bound is None:
@@ -70,8 +86,8 @@ def prices(result: Result) -> F64 | None:
     problem = result.plan.problem
     offered = float(topology.capacity @ lengths)
     kept = np.where(lengths > NOTHING * lengths.max(), lengths, 0.0)
-    alone = abs(offered - result.bound) <= SAME * abs(result.bound)
-    if not offered > 0 or (is_own(problem) and not (problem.concurrent and alone)):
+    alone = problem.concurrent and abs(offered - result.bound) <= SAME * abs(result.bound)
+    if not offered > 0 or (is_own(problem) and result.duals and not alone):
         return None
     return -time * kept / offered + 0.0
 
@@ -173,6 +189,14 @@ def bottleneck(result: Result) -> Bottleneck:
                 f"T >= {number(1 / value)}{scale.beside(1 / value, TIME)}"
             )
             return Bottleneck("cut", reason, binding, (names[side].tolist(), names[~side].tolist()))
+    cut = cut_of(result) if known and not result.duals else None
+    if cut is not None:
+        names, sides = np.array(result.links.topology.labels, dtype=object), None
+        if "inside" in cut.detail:
+            held = np.isin(np.arange(names.size), np.asarray(cut.detail["inside"], dtype=int))
+            sides = names[held].tolist(), names[~held].tolist()
+        reason = f"{cut.reason}: T >= {number(cut.value)}{result.scale.beside(cut.value, TIME)}"
+        return Bottleneck(cut.name if sides is None else "cut", reason, binding, sides)
     if lengths is not None and known:
         named = dict(zip(arc_names(result.links.topology), lengths.tolist(), strict=True))
         reason = (

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.formulations import rounding
-from opticoll.formulations.flows.shared_flows import capacity_out_of
+from opticoll.formulations.flows.shared_flows import capacity_out_of, cut_detail
 from opticoll.formulations.flows.worst_cuts import least_time, reversed_arcs, tight_partition
 from opticoll.formulations.model import Bound
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
     from opticoll.formulations.alltoall.all_reduce import AllReduction
-    from opticoll.instances.topology import F64, Topology
+    from opticoll.instances.topology import I64, Topology
 
 
 def bounds(problem: AllReduction) -> list[Bound]:
@@ -34,13 +34,14 @@ def bounds(problem: AllReduction) -> list[Bound]:
             "receptions",
             partition_bound(topology, alone),
             "every rank sends N - x_v as sums and receives N - x_v as copies",
+            detail={"links": _crossing(topology, alone)[1].tolist()},
             fraction=exact_partition(topology, alone),
         ),
         Bound(
             "least-cut",
             rounding.fraction_down(time * N),
             f"{N} shards over a capacity of {float(1 / time):g}",
-            detail={"inside": sorted(inside)},
+            detail=cut_detail(topology, inside, away=away),
             fraction=rounding.quotient(Fraction(N), capacity_out_of(topology, inside, away=away)),
         ),
     ]
@@ -48,8 +49,8 @@ def bounds(problem: AllReduction) -> list[Bound]:
     if partitions:
         sets = max(partitions, key=lambda sets: partition_bound(topology, sets))
         reason = f"{len(sets)} sets of ranks exchange sums and copies"
-        exact = exact_partition(topology, sets)
-        result.append(Bound("partition", partition_bound(topology, sets), reason, fraction=exact))
+        detail, exact = {"links": _crossing(topology, sets)[1].tolist()}, exact_partition(topology, sets)
+        result.append(Bound("partition", partition_bound(topology, sets), reason, detail=detail, fraction=exact))
     return result
 
 
@@ -61,21 +62,19 @@ def partition_bound(topology: Topology, sets: Iterable[Collection[int]]) -> floa
     ValueError
         If the sets are not disjoint, or do not contain all ranks.
     """
-    shards, sides = _crossing(topology, sets)
-    least = min(float(rounding.up(capacity.sum(), topology.arcs)) for capacity in sides)
-    return rounding.quotient_down(shards, least) if least > 0 else 0.0
+    shards, links = _crossing(topology, sets)
+    room = float(rounding.up(topology.capacity[links].sum(), topology.arcs))
+    return rounding.quotient_down(shards, room) if room > 0 else 0.0
 
 
 def exact_partition(topology: Topology, sets: Iterable[Collection[int]]) -> Fraction | None:
     """:func:`partition_bound` as a fraction, of the decimals that the capacities stand for."""
-    shards, sides = _crossing(topology, sets)
-    rooms = [rounding.exact_sum(capacity) for capacity in sides]
-    known = [room for room in rooms if room is not None]
-    return rounding.quotient(Fraction(shards), min(known)) if len(known) == len(rooms) else None
+    shards, links = _crossing(topology, sets)
+    return rounding.quotient(Fraction(shards), rounding.exact_sum(topology.capacity[links]))
 
 
-def _crossing(topology: Topology, sets: Iterable[Collection[int]]) -> tuple[int, list[F64]]:
-    """Twice N times the number of sets less one; capacities of the arcs out of a set, and of those into one."""
+def _crossing(topology: Topology, sets: Iterable[Collection[int]]) -> tuple[int, I64]:
+    """Twice N times the number of sets less one; the arcs out of a set or into one, whichever have less capacity."""
     number = np.full(topology.n, -1)
     for i, members in enumerate(sets):
         inside = sorted(members)
@@ -88,8 +87,8 @@ def _crossing(topology: Topology, sets: Iterable[Collection[int]]) -> tuple[int,
         raise ValueError(msg)
     parts, N = np.unique(number[topology.terminals]).size, topology.num_ranks
     crossing = number[topology.tail] != number[topology.head]
-    sides = [topology.capacity[crossing & (number[ends] >= 0)] for ends in (topology.tail, topology.head)]
-    return 2 * N * (parts - 1), sides
+    sides = [np.flatnonzero(crossing & (number[ends] >= 0)) for ends in (topology.tail, topology.head)]
+    return 2 * N * (parts - 1), min(sides, key=lambda links: topology.capacity[links].sum())
 
 
 def derived(problem: AllReduction) -> list[Fraction]:

@@ -140,18 +140,25 @@ def bounds(problem: SharedFlows) -> list[Bound]:
     ends, degree = (topology.tail, topology.out_degree) if away else (topology.head, topology.in_degree)
     passing = np.bincount(ends, topology.capacity, topology.n)[topology.terminals]
     room = float(rounding.up(passing.min(), int(degree.max())))
-    exact_room = rounding.exact_sum(topology.capacity[ends == topology.terminals[int(np.argmin(passing))]])
+    slowest = int(topology.terminals[int(np.argmin(passing))])
+    alone = set(range(topology.n)) - {slowest}
     time, inside = least_time(reversed_arcs(topology) if away else topology, [1] * topology.num_ranks)
     held = int(np.isin(topology.terminals, list(inside)).sum())
-    fraction = rounding.quotient(Fraction(problem.most), exact_room)
+    exact_room = capacity_out_of(topology, alone, away=away)
     return [
-        Bound("node-cut", max(rounding.quotient_down(problem.most, room), 0.0), node, fraction=fraction),
+        Bound(
+            "node-cut",
+            max(rounding.quotient_down(problem.most, room), 0.0),
+            node,
+            detail=cut_detail(topology, alone, away=away),
+            fraction=rounding.quotient(Fraction(problem.most), exact_room),
+        ),
         Bound(
             "worst-cut",
             rounding.fraction_down(time),
             f"{what}{held} ranks behind a capacity of {float(held / time):g}, found by max-flows",
             exact=True,
-            detail={"inside": sorted(inside)},
+            detail=cut_detail(topology, inside, away=away),
             fraction=rounding.quotient(Fraction(held), capacity_out_of(topology, inside, away=away)),
         ),
     ]
@@ -168,14 +175,15 @@ def root_bounds(problem: Broadcast) -> list[Bound]:
             "node-cut",
             rounding.quotient_down(1, room),
             "what leaves the root",
-            fraction=rounding.quotient(Fraction(1), rounding.exact_sum(topology.capacity[topology.tail == root])),
+            detail=cut_detail(topology, {root}),
+            fraction=rounding.quotient(Fraction(1), capacity_out_of(topology, {root})),
         ),
         Bound(
             "least-cut",
             rounding.fraction_down(time),
             f"a cut of capacity {float(1 / time):g} around the root, by max-flows",
             exact=True,
-            detail={"inside": sorted(inside)},
+            detail=cut_detail(topology, inside),
             fraction=rounding.quotient(Fraction(1), capacity_out_of(topology, inside)),
         ),
     ]
@@ -183,9 +191,14 @@ def root_bounds(problem: Broadcast) -> list[Bound]:
 
 def capacity_out_of(topology: Topology, inside: Collection[int], *, away: bool = False) -> Fraction | None:
     """Capacity of the arcs out of a set of vertices, or into it with ``away``, of the decimals entered."""
-    held = np.isin(np.arange(topology.n), list(inside))
-    starts, ends = (topology.head, topology.tail) if away else (topology.tail, topology.head)
-    return rounding.exact_sum(topology.capacity[held[starts] & ~held[ends]])
+    return rounding.exact_sum(topology.capacity[cut_detail(topology, inside, away=away)["links"]])
+
+
+def cut_detail(topology: Topology, inside: Collection[int], *, away: bool = False) -> dict[str, list[int]]:
+    """The ``links`` out of a set of vertices, or into it with ``away``, and the vertices from which they lead."""
+    sends = np.isin(np.arange(topology.n), list(inside)) != away
+    crossing = sends[topology.tail] & ~sends[topology.head]
+    return {"inside": np.flatnonzero(sends).tolist(), "links": np.flatnonzero(crossing).tolist()}
 
 
 # Figures --------------------------------------------------------------------------------------------------------------

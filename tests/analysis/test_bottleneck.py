@@ -64,6 +64,40 @@ def test_a_cut_is_named_by_its_two_sides():
     assert found.links["price"].max() < 0
 
 
+@pytest.mark.parametrize("spec", ["nvswitch:boxes=3,gpus=2", "genkautz:n=9,d=2", "star:5", "torus:3x4"])
+@pytest.mark.parametrize(
+    ("name", "method"),
+    [
+        ("alltoall.all-gather", "receiver-flows"),
+        ("alltoall.broadcast", "receiver-flows"),
+        ("alltoall.reduce-scatter", "receiver-flows"),
+        ("alltoall.all-reduce", "tree-packing"),
+    ],
+)
+def test_the_links_of_a_cut_have_prices_where_a_method_returns_no_duals(name, method, spec):
+    result = oc.solve(name, spec, method=method)
+    assert not result.duals
+    if result.gap > 1e-6:
+        assert "price" not in result.link_loads()
+        return
+    found, loads, net = result.bottleneck(), result.link_loads(), result.links.topology
+    price = loads["price"].to_numpy()
+    priced = price < 0
+    assert net.capacity @ price == pytest.approx(-result.T)
+    assert np.ptp(price[priced]) == pytest.approx(0)
+    assert found.links["utilisation"].to_numpy() == pytest.approx(1)
+    assert found.reason.endswith(f"T >= {result.T:.12g}")
+    if found.kind == "cut":
+        inside, outside = map(set, found.sides)
+        assert inside | outside == set(net.labels)
+        assert list(priced) == [u in inside and v in outside for u, v in zip(loads["src"], loads["dst"], strict=True)]
+    rng = np.random.default_rng(5)
+    for _ in range(3):
+        changed = with_links_of(net, net.capacity * rng.uniform(0.5, 1.5, net.arcs))
+        least = result.T * (net.capacity @ priced) / (changed.capacity @ priced)
+        assert least <= oc.solve(name, changed, method="highs").T * (1 + 1e-6)
+
+
 def test_lengths_are_named_where_no_cut_proves_the_bound():
     result = oc.solve("alltoall.master", "genkautz:n=8,d=2", method="highs")
     found = result.bottleneck()
