@@ -99,9 +99,7 @@ def candidates_for(data: PathFlow, generated: PathSet) -> PathSet:
         if short.kind == "k" or (complete and count * most_alike <= MOST_PATHS):
             listed = build_path_set(topology, short, data.name, pairs)
             break
-    nth = np.minimum(listed.first[:-1] + data.kappa, listed.first[1:]) - 1
-    distance = listed.length[nth]
-    listed = subset(listed, listed.length <= distance[listed.pair] + DETOUR)
+    listed = shortest_of(listed, data.kappa, DETOUR)
     if (np.diff(listed.first) < data.kappa).any():
         listed = union(listed, build_path_set(topology, PathRule("k", data.kappa, rule.lmax), data.name, pairs))
     return union(listed, generated)
@@ -244,7 +242,7 @@ def at_analytic_bound(context: Context) -> Answer | None:
 def _shortest_candidates(data: PathFlow, seed: int) -> Iterator[PathSet]:
     """Shortest paths: those in the order of dimensions, whose dependencies have few cycles, then all if listed."""
     if data.rule.kind != "all":
-        yield shortest_of(data.paths)
+        yield shortest_of(data.paths, 1)
         return
     from opticoll.solvers.methods.flows.dimension_order import arc_groups, dimension_ordered
 
@@ -330,9 +328,10 @@ def units_within(load: float, capacity: F64, unit: float) -> I64:
     return np.floor(load * capacity / unit * (1 + 1e-9)).astype(np.int64)
 
 
-def shortest_of(paths: PathSet) -> PathSet:
-    """The paths that are as short as the first, a shortest one, of their commodity."""
-    return subset(paths, paths.length == paths.length[paths.first[:-1]][paths.pair])
+def shortest_of(paths: PathSet, kappa: int, detour: int = 0) -> PathSet:
+    """The paths at most ``detour`` arcs longer than the kappa-th of their commodity, in order of length."""
+    nth = np.minimum(paths.first[:-1] + kappa, paths.first[1:]) - 1
+    return subset(paths, paths.length <= paths.length[nth][paths.pair] + detour)
 
 
 def _least_load(data: PathFlow, fluid: float) -> float:
@@ -393,9 +392,7 @@ class _State:
     def search(self, random: np.random.Generator, roundings: Iterator[PathSet]) -> None:
         """Reroute towards the bound, then towards the loads above it that would still be better."""
         paths = self.candidates
-        direct = shortest_of(paths)
-        if (np.diff(direct.first) < self.data.kappa).any():
-            direct = paths
+        direct = shortest_of(paths, self.data.kappa)
         steps, tries = int(self.context.parameters["steps"]), int(self.context.parameters["tries"])
         # Easy instances take hundreds of steps, so short tries come first: from the best routes, then from others.
         quick = min(steps, QUICK)
