@@ -341,6 +341,10 @@ class Formulation:
         """Those among :meth:`bounds` that are exact and cheap; every run is checked against them."""
         return []
 
+    def _bound_named(self, name: str) -> Bound | None:
+        """The one of :meth:`bounds` with a name, where it is known without the others; a sweep needs no other."""
+        return None
+
     def certify(self, duals: Values) -> Bound | None:
         """A rigorous bound from any dual values, however inexact."""
         return None

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from opticoll.arguments import refused
 from opticoll.errors import BadInput
-from opticoll.formulations.model import Bound
+from opticoll.formulations.model import Bound, is_own
 from opticoll.formulations.parameters import read_parameters
 from opticoll.nearest_names import nearest
 from opticoll.plugin_faults import FAULTS
@@ -157,7 +157,8 @@ def _named(model: type[Formulation], bound: str, instance: Instance, data: Formu
     from opticoll.analysis.bounds.plugin_bounds import plugin_bounds
     from opticoll.formulations import bounds_of
 
-    own = bounds_of(data)
+    single = None if is_own(data) else data._bound_named(bound)
+    own = bounds_of(data) if single is None else [single]
     result = {one.name: one for one in own}
     error: Exception | None = None
     if bound not in result:

@@ -41,6 +41,11 @@ def bounds(problem: LinkFlow) -> list[Bound]:
     return [Bound("distance", value, "paths from s or cycles through t, in hops", "alltoall")]
 
 
+def bound_named(problem: LinkFlow, name: str) -> Bound | None:
+    """The one of :func:`bounds` with a name, if the others need not be computed."""
+    return None if problem.printed else checks.analytic_bound(problem, name)
+
+
 def closed_forms(problem: LinkFlow) -> list[Bound]:
     """Optimum if the family declares one; empty for the sink-inflow reading, for which it does not hold."""
     return [] if problem.printed else checks.declared_optimum(problem)

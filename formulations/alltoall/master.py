@@ -46,6 +46,7 @@ class Master(Formulation):
     _label_invariant = staticmethod(concurrent_flow.equal_demands)
 
     bounds = checks.analytic_bounds
+    _bound_named = checks.analytic_bound
     _closed_forms = checks.declared_optimum
 
     flow: ConcurrentFlow

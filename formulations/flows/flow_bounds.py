@@ -60,9 +60,7 @@ LENGTH_STEPS = 60
 
 def bounds(data: ConcurrentFlow) -> list[Bound]:
     """All analytic bounds on the flow of ``data``, whose sources and demands are at terminals."""
-    result = [moore_bound(data), node_cut_bound(data), distance_bound(data)]
-    result += [any_lengths_bound(data), sweep_cut_bound(data)]
-    return result + closed_forms(data)
+    return [make(data) for make in BOUNDS.values()] + closed_forms(data)
 
 
 def closed_forms(data: ConcurrentFlow) -> list[Bound]:
@@ -340,3 +338,13 @@ def _spectral_order(both: object) -> I64 | None:
     scale = 1.0 / np.sqrt(np.maximum(degree, 1e-300))
     _, vectors = np.linalg.eigh(np.eye(degree.size) - scale[:, None] * weights * scale[None, :])
     return np.argsort(vectors[:, 1] * scale, kind="stable")
+
+
+#: The analytic bounds, by name.
+BOUNDS = {
+    "moore": moore_bound,
+    "node-cut": node_cut_bound,
+    "distance": distance_bound,
+    "any-lengths": any_lengths_bound,
+    "sweep-cut": sweep_cut_bound,
+}

@@ -13,7 +13,7 @@ import numpy as np
 from opticoll.formulations import rounding
 from opticoll.formulations.declared_axes import axes_arrays
 from opticoll.formulations.flows.concurrent_flow import blocks_of_rows
-from opticoll.formulations.flows.flow_bounds import bounds, closed_forms
+from opticoll.formulations.flows.flow_bounds import BOUNDS, bounds, closed_forms
 from opticoll.formulations.flows.symmetric_flow import SymmetricFlow, total
 from opticoll.formulations.model import Bound
 from opticoll.formulations.standard_form import StandardForm, blocks
@@ -122,17 +122,31 @@ def flow_matrix(data: ConcurrentFlow, flow: str) -> StandardForm:
     """
     import scipy.sparse as sp
 
-    m, groups, n = data.topology.arcs, data.groups, data.topology.n
-    served = data.served.T.ravel()
-    net = sp.csr_array(sp.kron(sp.eye_array(groups), data.topology.incidence(), format="csr")[served])
-    k, u = np.divmod(np.flatnonzero(served), n)
-    demand, rows = data.demand[u, k], u.size
-    load = sp.kron(np.ones((1, groups)), sp.eye_array(m), format="csr")
-    A = sp.block_array([[net, -sp.csr_array(demand[:, None])], [load, None]], format="csc")
+    topology, m, groups, n = data.topology, data.topology.arcs, data.groups, data.topology.n
+    served = data.served.T
+    rows = int(np.count_nonzero(served))
+    balance = np.full((groups, n), -1, dtype=np.int32)  # the row of every group and vertex, -1 without one
+    balance[served] = np.arange(rows)
+    k, u = np.nonzero(served)
+    demand = data.demand[u, k]
+    # Of every x_ak: the rows of its ends, that of the first vertex first, and of its arc.
+    entries, signs = np.empty((groups, m, 3), dtype=np.int32), np.ones((m, 3))
+    forward = topology.tail < topology.head
+    entries[:, :, 0] = balance[:, np.minimum(topology.tail, topology.head)]
+    entries[:, :, 1] = balance[:, np.maximum(topology.tail, topology.head)]
+    entries[:, :, 2] = np.arange(rows, rows + m)
+    signs[:, 0], signs[:, 1] = np.where(forward, -1.0, 1.0), np.where(forward, 1.0, -1.0)
+    stored, needed = entries >= 0, np.flatnonzero(demand)
+    A = sp.csc_array(
+        (
+            np.concatenate([np.broadcast_to(signs, entries.shape)[stored], -demand[needed]]),
+            np.concatenate([entries[stored], needed]),
+            np.concatenate([[0], np.cumsum(np.append(stored.sum(axis=2), needed.size))]),
+        ),
+        shape=(rows + m, m * groups + 1),
+    )
     cost = np.zeros(m * groups + 1)
     cost[-1] = 1.0
-    balance = np.full(n * groups, -1, dtype=np.int64)
-    balance[u * groups + k] = np.arange(rows)
     return StandardForm(
         A=A,
         row_lower=np.concatenate([np.zeros(rows), np.full(m, -np.inf)]),
@@ -147,7 +161,9 @@ def flow_matrix(data: ConcurrentFlow, flow: str) -> StandardForm:
                 "F": ((), np.array([m * groups])),
             }
         ),
-        rows=blocks({"balance": ((n, groups), balance), "capacity": ((m,), rows + np.arange(m))}),
+        rows=blocks(
+            {"balance": ((n, groups), balance.T.ravel().astype(np.int64)), "capacity": ((m,), rows + np.arange(m))}
+        ),
     )
 
 
@@ -181,6 +197,11 @@ def certify(problem: FlowProblem, duals: Mapping[str, F64]) -> Bound | None:
 def analytic_bounds(problem: FlowProblem) -> list[Bound]:
     """Bounds of distances, cuts and degrees, and the optimum that the family of the topology declares."""
     return bounds(problem.flow)
+
+
+def analytic_bound(problem: FlowProblem, name: str) -> Bound | None:
+    """The one of :func:`analytic_bounds` with a name; None for that of the family, and for no name."""
+    return BOUNDS[name](problem.flow) if name in BOUNDS else None
 
 
 def declared_optimum(problem: FlowProblem) -> list[Bound]:
