@@ -35,6 +35,7 @@ from opticoll.solvers.methods.sipml.ring_first_fit import ring_circuits
 from opticoll.solvers.methods.topoopt.ocs_reconfig import ocs_reconfig
 from opticoll.solvers.methods.topoopt.topology_finder import connected, topology_finder
 from opticoll.solvers.methods.topoopt.utility_circuits import geometric, greedy_circuits
+from opticoll.solvers.schedules.schedule_kernels import fair_rates
 
 if TYPE_CHECKING:
     from opticoll.analysis.training.network_iteration import Routing
@@ -45,69 +46,6 @@ if TYPE_CHECKING:
 #: Changes of circuits without progress after which a simulation is aborted.
 MOST_CHANGES = 100_000
 _WAITING, _READY, _RUNNING, _DONE = 0, 1, 2, 3
-
-
-@compiled(nogil=True)
-def fair_rates(
-    active: I64, start: I64, arc: I64, share: F64, capacity: F64, rate: F64, left: F64, weight: F64, count: I64
-) -> None:  # pragma: no cover  compiled
-    """Set the max-min fair rates of the active flows by water-filling; 0 for a flow without arcs.
-
-    ``left``, ``weight`` and ``count`` are scratch arrays with one entry per arc (``count`` has one more).
-    """
-    arcs = capacity.size
-    for a in range(arcs):
-        left[a], weight[a], count[a] = capacity[a], 0.0, 0
-    count[arcs] = 0
-    entries = 0
-    for i in range(active.size):
-        f = active[i]
-        rate[f] = -1.0 if start[f + 1] > start[f] else 0.0
-        for e in range(start[f], start[f + 1]):
-            weight[arc[e]] += share[e]
-            count[arc[e]] += 1
-            entries += 1
-    users, first = np.empty(entries, dtype=np.int64), np.zeros(arcs + 1, dtype=np.int64)
-    for a in range(arcs):
-        first[a + 1] = first[a] + count[a]
-    fill = first[:arcs].copy()
-    listed, used = np.empty(arcs, dtype=np.int64), 0
-    for a in range(arcs):
-        if count[a] > 0:
-            listed[used] = a
-            used += 1
-    for i in range(active.size):
-        f = active[i]
-        for e in range(start[f], start[f + 1]):
-            users[fill[arc[e]]] = f
-            fill[arc[e]] += 1
-    while used > 0:
-        least = np.inf
-        kept = 0
-        for i in range(used):
-            a = listed[i]
-            if count[a] > 0:
-                listed[kept] = a
-                kept += 1
-                level = max(left[a], 0.0) / weight[a]
-                least = min(least, level)
-        used = kept
-        for i in range(used):
-            a = listed[i]
-            if count[a] == 0 or max(left[a], 0.0) > least * weight[a] * (1.0 + 1e-12):
-                continue
-            for u in range(first[a], first[a + 1]):
-                f = users[u]
-                if rate[f] >= 0.0:
-                    continue
-                rate[f] = least
-                for e in range(start[f], start[f + 1]):
-                    b = arc[e]
-                    left[b] -= share[e] * least
-                    weight[b] -= share[e]
-                    count[b] -= 1
-                    if count[b] == 0:
-                        weight[b] = 0.0
 
 
 @compiled(nogil=True)
@@ -136,8 +74,6 @@ def _advance(  # noqa: C901 - compiled
     start, arc, owner, share, capacity, size = flows
     left, rate, active, lasted, missing = progress
     due_time, due_item = due
-    scratch_left, scratch_weight = np.empty(capacity.size), np.empty(capacity.size)
-    scratch_count = np.empty(capacity.size + 1, dtype=np.int64)
     rows, used = np.empty((1024 if record else 1, 4)), 0
     done, timers, busy, events, fresh = sizes[0], sizes[1], sizes[2], sizes[3], sizes[4]
     resolution, precision = clock[1], clock[2]
@@ -201,9 +137,7 @@ def _advance(  # noqa: C901 - compiled
                 for i in range(busy):
                     rate[active[i]] = 0.0
             else:
-                fair_rates(
-                    active[:busy], start, arc, share, capacity, rate, scratch_left, scratch_weight, scratch_count
-                )
+                fair_rates(active[:busy], start, arc, share, capacity, rate)
             stale = False
         soonest = np.inf
         for i in range(busy):

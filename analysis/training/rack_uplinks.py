@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.analysis.training.flow_simulator import fair_rates as water_filling
+from opticoll.solvers.schedules.schedule_kernels import fair_rates as water_filling
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -45,8 +45,7 @@ def fair_rates(rings: Sequence[I64], servers: int, rack: int, oversubscription: 
     use = np.hstack([shared, np.eye(len(rings))])  # the last arcs are those of a server of each ring
     ring, arc = np.nonzero(use)
     capacity = np.append(np.full(2 * racks, rack / oversubscription), np.ones(len(rings)))
-    rate, count = np.zeros(len(rings)), np.empty(capacity.size + 1, dtype=np.int64)
+    rate = np.zeros(len(rings))
     start = np.searchsorted(ring, np.arange(len(rings) + 1))
-    scratch = np.empty_like(capacity), np.empty_like(capacity)
-    water_filling(np.arange(len(rings)), start, arc, use[ring, arc], capacity, rate, *scratch, count)
+    water_filling(np.arange(len(rings)), start, arc, use[ring, arc], capacity, rate)
     return rate

@@ -332,7 +332,8 @@ class _Execution:
             if sending:
                 arcs = [message[g][1] for g in sending]
                 first = np.cumsum([0, *map(len, arcs)])
-                speed = fair_rates(first, np.concatenate(arcs), rate)
+                arc, speed = np.concatenate(arcs), np.zeros(len(arcs))
+                fair_rates(np.arange(speed.size), first, arc, np.ones(arc.size), rate, speed)
                 end = now + left / speed
                 then = min(then, float(end.min()))
                 left = left - speed * (then - now)

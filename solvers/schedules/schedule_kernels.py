@@ -167,38 +167,68 @@ def list_schedule(
 
 
 @compiled(nogil=True)
-def fair_rates(first: I64, arcs: I64, capacity: F64) -> F64:
-    """Max-min fair rates of messages that share arcs, ``(messages,)``.
+def fair_rates(active: I64, start: I64, arc: I64, share: F64, capacity: F64, rate: F64) -> None:
+    """Set the max-min fair rates of the active flows by water-filling; 0 for a flow without arcs.
 
     Parameters
     ----------
-    first, arcs
-        Arcs of message k: ``arcs[first[k] : first[k + 1]]``.
+    active
+        Flows that send.
+    start, arc, share
+        Arcs of flow f and the share of its rate on each: entries ``start[f]`` .. ``start[f + 1] - 1``.
     capacity
         Capacity of every arc.
+    rate
+        Of every flow; set for the active ones.
     """
-    messages, left = first.size - 1, capacity.copy()
-    rate = np.full(messages, -1.0)
-    waiting = np.zeros(capacity.size, dtype=np.int64)
-    for a in arcs:
-        waiting[a] += 1
-    rest = messages
-    while rest > 0:
+    arcs = capacity.size
+    left, weight, count = capacity.copy(), np.zeros(arcs), np.zeros(arcs, dtype=np.int64)
+    entries = 0
+    for i in range(active.size):
+        f = active[i]
+        rate[f] = -1.0 if start[f + 1] > start[f] else 0.0
+        for e in range(start[f], start[f + 1]):
+            weight[arc[e]] += share[e]
+            count[arc[e]] += 1
+            entries += 1
+    users, first = np.empty(entries, dtype=np.int64), np.zeros(arcs + 1, dtype=np.int64)
+    for a in range(arcs):
+        first[a + 1] = first[a] + count[a]
+    fill = first[:arcs].copy()
+    listed, used = np.empty(arcs, dtype=np.int64), 0
+    for a in range(arcs):
+        if count[a] > 0:
+            listed[used] = a
+            used += 1
+    for i in range(active.size):
+        f = active[i]
+        for e in range(start[f], start[f + 1]):
+            users[fill[arc[e]]] = f
+            fill[arc[e]] += 1
+    while used > 0:
         least = np.inf
-        for a in range(capacity.size):
-            if waiting[a] > 0:
-                least = min(least, left[a] / waiting[a])
-        full = np.zeros(capacity.size, dtype=np.bool_)
-        for a in range(capacity.size):
-            full[a] = waiting[a] > 0 and left[a] / waiting[a] <= least * (1.0 + 1e-12)
-        for k in range(messages):
-            limited = False
-            for a in arcs[first[k] : first[k + 1]]:
-                limited = limited or full[a]
-            if limited and rate[k] < 0.0:
-                rate[k] = least
-                rest -= 1
-                for a in arcs[first[k] : first[k + 1]]:
-                    left[a] = max(left[a] - least, 0.0)
-                    waiting[a] -= 1
-    return rate
+        kept = 0
+        for i in range(used):
+            a = listed[i]
+            if count[a] > 0:
+                listed[kept] = a
+                kept += 1
+                level = max(left[a], 0.0) / weight[a]
+                least = min(least, level)
+        used = kept
+        for i in range(used):
+            a = listed[i]
+            if count[a] == 0 or max(left[a], 0.0) > least * weight[a] * (1.0 + 1e-12):
+                continue
+            for u in range(first[a], first[a + 1]):
+                f = users[u]
+                if rate[f] >= 0.0:
+                    continue
+                rate[f] = least
+                for e in range(start[f], start[f + 1]):
+                    b = arc[e]
+                    left[b] -= share[e] * least
+                    weight[b] -= share[e]
+                    count[b] -= 1
+                    if count[b] == 0:
+                        weight[b] = 0.0

@@ -351,7 +351,8 @@ def test_a_schedule_takes_the_flow_of_the_master(name, tmp_path, capfd):
 
 def test_rates_of_messages_are_max_min_fair():
     """Of three messages, two share a link of 1, and the third has the rest of a link of 3 that it shares with one."""
-    rates = fair_rates(np.array([0, 1, 3, 4]), np.array([0, 0, 1, 1]), np.array([1.0, 3.0]))
+    rates = np.zeros(3)
+    fair_rates(np.arange(3), np.array([0, 1, 3, 4]), np.array([0, 0, 1, 1]), np.ones(4), np.array([1.0, 3.0]), rates)
     assert rates == pytest.approx([0.5, 0.5, 2.5])
 
 
@@ -361,7 +362,8 @@ def test_no_message_gets_more_without_loss_of_a_slower_one(seed):
     rng = np.random.default_rng(seed)
     capacity = rng.integers(1, 5, 6).astype(float)
     ways = [rng.choice(6, rng.integers(1, 4), replace=False) for _ in range(rng.integers(1, 9))]
-    rates = fair_rates(np.cumsum([0, *map(len, ways)]), np.concatenate(ways), capacity)
+    start, arc, rates = np.cumsum([0, *map(len, ways)]), np.concatenate(ways), np.zeros(len(ways))
+    fair_rates(np.arange(rates.size), start, arc, np.ones(arc.size), capacity, rates)
     load = np.zeros(6)
     for way, rate in zip(ways, rates, strict=True):
         load[way] += rate
