@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.analysis.plots.style import label
-from opticoll.analysis.rendering import Listing, Printed, number
+from opticoll.analysis.rendering import Printed, number
 from opticoll.analysis.result.progress_line import progress_here
 from opticoll.arguments import number as finite_number
 from opticoll.arguments import whole_number
@@ -56,8 +56,7 @@ class Timed:
 class TopologyDesign(Printed):
     """A topology of given degree, its time, and the bound on all topologies of that degree.
 
-    ``gap`` is T / bound - 1; ``source`` is ``table`` or ``search``; ``others`` are well-known topologies of the same
-    size and degree, for comparison.
+    ``gap`` is T / bound - 1; ``source`` is ``table`` or ``search``.
     """
 
     n: int
@@ -70,7 +69,6 @@ class TopologyDesign(Printed):
     proof: str
     reason: str
     source: str
-    others: tuple[Timed, ...] = ()
 
     @property
     def best_possible(self) -> bool:
@@ -86,11 +84,6 @@ class TopologyDesign(Printed):
             "gap": "none: best possible" if self.best_possible else f"{100 * self.gap:.2f} %",
         }
 
-    def tables(self) -> list[Listing]:
-        """The topologies for comparison."""
-        rows = [{"topology": one.topology, "T": one.T, "proof": one.proof} for one in self.others]
-        return [Listing("for comparison", ["topology", "T", "proof"], rows)] if rows else []
-
     def document(self) -> dict[str, Json]:
         """The design as ``--json`` prints it."""
         return asdict(self) | {"best_possible": self.best_possible}
@@ -98,8 +91,7 @@ class TopologyDesign(Printed):
     def summary(self) -> dict[str, str]:
         """Lines of the printed representation: the gap first, then those of :meth:`lines`, cut to a width."""
         lines = {name: label(text, 160) for name, text in self.lines().items()}
-        others = {"compared": ", ".join(f"{one.topology} {number(one.T, 6)}" for one in self.others)}
-        return {"gap": lines["gap"], **lines, **(others if self.others else {})}
+        return {"gap": lines["gap"], **lines}
 
     @property
     def _title(self) -> str:
@@ -164,7 +156,6 @@ def design(
     *,
     directed: bool = False,
     table: bool = True,
-    compare: bool = False,
     starts: int = 8,
     time_limit: Seconds | None = None,
     seed: int = 0,
@@ -179,8 +170,6 @@ def design(
         Whether links may run one way only; otherwise every link runs both ways.
     table
         Whether to use the record of the table, if there is one; otherwise a search is run.
-    compare
-        Whether to solve well-known topologies of the same size and degree as well.
     starts
         Descents of the search for each group.
     time_limit
@@ -227,7 +216,6 @@ def design(
     bound = float(least)
     if record is not None and record.enumerated is not None:
         bound, reason = record.time, f"{enumeration(data)}; distances leave {record.enumerated}, none is faster"
-    others = tuple(solved(other) for other in well_known(n, degree) if other != spec) if compare else ()
     return TopologyDesign(
         n,
         degree,
@@ -239,7 +227,6 @@ def design(
         timed.proof,
         reason,
         "search" if record is None else "table",
-        others,
     )
 
 
@@ -343,30 +330,3 @@ def _solved(topology: Topology) -> Timed:
     record = solve.solve(task).record
     T = record.metrics.get("T") if record.verified and record.metrics else None
     return Timed(topology.spec, float(T) if isinstance(T, (int, float)) else None, str(record.proof))
-
-
-def well_known(n: int, degree: int) -> Iterable[str]:
-    """Specs of generalized Kautz digraphs, tori, hypercubes and random graphs of n nodes and this degree."""
-    yield f"genkautz:n={n},d={degree}"
-    if degree % 2 == 0:
-        sides = _sides(n, degree // 2)
-        if sides is not None:
-            yield "torus:" + "x".join(map(str, sides))
-    if n == 1 << degree:
-        yield f"hypercube:{degree}"
-    if n * degree % 2 == 0 and degree < n:
-        yield f"random-regular:n={n},d={degree},seed=1"
-    if n % (degree + 1) == 0 and n > degree + 1:
-        yield f"xpander:n={n},d={degree},seed=1"
-
-
-def _sides(n: int, dimensions: int, least: int = 3) -> tuple[int, ...] | None:
-    """The most even factors of n, each at least 3; None if there are none."""
-    if dimensions == 1:
-        return (n,) if n >= least else None
-    best: tuple[int, ...] | None = None
-    for side in range(least, int(n ** (1 / dimensions) + 1e-9) + 1):
-        rest = None if n % side else _sides(n // side, dimensions - 1, side)
-        if rest is not None and (best is None or max(rest) < max(best)):
-            best = (side, *rest)
-    return best

@@ -20,7 +20,7 @@ import numpy as np
 
 from opticoll.analysis.designs.design import MOST_NODES, Timed, solved
 from opticoll.analysis.plots.style import label
-from opticoll.analysis.rendering import Listing, Printed, number
+from opticoll.analysis.rendering import Printed, number
 from opticoll.analysis.result.progress_line import progress_here
 from opticoll.arguments import number as finite_number
 from opticoll.arguments import whole_number
@@ -91,8 +91,7 @@ class PodDesign(Printed):
     ``gap`` is T / bound - 1, ``torus`` the time of the torus of these cubes whose longest edge is shortest.
     ``lost_switch`` is the worst time after the loss of a switch, where it is known: from the table, or solved if the
     wiring was chosen for it, and then ``lost_bound`` bounds it in every wiring. ``enumerated`` is the number of
-    wirings, up to isomorphism, of which none is faster. ``others`` are the published twist and the record with the same
-    permutation at all places, for comparison.
+    wirings, up to isomorphism, of which none is faster.
     """
 
     cubes: int
@@ -109,7 +108,6 @@ class PodDesign(Printed):
     lost_switch: float | None = None
     lost_bound: float | None = None
     enumerated: int = 0
-    others: tuple[Timed, ...] = ()
 
     @property
     def best_possible(self) -> bool:
@@ -132,11 +130,6 @@ class PodDesign(Printed):
             "torus": f"{number(self.torus)}   of {shape} chips, {self.torus / self.T:.2f} times as long",
             **lost,
         }
-
-    def tables(self) -> list[Listing]:
-        """The wirings for comparison."""
-        rows = [{"pod": label(one.topology, 60), "T": one.T, "proof": one.proof} for one in self.others]
-        return [Listing("for comparison", ["pod", "T", "proof"], rows)] if rows else []
 
     def document(self) -> dict[str, Json]:
         """The design as ``--json`` prints it."""
@@ -162,7 +155,6 @@ def pod_design(
     places: str = "free",
     survive: int = 0,
     table: bool = True,
-    compare: bool = False,
     starts: int = 2,
     time_limit: Seconds | None = None,
     seed: int = 0,
@@ -179,8 +171,6 @@ def pod_design(
         1: choose the wiring for the worst T after the loss of any one switch, and solve that.
     table
         Whether to use the record of the table, if there is one; otherwise a search is run.
-    compare
-        Whether to solve the published twist and the record with ``places=same`` as well.
     starts
         Runs of the search for each group.
     time_limit
@@ -221,7 +211,6 @@ def pod_design(
             lost_bound = float(least_time(problem)[0])
         else:
             timed = min(map(solved, specs), key=_time)
-        others = tuple(solved(other) for other in _well_known(cubes, side, places)) if compare else ()
     if timed.T is None:
         msg = f"design: {label(timed.topology, 80)} could not be solved ({timed.proof}); run opticoll solve on it"
         raise BadInput(msg)
@@ -243,7 +232,6 @@ def pod_design(
         lost_switch=lost.T if lost is not None else None if record is None else record.lost_switch,
         lost_bound=lost_bound,
         enumerated=0 if record is None else record.enumerated,
-        others=others,
     )
 
 
@@ -291,16 +279,5 @@ def _searched(
     until = None if time_limit is None else time.monotonic() + time_limit
     rng, kinds = np.random.default_rng(seed), {"same": same, "survive": bool(survive)}
     found = best_wirings(cubes, side, **kinds, rng=rng, starts=starts, moves=400, most=MOST_SOLVED, until=until)
-    return [spec_of_torus(cubes, side), *(spec_of(wiring, side) for wiring in found)]
-
-
-def spec_of_torus(cubes: int, side: int, twisted: bool = False) -> str:
-    """The spec of the torus of so many cubes, or of the published twist."""
-    return f"pod:cubes={cubes}" + ("" if side == 4 else f",side={side}") + (",wiring=twisted" if twisted else "")
-
-
-def _well_known(cubes: int, side: int, places: str) -> list[str]:
-    """Specs of the published twist, where there is one, and of the record with ``places=same``."""
-    shape, record = even_shape(cubes), pod_records().get((cubes, side, "same"))
-    specs = [spec_of_torus(cubes, side, twisted=True)] if shape[2] == 2 * shape[0] else []
-    return specs + ([record.pod] if record is not None and places == "free" else [])
+    torus = f"pod:cubes={cubes}" + ("" if side == 4 else f",side={side}")
+    return [torus, *(spec_of(wiring, side) for wiring in found)]

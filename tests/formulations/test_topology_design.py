@@ -299,10 +299,9 @@ def test_design_answers_from_the_table_or_by_search(capsys):
     assert (document["T"], document["bound"], document["proof"]) == (pytest.approx(5), 5, "optimal")
     assert document["best_possible"] is True
     assert document["source"] == "table"
-    assert main(["design", "n=10", "degree=3", "--search", "--compare"]) == 0
+    assert main(["design", "n=10", "degree=3", "--search"]) == 0
     text = capsys.readouterr().out
     assert "none: best possible" in text
-    assert "genkautz:n=10,d=3" in text
 
 
 @pytest.mark.parametrize(
@@ -368,13 +367,6 @@ def test_line_digraphs_of_complete_multigraphs_have_the_smallest_distances(n, de
     topology = parse(f"{design.complete_multigraph(n, degree)}+line=1")
     assert topology.n == n * degree
     assert set(topology.hops.sum(axis=1)) == {depth_sum(n * degree, degree, degree)} or n == 2
-
-
-def test_well_known_topologies_have_the_size():
-    for n, degree in permutations((4, 6, 8, 16, 36, 64), 2):
-        for spec in design.well_known(n, degree):
-            if degree < n:
-                assert parse(spec).n == n
 
 
 # racks and exchanges of links -----------------------------------------------------------------------------------------

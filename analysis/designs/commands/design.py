@@ -14,7 +14,6 @@ from opticoll.analysis.cli.options import JSON, progress_line, refuse_together
 @click.argument("sizes", nargs=-1, required=True, metavar="n=N degree=D | pod cubes=K")
 @click.option("--directed", is_flag=True, help="Links may run one way only (default: every link runs both ways).")
 @click.option("--search", is_flag=True, help="Run a new search instead of using the table of records.")
-@click.option("--compare", is_flag=True, help="Also solve well-known topologies of the same size and degree.")
 @click.option(
     "--starts",
     type=click.IntRange(min=1),
@@ -74,7 +73,7 @@ def design(
             if value:
                 msg = f"--{name} is not for the wiring of a pod; omit it"
                 raise click.UsageError(msg)
-        kept = {name: options[name] for name in ("compare", "starts", "time_limit", "seed")}
+        kept = {name: options[name] for name in ("starts", "time_limit", "seed")}
         return _pod(sizes[1:], as_json, table=not search, **kept)
     given = dict(word.partition("=")[::2] for word in sizes)
     if (
@@ -86,7 +85,7 @@ def design(
         return 2
     n, degree = int(given["n"]), int(given["degree"])
     if delay is not None:
-        refuse_together(*(("--delay", name) for name in ("--compare", "--search")))
+        refuse_together(("--delay", "--search"))
         kept = {name: options[name] for name in ("directed", "time_limit", "seed")}
         title = f"design n={n} degree={degree}"
         with output.diverted_stdout(), progress_line(title, shown=True, plain=not as_json) as on_progress:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-from fractions import Fraction
 from importlib.resources import files
 
 import numpy as np
@@ -157,12 +156,10 @@ def test_the_bounds_for_a_lost_switch(cubes):
 
 
 def test_a_design_is_solved_and_compared():
-    design = oc.pod_design(2, compare=True)
+    design = oc.pod_design(2)
     assert (design.source, design.proof, design.torus) == ("table", "optimal", 128.0)
     assert design.pod == pod_records()[2, 4, "free"].pod
     assert design.gap == pytest.approx(design.T / design.bound - 1)
-    twist = {one.topology: one.T for one in design.others}["pod:cubes=2,wiring=twisted"]
-    assert Fraction(twist).limit_denominator(1000) == Fraction(220, 3)
     assert not design.best_possible
     assert "1.79 times as long" in design.lines()["torus"]
 

@@ -200,7 +200,7 @@ def test_numbers_that_reach_too_few_nodes_have_no_bound_in_json(capsys):
             "design: delay=20 has no unit; write a time, such as 20us, or omit shard and bandwidth",
         ),
         (["--delay", "25us", "--shard", "4MB"], "add --bandwidth 100Gb/s"),
-        (["--delay", "1", "--compare"], "mutually exclusive"),
+        (["--delay", "1", "--search"], "mutually exclusive"),
     ],
 )
 def test_options_that_do_not_go_together(options, message, capsys):
