@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from opticoll.analysis.plots.style import label
 from opticoll.formulations.variables import TIME
 from opticoll.solvers.task import NOTE, Fields, Proof
 from opticoll.solvers.verify import FEASIBLE, violated
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
 #: Maximum length of a name in a title.
 WIDTH = 100
+#: Maximum length of a line of a printed representation.
+_PRINTED = 240
 #: What the proofs mean that do not speak for themselves.
 _PROOFS = {
     Proof.CERTIFIED_GAP: "a gap remains between the checked value and a certified bound",
@@ -128,15 +131,15 @@ class Printed:
         """What ``--json`` prints."""
         return self
 
-    def _printed(self) -> dict[str, str]:
-        """The lines that are printed."""
-        return self.lines()
+    def summary(self) -> dict[str, str]:
+        """Lines of the printed representation: those of :meth:`lines`, cut to a width."""
+        return {name: label(text, _PRINTED) for name, text in self.lines().items()}
 
     def __repr__(self) -> str:
-        return as_text(self._title, self._printed())
+        return as_text(self._title, self.summary())
 
     def _repr_html_(self) -> str:
-        return as_html(self._title, self._printed())
+        return as_html(self._title, self.summary())
 
 
 def record_lines(record: Record, meaning: str = "", bounds: Sequence[BoundRow] = ()) -> dict[str, str]:

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.analysis.plots.style import label
 from opticoll.analysis.rendering import Printed, number
 from opticoll.analysis.result.progress_line import progress_here
 from opticoll.arguments import number as finite_number
@@ -89,16 +88,13 @@ class TopologyDesign(Printed):
         return asdict(self) | {"best_possible": self.best_possible}
 
     def summary(self) -> dict[str, str]:
-        """Lines of the printed representation: the gap first, then those of :meth:`lines`, cut to a width."""
-        lines = {name: label(text, 160) for name, text in self.lines().items()}
+        """Those of :meth:`lines`, cut to a width, the gap first."""
+        lines = super().summary()
         return {"gap": lines["gap"], **lines}
 
     @property
     def _title(self) -> str:
         return f"topology of {self.n} nodes, degree {self.degree}, links {'one way' if self.directed else 'both ways'}"
-
-    def _printed(self) -> dict[str, str]:
-        return self.summary()
 
 
 @dataclass(frozen=True)

@@ -135,17 +135,10 @@ class PodDesign(Printed):
         """The design as ``--json`` prints it."""
         return asdict(self) | {"best_possible": self.best_possible}
 
-    def summary(self) -> dict[str, str]:
-        """Lines of the printed representation: those of :meth:`lines`, cut to a width."""
-        return {name: label(text, 160) for name, text in self.lines().items()}
-
     @property
     def _title(self) -> str:
         what = "one permutation a dimension" if self.places == "same" else "a permutation at every switch"
         return f"pod of {self.cubes} cubes of {self.side}x{self.side}x{self.side} chips, {what}"
-
-    def _printed(self) -> dict[str, str]:
-        return self.summary()
 
 
 def pod_design(

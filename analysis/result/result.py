@@ -369,10 +369,6 @@ class Result(rendering.Printed, Run):
         """What the run found, in words, by name of the line, as ``opticoll solve`` prints it."""
         return rendering.record_lines(self.record, self._meaning, self.bound_rows())
 
-    def summary(self) -> dict[str, str]:
-        """Lines of the printed representation: those of :meth:`lines`, cut to a width."""
-        return {name: label(text, 160) for name, text in self.lines().items()}
-
     @property
     def _meaning(self) -> str:
         """What the value is, with its unit; empty without data."""
@@ -389,9 +385,6 @@ class Result(rendering.Printed, Run):
     def _title(self) -> str:
         where = label(self.record.instance, rendering.WIDTH)
         return f"{self.record.formulation} on {where}{rendering.extent(self.record)}"
-
-    def _printed(self) -> dict[str, str]:
-        return self.summary()
 
     # the solution
 
