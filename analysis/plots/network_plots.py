@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,13 +10,12 @@ import numpy as np
 from opticoll.analysis.plots.layouts import Arrangement, Places, arrangement
 from opticoll.analysis.plots.panels import new_figure
 from opticoll.analysis.plots.style import BAND, GRID, INK, MUTED, ON_SERIES, PALETTE, counted, label, style
-from opticoll.analysis.plots.vertex_labels import Box, place_labels, row_labels
 from opticoll.arguments import refused
 from opticoll.errors import BadInput
 from opticoll.instances import Topology, as_instance
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Sequence
 
     from matplotlib.axes import Axes
     from numpy.typing import ArrayLike, NDArray
@@ -37,8 +35,8 @@ _MOST_ARROWS, _MOST_LABELS = 600, 128
 _MOST_PAIRS = 400_000
 #: Maximum number of rounds with a panel each.
 MOST_PANELS = 12
-#: Smallest letters inside a vertex, and the sizes tried beside it [points].
-_SMALLEST_INSIDE, _BESIDE = 6.0, (8.5, 7.5, 6.5)
+#: Smallest letters inside a vertex, and those beside it [points]; letters of a name.
+_SMALLEST_INSIDE, _BESIDE, _LONGEST = 6.0, 7.0, 12
 #: Grids with more vertices are labelled at their sides alone.
 _MOST_GRID_LABELS = 64
 #: Width of a page [inches]; a wider figure would be shrunk there, with its letters.
@@ -248,8 +246,7 @@ def _draw_vertices(axes: Axes, drawn: Topology, placed: Arrangement, diameter: f
     axes.scatter(place[:, 0], place[:, 1], s=diameter**2, c=face, edgecolors=PALETTE[0], zorder=3)
     if drawn.n > _MOST_LABELS:
         return
-    rows = _row_names(axes, drawn, placed, diameter)
-    names = rows or [label(name, 18) for name in drawn.labels]
+    names = [label(name, _LONGEST) for name in drawn.labels]
     longest = max(map(len, names), default=0)
     inside = min(diameter * 0.58, diameter / (0.62 * max(longest, 1)), 9.0)
     if inside >= _SMALLEST_INSIDE:
@@ -257,53 +254,63 @@ def _draw_vertices(axes: Axes, drawn: Topology, placed: Arrangement, diameter: f
             colour = ON_SERIES if end else INK
             axes.text(x, y, name, ha="center", va="center", zorder=4, fontsize=inside, color=colour)
         return
-    if rows and placed.level is not None:
-        beside = row_labels(place * points, names, placed.level, diameter / 2 + 2, _BESIDE)
-    else:
-        if placed.sides is not None and drawn.n > _MOST_GRID_LABELS:
-            names = [name if side else "" for name, side in zip(names, placed.sides.tolist(), strict=True)]
-        taken = [Box.around(x, y, diameter, diameter) for x, y in (place * points).tolist()]
-        beside = place_labels(place * points, names, taken, diameter / 2 + 2, _BESIDE)
-    for one in beside:
+    if placed.sides is not None and drawn.n > _MOST_GRID_LABELS:
+        names = [name if side else "" for name, side in zip(names, placed.sides.tolist(), strict=True)]
+    for v, x, y, turn in label_places(place * points, names, placed.level, diameter):
         axes.annotate(
-            one.text,
-            tuple(place[one.vertex]),
-            xytext=one.offset,
+            names[v],
+            tuple(place[v]),
+            (x, y),
             textcoords="offset points",
             ha="center",
             va="center",
-            rotation=90 if one.upright else 0,
-            fontsize=one.size,
+            rotation=turn,
+            fontsize=_BESIDE,
             color=INK,
             zorder=5,
             **_halo(),
         )
 
 
-def _row_names(axes: Axes, drawn: Topology, placed: Arrangement, diameter: float) -> list[str]:
-    """Write the words of the labels of every layer beside it; the rest of the labels, empty if there is none."""
-    if placed.level is None:
-        return []
-    parts = [re.fullmatch(r"([^\W\d_]+)[\[_ -]?([^\]]*)\]?", name) for name in drawn.labels]
-    if not all(parts):
-        return []
-    words: dict[int, dict[str, None]] = {}
-    for level, part in zip(placed.level.tolist(), parts, strict=True):
-        words.setdefault(level, {})[part[1] if part else ""] = None
-    left = float(placed.place[:, 0].min())
-    for level, found in words.items():
-        height = float(placed.place[placed.level == level][0, 1])
-        axes.annotate(
-            ", ".join(found),
-            (left, height),
-            (-diameter / 2 - 8, 0),
-            textcoords="offset points",
-            ha="right",
-            va="center",
-            fontsize=8.5,
-            color=MUTED,
+def label_places(
+    place: F64, names: Sequence[str], level: I64 | None, diameter: float
+) -> Iterator[tuple[int, float, float, int]]:
+    """Offsets [points] and turns [degrees] of the labels that cover neither vertices nor each other.
+
+    A label is away from the middle of the drawing, or the next eighth of a circle where there is room. In rows it is
+    above its vertex, in the lowest one below, upright where it is longer than the vertices are apart.
+
+    Parameters
+    ----------
+    place
+        Vertices on the page [points], ``(n, 2)``.
+    names
+        A name per vertex.
+    level
+        Row of every vertex, ``(n,)``, or None; 0 is the lowest.
+    diameter
+        Of a vertex [points].
+    """
+    centres, halves = [*place], [np.full(2, diameter / 2)] * len(place)
+    middle = place.mean(axis=0)
+    apart = np.ptp(place[level == 0, 0]) / max(int((level == 0).sum()) - 1, 1) if level is not None else math.inf
+    for v, (at, name) in enumerate(zip(place, names, strict=True)):
+        half = _BESIDE / 2 * np.array([0.58 * len(name), 1.15])
+        upright = level is not None and level[v] == 0 and 2 * half[0] > apart
+        half = half[::-1] if upright else half
+        first = math.atan2(*(at - middle)[::-1]) if level is None and (at != middle).any() else math.pi / 2
+        turns = (
+            [0.0 if level[v] else 0.5] if level is not None else [0.0, 0.125, -0.125, 0.25, -0.25, 0.375, -0.375, 0.5]
         )
-    return [part[2] if part else "" for part in parts]
+        for turn in turns:
+            angle = first + 2 * math.pi * turn
+            offset = np.array([math.cos(angle), math.sin(angle)]) * (diameter / 2 + 2 + half)
+            met = (np.abs(np.array(centres) - at - offset) < np.array(halves) + half).all(axis=1).any()
+            if name and not met:
+                centres.append(at + offset)
+                halves.append(half)
+                yield v, float(offset[0]), float(offset[1]), 90 * upright
+                break
 
 
 # arcs -----------------------------------------------------------------------------------------------------------

@@ -1,5 +1,7 @@
 """Drawings of networks: layouts by layers, racks and own positions; labels that fit; rounds that can be read."""
 
+from itertools import combinations
+
 import networkx as nx
 import numpy as np
 import pytest
@@ -10,7 +12,7 @@ from scipy.spatial.distance import pdist
 import opticoll as oc
 from opticoll.analysis.plots import network_plots
 from opticoll.analysis.plots.layouts import arrangement, layers_of, positions, rack_of
-from opticoll.analysis.plots.vertex_labels import Box, place_labels, row_labels
+from opticoll.analysis.plots.network_plots import label_places
 
 
 def texts(figure):
@@ -72,7 +74,7 @@ def test_64_nodes_all_have_a_label_of_a_readable_size(spec):
     assert min(one.get_fontsize() for one in shown) >= 6
 
 
-def test_switches_are_above_the_servers_and_the_rows_are_named():
+def test_switches_are_above_the_servers():
     topology = oc.parse("fat-tree:k=4")
     level = layers_of(topology)
     assert np.bincount(level).tolist() == [16, 8, 8, 4]
@@ -80,8 +82,7 @@ def test_switches_are_above_the_servers_and_the_rows_are_named():
     assert [len(set(place[level == step, 1])) for step in range(4)] == [1, 1, 1, 1]
     assert np.all(np.diff([place[level == step, 1][0] for step in range(4)]) > 0)
     words = [one.get_text() for one in oc.plot_topology(topology).axes[0].texts]
-    assert {"server", "edge", "aggregation", "core", "15", "3,1"} <= set(words)
-    assert "server[15]" not in words
+    assert {"server[15]", "edge[3,1]", "core[0,0]"} <= set(words)
 
 
 def test_racks_stand_together():
@@ -166,23 +167,20 @@ def test_equal_links_both_ways_are_one_line_and_links_around_a_torus_two_ends():
     assert len(oc.plot_topology("ring:4,directed").axes[0].patches) == 4
 
 
-def test_labels_avoid_what_is_taken_or_are_left_out():
-    place = np.array([[0.0, 0.0], [8.0, 0.0]])
-    taken = [Box.around(x, y, 6, 6) for x, y in place.tolist()]
-    found = list(place_labels(place, ["left", "right"], taken, 5, (8.0,)))
-    assert [one.vertex for one in found] == [0, 1]
-    boxes = [
-        Box.around(place[one.vertex][0] + one.offset[0], one.offset[1], 0.58 * 8 * len(one.text), 1.15 * 8)
-        for one in found
-    ]
-    assert not boxes[0].meets(boxes[1])
-    assert not any(box.meets(other) for box in boxes for other in taken)
-    walls = [*taken, Box(-100, -100, 100, 100)]
-    assert list(place_labels(place, ["left", "right"], walls, 5, (8.0,))) == []
-    rows = list(row_labels(place, ["a rather long name", "b"], np.array([0, 0]), 5, (8.0,)))
-    assert rows == [], "a row without room has no labels"
-    above = list(row_labels(place, ["a", "b"], np.array([0, 1]), 5, (8.0,)))
-    assert [one.offset[1] > 0 for one in above] == [False, True]
+def test_labels_cover_neither_vertices_nor_each_other():
+    place = np.random.default_rng(0).uniform(0, 120, (30, 2))
+    found = list(label_places(place, ["name"] * 30, None, 6.0))
+    assert 0 < len(found) < 30
+    boxes = [(place[v] + (x, y), np.array([0.58 * 7 * 4, 1.15 * 7]) / 2) for v, x, y, _ in found]
+    for (at, half), (other, room) in combinations([*boxes, *((one, np.full(2, 3.0)) for one in place)], 2):
+        assert room[0] == half[0] == 3.0 or (np.abs(at - other) >= half + room - 1e-9).any()
+
+
+def test_labels_of_rows_are_below_the_lowest_and_upright_where_they_are_long():
+    place, level = np.array([[0.0, 0.0], [20.0, 0.0], [10.0, 30.0]]), np.array([0, 0, 1])
+    short = list(label_places(place, ["a", "b", "c"], level, 6.0))
+    assert [(v, y > 0, turn) for v, _, y, turn in short] == [(0, False, 0), (1, False, 0), (2, True, 0)]
+    assert [turn for *_, turn in label_places(place, ["a long name"] * 3, level, 6.0)] == [90, 90, 0]
 
 
 # rounds ----------------------------------------------------------------------------------------------
@@ -224,7 +222,7 @@ def test_names_that_are_too_long_side_by_side_stand_upright():
     net = oc.topology([(rank, "switch", 1) for rank in ranks], directed=False, ranks=ranks)
     figure = oc.plot_topology(net)
     upright = [one.get_text() for one in figure.axes[0].texts if one.get_rotation() == 90]
-    assert upright == [f"server-with-name-{k}" if k < 10 else f"server-w…h-name-{k}" for k in range(24)]
+    assert upright == [f"a-ser…{'name' if k < 10 else 'ame'}-{k}" for k in range(24)]
     assert_inside(figure)
 
 
