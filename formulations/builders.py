@@ -190,12 +190,12 @@ class Cvx(_Builder):
         if not math.prod(shape) or (over is not None and not len(over)):
             return np.zeros(shape if over is None else 0)
         if where is None and over is None:
-            x = cp.Variable(shape, name=name, integer=integer, **_range(lower, upper))
+            x = cp.Variable(shape, name=name, **_domain(integer, lower, upper))
             self.variables[name] = Named(x, shape, None if len(shape) < 3 else _column_major(shape))
             return x
         index = self._where(name, where, shape) if over is None else self._places("variables", name, over, shape)
         low, high = (_chosen(bound, shape, index) for bound in (lower, upper))
-        x = cp.Variable(index.size, name=name, integer=integer, **_range(low, high))
+        x = cp.Variable(index.size, name=name, **_domain(integer, low, high))
         self.variables[name] = Named(x, shape, index)
         if over is not None:
             return x
@@ -305,11 +305,15 @@ class Cvx(_Builder):
         return CvxpyModel(cp.Problem(objective, rows), self.variables, self.constraints)
 
 
-def _range(lower: ArrayLike, upper: ArrayLike) -> dict[str, Any]:
-    """The bounds of a variable in CVXPY's words."""
-    if np.ndim(lower) == np.ndim(upper) == 0 and (lower, upper) == (0, np.inf):
-        return {"nonneg": True}
-    return {"bounds": [np.asarray(bound, dtype=float) if np.ndim(bound) else bound for bound in (lower, upper)]}
+def _domain(integer: bool, lower: ArrayLike, upper: ArrayLike) -> dict[str, Any]:
+    """The numbers that a variable takes, in CVXPY's words: it compiles those that it has a word for faster."""
+    if np.ndim(lower) == np.ndim(upper) == 0:
+        if (lower, upper) == (0, np.inf):
+            return {"nonneg": True, "integer": integer}
+        if integer and (lower, upper) == (0, 1):
+            return {"boolean": True}
+    bounds = [np.asarray(bound, dtype=float) if np.ndim(bound) else bound for bound in (lower, upper)]
+    return {"integer": integer, "bounds": bounds}
 
 
 def _chosen(bound: ArrayLike, shape: tuple[int, ...], index: NDArray[np.int64]) -> ArrayLike:

@@ -115,7 +115,7 @@ class Index(Sequence[Any]):
     def by(self, key: str, *also: str) -> Index:
         """The distinct keys, sorted, with the columns ``also``, which depend on the key, and the ``count`` of lines."""
         names = tuple(key.split())
-        code, _ = _codes([(self[name], self[name]) for name in names], len(self), len(self))
+        code, _, _ = _codes([(self[name], self[name]) for name in names], len(self), len(self))
         _, first, count = np.unique(code, return_index=True, return_counts=True)
         columns = {name: self[name][first] for name in (*names, *also)} | {"count": count}
         return Index(names, columns, np.arange(len(first)), len(first))
@@ -176,14 +176,14 @@ class Index(Sequence[Any]):
             ]
             counts = np.flatnonzero(where(*both))
             row, line = row[counts], line[counts]
-        start = np.searchsorted(row, np.arange(len(self) + 1))  # rows are in order
+        start = _starts(row, len(self))  # rows are in order
         matrix = csr_array((np.ones(len(row)), entries.entry[line], start), shape=(len(self), entries.width))
         matrix.sum_duplicates()
         return matrix
 
 
-def _codes(columns: Sequence[tuple[I64, I64]], left: int, right: int) -> tuple[I64, I64]:
-    """One number a line of two tables, equal where their columns are, in the order of the columns."""
+def _codes(columns: Sequence[tuple[I64, I64]], left: int, right: int) -> tuple[I64, I64, int]:
+    """One number a line of two tables, equal where their columns are, in the order of the columns; and what exceeds."""
     code, other, most = np.zeros(left, dtype=np.int64), np.zeros(right, dtype=np.int64), 1
     for ours, theirs in columns:
         low = min(ours.min(initial=0), theirs.min(initial=0))
@@ -192,14 +192,23 @@ def _codes(columns: Sequence[tuple[I64, I64]], left: int, right: int) -> tuple[I
     if most >= 2**63:
         msg = "the keys of an index set do not fit into 64 bits"
         raise OverflowError(msg)
-    return code, other
+    return code, other, most
 
 
 def _pairs(ours: Sequence[I64], theirs: Sequence[I64], left: int, right: int) -> tuple[I64, I64]:
     """All pairs of lines of two tables whose columns agree, in the order of the first table."""
-    code, other = _codes(list(zip(ours, theirs, strict=True)), left, right)
+    code, other, most = _codes(list(zip(ours, theirs, strict=True)), left, right)
     order = np.argsort(other, kind="stable")
-    first, end = (np.searchsorted(other[order], code, side=side) for side in ("left", "right"))
-    count = end - first
+    if most <= 8 * (left + right):  # where every key is, is a short list
+        start = _starts(other, most)
+        first, count = start[code], start[code + 1] - start[code]
+    else:
+        first, end = (np.searchsorted(other[order], code, side=side) for side in ("left", "right"))
+        count = end - first
     line = np.repeat(np.arange(left), count)
     return line, order[np.arange(len(line)) - np.repeat(np.cumsum(count) - count - first, count)]
+
+
+def _starts(numbers: I64, most: int) -> I64:
+    """Where 0, 1, ..., ``most`` begin, once the numbers below ``most`` are sorted."""
+    return np.append(0, np.cumsum(np.bincount(numbers, minlength=most)))
