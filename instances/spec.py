@@ -95,6 +95,10 @@ class SpecPart:
     closed_form: Callable[..., Fraction | None] | None = None
 
 
+#: The modules of families, in the order in which one is sought that defines a name: one with much to import is last.
+_MODULES = (
+    *("rings_and_grids", "modifiers", "low_diameter", "regular_graphs", "pods", "op_graphs", "task_graphs", "machines"),
+)
 FAMILIES: dict[str, SpecPart] = {}
 POPULATIONS: dict[str, SpecPart] = {}
 MODIFIERS: dict[str, SpecPart] = {}
@@ -246,6 +250,7 @@ def _arguments(parameters: Mapping[str, inspect.Parameter], text: str, where: st
         if has_value:
             name = key.strip()
             if name not in parameters:
+                load_families()  # the modifiers
                 hint = f"write +{name}={value} behind the arguments" if name in MODIFIERS else nearest(name, names)
                 refuse(where, f"unknown argument {name!r}; {hint}", BadSpec)
         elif item in parameters and _kind(parameters[item]) == "bool":
@@ -322,14 +327,12 @@ def _text(value: Any) -> str:
 @cache
 def load_families() -> None:
     """Import every module of :mod:`opticoll.instances.families`, which fills the registry."""
-    import_module("opticoll.instances.families")
     for module in modules_of("opticoll.instances.families"):
         import_module(module)
 
 
 def is_spec(text: str) -> bool:
     """Whether a text begins with the name of a family; it may still have wrong arguments."""
-    load_families()
     return _named_in(FAMILIES, family_name(text)) is not None
 
 
@@ -348,7 +351,6 @@ def family_of(instance: Instance) -> tuple[SpecPart, dict[str, Json]] | None:
     family, arguments
         None if the spec names no family, or an argument is not recorded.
     """
-    load_families()
     known = _named_in(FAMILIES, family_name(instance.spec))
     recorded = dict(instance.parameters)
     names = inspect.signature(known.function).parameters if known else {}
@@ -374,7 +376,11 @@ def describe() -> list[dict[str, str]]:
 
 
 def _named_in(registry: dict[str, SpecPart], name: str) -> SpecPart | None:
-    """Look up an entry of a registry, loading plug-ins if necessary; None if there is none."""
+    """Look up an entry of a registry, loading what may define it in turn, plug-ins last; None if there is none."""
+    for module in _MODULES:
+        if name in registry:
+            break
+        import_module(f"opticoll.instances.families.{module}")
     if name not in registry:
         plugins.load_installed()
         plugins.load_known()
@@ -403,7 +409,6 @@ def parse(spec: str) -> Any:
     """
     from opticoll.instances.topology import Instance, Topology
 
-    load_families()
     if not isinstance(spec, str):
         msg = f"instance: needs a spec such as 'ring:8', not {type(spec).__name__}; read objects by oc.topology"
         raise BadSpec(msg)

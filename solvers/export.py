@@ -9,7 +9,8 @@ from opticoll.errors import BadInput
 from opticoll.formulations.model import build_model
 from opticoll.formulations.parameters import read_parameters
 from opticoll.formulations.registry import formulation as formulation_named
-from opticoll.instances import MatrixProgram, as_instance
+from opticoll.instances import MatrixProgram
+from opticoll.instances.readers.objects import as_instance
 from opticoll.instances.readers.reading import as_path
 from opticoll.solvers.compile.compilation import compile_built
 from opticoll.solvers.plan import instance_of, make_plan

@@ -21,9 +21,10 @@ from opticoll.formulations.matrix.program import FileProgram
 from opticoll.formulations.model import Bound, PyomoModel, build_model, forms_of, is_own, states
 from opticoll.formulations.parameters import read_parameters
 from opticoll.formulations.rounds.round_formulation import RoundFormulation
-from opticoll.instances import MatrixProgram, Topology, as_instance
+from opticoll.instances import MatrixProgram, Topology
 from opticoll.instances.demands import traffic_of
 from opticoll.instances.readers import reading
+from opticoll.instances.readers.objects import as_instance
 from opticoll.solvers import verify
 from opticoll.solvers.compile.compilation import (
     compile_built,

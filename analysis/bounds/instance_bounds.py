@@ -10,7 +10,8 @@ from opticoll.arguments import check_mapping
 from opticoll.errors import BadInput
 from opticoll.formulations import rounding
 from opticoll.formulations.model import counts_shards
-from opticoll.instances import Topology, as_instance
+from opticoll.instances import Topology
+from opticoll.instances.readers.objects import as_instance
 from opticoll.instances.spec import expand
 from opticoll.solvers.task import Task
 

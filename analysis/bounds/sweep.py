@@ -32,7 +32,8 @@ from opticoll.analysis.bounds.bounded_quantity import Sense, declaration
 from opticoll.analysis.rendering import Listing, Printed
 from opticoll.arguments import check_mapping, number
 from opticoll.errors import BadInput, SolverUnavailable
-from opticoll.instances import Instance, Topology, as_instance, parse
+from opticoll.instances import Instance, Topology, parse
+from opticoll.instances.readers.objects import as_instance
 from opticoll.instances.spec import expand
 from opticoll.nearest_names import nearest
 from opticoll.solvers.task import Fields, Task, plain, texts

@@ -12,7 +12,8 @@ from opticoll.analysis.plots.panels import new_figure
 from opticoll.analysis.plots.style import BAND, GRID, INK, MUTED, ON_SERIES, PALETTE, counted, label, style
 from opticoll.arguments import refused
 from opticoll.errors import BadInput
-from opticoll.instances import Topology, as_instance
+from opticoll.instances import Topology
+from opticoll.instances.readers.objects import as_instance
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

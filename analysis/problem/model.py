@@ -18,7 +18,8 @@ from opticoll.formulations.model import CvxpyModel, build_model, forms_of, is_ow
 from opticoll.formulations.parameters import read_parameters
 from opticoll.formulations.registry import formulation as formulation_named
 from opticoll.formulations.variables import index_names
-from opticoll.instances import Topology, as_instance
+from opticoll.instances import Topology
+from opticoll.instances.readers.objects import as_instance
 from opticoll.nearest_names import nearest
 from opticoll.solvers import verify
 from opticoll.solvers.auto import SIMPLEX_VARIABLES

@@ -14,7 +14,7 @@ from opticoll.formulations import bounds_of
 from opticoll.formulations import formulation as formulation_named
 from opticoll.formulations.model import build_model, forms_of, states, title_of
 from opticoll.formulations.variables import check_arrays
-from opticoll.instances import as_instance
+from opticoll.instances.readers.objects import as_instance
 from opticoll.plugin_faults import exits_refused
 from opticoll.solvers import verify
 from opticoll.solvers.compile.compilation import compile_built, declared_arrays, declared_duals

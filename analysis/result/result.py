@@ -31,7 +31,8 @@ from opticoll.formulations.model import states
 from opticoll.formulations.registry import formulation as formulation_named
 from opticoll.formulations.rounds.round_formulation import RoundFormulation
 from opticoll.formulations.variables import BANDWIDTHS, TIME, Array, numbered, stored
-from opticoll.instances import Instance, Topology, as_instance
+from opticoll.instances import Instance, Topology
+from opticoll.instances.readers.objects import as_instance
 from opticoll.nearest_names import NamedItems
 from opticoll.solvers import judge
 from opticoll.solvers import solve as runner

@@ -17,7 +17,8 @@ from opticoll.formulations.matrix.stated_model import StatedModel
 from opticoll.formulations.model import forms_of
 from opticoll.formulations.parameters import read_parameters
 from opticoll.formulations.registry import paper_of
-from opticoll.instances import Instance, Topology, as_instance, parse
+from opticoll.instances import Instance, Topology, parse
+from opticoll.instances.readers.objects import as_instance
 from opticoll.instances.readers.reading import as_path
 from opticoll.solvers import solution_json, verify
 from opticoll.solvers.compile.program_json import ONLY_MATRIX, read_program

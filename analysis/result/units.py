@@ -12,8 +12,9 @@ from opticoll.errors import BadInput
 from opticoll.formulations.matrix.stated_model import StatedProgram
 from opticoll.formulations.model import counts_shards
 from opticoll.formulations.variables import BANDWIDTHS, SHARDS, TIME
-from opticoll.instances import Topology, as_instance
+from opticoll.instances import Topology
 from opticoll.instances.demands import counts_bytes
+from opticoll.instances.readers.objects import as_instance
 from opticoll.instances.topology import parse_rate, parse_size
 
 if TYPE_CHECKING:

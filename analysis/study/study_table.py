@@ -161,7 +161,7 @@ def _by_parts(
     """The study of every formulation on every instance by every method."""
     from opticoll.analysis.study.study_file import studies, study_of
     from opticoll.formulations.registry import formulation
-    from opticoll.instances import as_instance
+    from opticoll.instances.readers.objects import as_instance
     from opticoll.instances.spec import expand
     from opticoll.solvers.task import Task
 

@@ -23,11 +23,8 @@ import numpy as np
 
 from opticoll.arguments import refuse_masked
 from opticoll.errors import BadFile, BadInput
-from opticoll.instances.readers.graph_formats import SNDLIB, dimacs_links, sndlib_links, sndlib_xml_links
-from opticoll.instances.readers.line_formats import REPETITA, repetita_links
 from opticoll.instances.readers.reading import as_struct, parse_json, parse_xml, parses_as_float, refuse
 from opticoll.instances.readers.tables import Row, check_labels, end_columns, has_labels, rows_of, square
-from opticoll.instances.readers.topology_json import node_link
 from opticoll.instances.topology import parse_size
 
 if TYPE_CHECKING:
@@ -287,6 +284,10 @@ def demands_of_network(text: str, document: Json, what: str, pairs: str | None) 
     BadFile
         If it is malformed, contains no demand, or does not say which of these is meant.
     """
+    from opticoll.instances.readers.graph_formats import SNDLIB, dimacs_links, sndlib_links, sndlib_xml_links
+    from opticoll.instances.readers.line_formats import REPETITA, repetita_links
+    from opticoll.instances.readers.topology_json import node_link
+
     start = text.lstrip("\ufeff \t\r\n")[:4096]
     if isinstance(document, dict) and "nodes" in document:
         links = node_link(document, what)

@@ -19,13 +19,12 @@ import numpy as np
 
 from opticoll.arguments import refuse_masked
 from opticoll.errors import BadInput, refuse
-from opticoll.instances.readers.listed_graph import ListedGraph
-from opticoll.instances.readers.ranks import Vertices, chosen
-from opticoll.instances.readers.read_options import ReadOptions
-from opticoll.instances.readers.tables import end_columns
 from opticoll.instances.topology import Instance, Topology
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # a spec needs no reader
+    from opticoll.instances.readers.listed_graph import ListedGraph
+    from opticoll.instances.readers.ranks import Vertices
+    from opticoll.instances.readers.read_options import ReadOptions
     from opticoll.types import Rate
 
 #: Name of an object in messages.
@@ -87,6 +86,8 @@ def _changed(
         return instance
     if type(instance) is not Topology:
         refuse(instance.spec, "ranks=, switches= and unit= are for plain topologies; omit them")
+    from opticoll.instances.readers.ranks import chosen
+
     same_ranks = ranks is None and switches is None
     texts = [(label, label) for label in instance.labels]
     named = {"spec": instance.spec, "parameters": instance.parameters} if same_ranks else {}
@@ -146,6 +147,8 @@ def topology(
         an unknown name, unknown ranks, capacities that are not positive and finite, or a name with other characters
         than letters, digits, spaces and ``._-``.
     """
+    from opticoll.instances.readers.read_options import ReadOptions
+
     if name is not None and (not isinstance(name, str) or not re.fullmatch(r"[\w. -]{1,60}", name)):
         refuse(WHAT, f"name={name!r} must consist of letters, digits, spaces, '.', '_' and '-'")
     if loops not in ("refuse", "drop", "keep"):  # a list cannot be hashed
@@ -178,6 +181,8 @@ def topology(
 
 def _linked(obj: object, options: ReadOptions, unit: Rate | None, directed: bool | None, loops: str) -> Topology:
     """The topology of a graph, a matrix or a table of edges."""
+    from opticoll.instances.readers.listed_graph import ListedGraph
+
     builder = ListedGraph(WHAT, "edge", options)
     builder.ask_ranks = "give oc.topology ranks=[...] or switches=[...], as lists or patterns (ranks='*' for all)"
     builder.ask_arcs = "give edges, such as [('a', 'b', 1)]"
@@ -276,6 +281,8 @@ def _matrix(obj: object, builder: ListedGraph, capacity: str | float | None) -> 
 
 def _data_frame(frame: Any) -> list[Edge]:
     """Read the edges of a DataFrame; refuse one without columns for both ends, or with an end missing."""
+    from opticoll.instances.readers.tables import end_columns
+
     names = [str(name) for name in frame.columns]
     ends = end_columns(names, WHAT)
     if ends is None:

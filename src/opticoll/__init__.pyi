@@ -30,8 +30,8 @@ from opticoll.formulations.parameters import Parameter as Parameter
 from opticoll.formulations.variables import vertex_axis as vertex_axis
 from opticoll.instances import Topology as Topology
 from opticoll.instances import parse as parse
-from opticoll.instances import save_topology as save_topology
-from opticoll.instances import topology as topology
+from opticoll.instances.readers.files import save_topology as save_topology
+from opticoll.instances.readers.objects import topology as topology
 from opticoll.instances.spec import family as family
 from opticoll.plugins import load_plugin as load_plugin
 from opticoll.solvers.adapters.interface import Adapter as Adapter

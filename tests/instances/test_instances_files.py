@@ -9,8 +9,10 @@ from hypothesis import strategies as st
 
 import opticoll as oc
 from opticoll.errors import BadFile, BadInput
-from opticoll.instances import Topology, parse, read_topology, save_topology, to_networkx
+from opticoll.instances import Topology, parse
 from opticoll.instances.readers import files
+from opticoll.instances.readers.files import read_topology, save_topology
+from opticoll.instances.readers.graph_formats import to_networkx
 
 SUFFIXES = ["csv", "txt", "graphml", "json"]
 

@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from opticoll.errors import BadInput
-from opticoll.instances import LightpathMesh, Topology, parse, to_networkx
+from opticoll.instances import LightpathMesh, Topology, parse
+from opticoll.instances.readers.graph_formats import to_networkx
 from opticoll.instances.symmetry import automorphisms, isomorphism, orbits_of
 from opticoll.instances.topology import link_groups
 

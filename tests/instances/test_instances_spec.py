@@ -14,11 +14,15 @@ from hypothesis import strategies as st
 
 from opticoll.errors import BadFile, BadInput, BadSpec, OpticollError
 from opticoll.instances import Instance, ServerPool, Topology, describe, parse
-from opticoll.instances.spec import FAMILIES, load_families
+from opticoll.instances.spec import _MODULES, FAMILIES, load_families, modules_of
 
 load_families()
 
 EXAMPLES = [row["example"] for row in describe() if row["name"] not in {"file", "mps"} and row["kind"] != "population"]
+
+
+def test_every_module_of_families_is_one_in_which_names_are_sought():
+    assert sorted(_MODULES) == [name.rpartition(".")[2] for name in modules_of("opticoll.instances.families")]
 
 
 @pytest.mark.parametrize("spec", EXAMPLES)

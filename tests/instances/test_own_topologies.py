@@ -18,7 +18,8 @@ from strategies import topologies
 import opticoll as oc
 from opticoll.analysis.cli.main import cli
 from opticoll.errors import BadInput
-from opticoll.instances import as_instance, parse
+from opticoll.instances import parse
+from opticoll.instances.readers.objects import as_instance
 from opticoll.solvers import solve
 from opticoll.solvers.procedure import rebuild, send
 from opticoll.solvers.resume_key import resume_key

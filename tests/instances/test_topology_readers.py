@@ -15,8 +15,9 @@ from saved_networks import arcs, written
 
 import opticoll as oc
 from opticoll.errors import BadFile, BadInput, NotApplicable
-from opticoll.instances import parse, read_topology
+from opticoll.instances import parse
 from opticoll.instances.demands import read_demand
+from opticoll.instances.readers.files import read_topology
 from opticoll.instances.readers.read_options import ReadOptions
 from opticoll.instances.topology import rate_in, resembles_rate
 

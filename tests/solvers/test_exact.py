@@ -19,8 +19,8 @@ from opticoll.errors import BadFile, BadInput
 from opticoll.formulations import formulation
 from opticoll.formulations.parameters import read_parameters
 from opticoll.formulations.standard_form import StandardForm
-from opticoll.instances import as_instance
 from opticoll.instances.demands import DemandSpec
+from opticoll.instances.readers.objects import as_instance
 from opticoll.solvers import solve
 from opticoll.solvers.compile.compilation import compile_built
 from opticoll.solvers.exact import lifted_flows, prove, vipr_check, vipr_file

@@ -12,9 +12,9 @@ from reference import partitions
 from opticoll.errors import NotApplicable
 from opticoll.formulations.lumorph import co_scheduling as model
 from opticoll.formulations.lumorph import co_scheduling_solution
-from opticoll.instances import TrainingIteration, parse
+from opticoll.instances import parse
 from opticoll.instances.published.lumorph_numbers import GPUS, MODELS
-from opticoll.instances.training.training_iteration import AllReduceCall
+from opticoll.instances.training.training_iteration import AllReduceCall, TrainingIteration
 from opticoll.solvers.solve import solve
 from opticoll.solvers.task import Task
 

@@ -20,7 +20,8 @@ from opticoll.formulations.lumorph.sum_rounds import SumModel
 from opticoll.formulations.lumorph.transfer_sets import RoundProgram
 from opticoll.formulations.rounds.collectives import collective
 from opticoll.formulations.rounds.round_schedule import Limits, violations
-from opticoll.instances import parse, save_topology
+from opticoll.instances import parse
+from opticoll.instances.readers.files import save_topology
 from opticoll.instances.symmetry import automorphisms
 from opticoll.solvers import solve
 from opticoll.solvers.methods.lumorph.assignment import assign_rounds

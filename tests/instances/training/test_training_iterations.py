@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from opticoll.errors import BadInput, BadSpec
-from opticoll.instances import TrainingIteration, parse
+from opticoll.instances import parse
 from opticoll.instances.published.lumorph_numbers import GPUS, MODELS, all_reduces, iteration
-from opticoll.instances.training.training_iteration import AllReduceCall, LayerTransfer
+from opticoll.instances.training.training_iteration import AllReduceCall, LayerTransfer, TrainingIteration
 
 #: From a separate pass over the raw logs, per model: calls of more than one GPU, and the sum of their buffers.
 TOTALS = {"bert": (134, 805_507_076), "ncf": (17, 537_010_184), "inception": (190, 87_155_368)}
