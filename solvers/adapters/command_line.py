@@ -36,7 +36,7 @@ from opticoll.solvers.adapters.interface import (
     set_solution,
 )
 from opticoll.solvers.process import solver_log
-from opticoll.solvers.process.processes import processor_s_of_children, tie_to_parent
+from opticoll.solvers.process.processes import descendants, processor_s, processor_s_of_children, tie_to_parent
 from opticoll.solvers.program_writer import written
 from opticoll.solvers.task import Outcome, Termination
 from opticoll.solvers.verify import FEASIBLE, matrix_violations
@@ -424,12 +424,7 @@ class _Run:
 
 def _cpu_s(root: int) -> float:
     """Processor time of a process and its descendants, the ended ones included [s]."""
-    import psutil
-
-    with suppress(psutil.Error):
-        process = psutil.Process(root)
-        return sum(sum(one.cpu_times()[:4]) for one in [process, *process.children(recursive=True)])
-    return 0.0
+    return sum(map(processor_s, (root, *descendants(root))))
 
 
 def _signal(group: int, number: int) -> None:

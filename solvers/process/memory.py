@@ -83,9 +83,7 @@ def available_bytes(processes: Path = Path("/proc/self"), groups: Path = Path("/
 
     A control group's cached files count as free, because the kernel evicts them first.
     """
-    import psutil
-
-    least = float(psutil.virtual_memory().available)
+    least = _left_bytes()
     for folder in _control_groups(processes, groups):
         with suppress(OSError, ValueError):
             allowed = float((folder / "memory.max").read_text(encoding="ascii"))  # "max" is not a number
@@ -98,6 +96,15 @@ def available_bytes(processes: Path = Path("/proc/self"), groups: Path = Path("/
         if soft != resource.RLIM_INFINITY:
             least = min(least, float(soft))
     return least
+
+
+def _left_bytes() -> float:
+    with suppress(OSError, StopIteration):
+        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+        return 1024.0 * int(next(line for line in lines if line.startswith("MemAvailable:")).split()[1])
+    import psutil
+
+    return float(psutil.virtual_memory().available)
 
 
 def exhausted(held: float) -> bool:

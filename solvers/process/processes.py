@@ -9,7 +9,10 @@ import time
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 #: File in which Linux lists the children of this thread.
 _LISTED = Path("/proc/thread-self/children")
@@ -66,6 +69,12 @@ def kill_tree(process: subprocess.Popen[bytes], collecting_s: float = 0.0) -> No
 
 def _has_ended(pid: int) -> bool:
     """Whether a process has ended; it may be a zombie for long if the system's first process collects it late."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    except PermissionError:
+        return False
     import psutil
 
     try:
@@ -127,6 +136,33 @@ def processor_s_of_children() -> float:
 
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
+
+
+def processor_s(pid: int) -> float:
+    """Processor time of a process and of those that it has waited for [s]; 0 if it has ended."""
+    try:
+        used = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[11:15]
+    except OSError:
+        return _by_psutil(pid, lambda process: sum(process.cpu_times()[:4]))
+    return sum(map(int, used)) / os.sysconf("SC_CLK_TCK")
+
+
+def resident_mb(pid: int) -> float:
+    """Resident memory of a process [MB]; 0 if it has ended."""
+    try:
+        pages = Path(f"/proc/{pid}/statm").read_bytes().split()[1]
+    except OSError:
+        return _by_psutil(pid, lambda process: process.memory_info().rss / 1e6)
+    return int(pages) * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+
+def _by_psutil(pid: int, measured: Callable[[Any], float]) -> float:
+    """The same where the system has no such files."""
+    import psutil
+
+    with suppress(psutil.Error):
+        return measured(psutil.Process(pid))
+    return 0.0
 
 
 def limit_data(limit_bytes: int) -> None:

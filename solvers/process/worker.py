@@ -26,13 +26,11 @@ from opticoll.extensions import part
 from opticoll.shared_files import SCRATCH, scratch_place
 from opticoll.solvers.process import solver_log
 from opticoll.solvers.process.messages import Inbox, packed
-from opticoll.solvers.process.processes import descendants, kill_tree, own_memory_mb
+from opticoll.solvers.process.processes import descendants, kill_tree, own_memory_mb, processor_s, resident_mb
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import IO
-
-    import psutil
 
 #: Packages after whose import a process may be forked; modules of extensions, which begin with an underscore, belong to
 #: them.
@@ -176,22 +174,15 @@ class Worker:
 
     def memory_mb(self) -> float:
         """Resident memory of the job's processes [MB]."""
-        return self._total(lambda process: process.memory_info().rss / 1e6)
+        return self._total(resident_mb)
 
     def cpu_s(self) -> float:
         """Processor time of the job's processes, those included that they have waited for [s]."""
-        return max(self._total(lambda process: sum(process.cpu_times()[:4])) - self._used_s, 0.0)
+        return max(self._total(processor_s) - self._used_s, 0.0)
 
-    def _total(self, measured: Callable[[psutil.Process], float]) -> float:
-        import psutil
-
-        total = 0.0
-        with suppress(psutil.Error):
-            root = self.process.pid
-            for pid in descendants(root) if FORKS else [root, *descendants(root)]:
-                with suppress(psutil.Error):
-                    total += measured(psutil.Process(pid))
-        return total
+    def _total(self, measured: Callable[[int], float]) -> float:
+        root = self.process.pid
+        return sum(map(measured, descendants(root) if FORKS else [root, *descendants(root)]))
 
     def release(self) -> None:
         """Kill the job if it is still running; a worker that has answered and can take another job becomes idle.
