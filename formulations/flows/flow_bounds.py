@@ -157,11 +157,14 @@ def distance_bound(data: ConcurrentFlow) -> Bound:
 
 
 def any_lengths_bound(data: ConcurrentFlow) -> Bound:
-    """Best of the lengths 1/c and multiplicative-weight steps: arcs that shortest paths overload become longer."""
+    """Best of the lengths 1/c and multiplicative-weight steps: arcs that shortest paths overload become longer.
+
+    They end at the optimum if it is known: no lengths prove less.
+    """
     topology, scale = data.topology, rounding.exponent(data.capacity)
     capacity = np.maximum(np.ldexp(data.capacity, -scale), 1e-300)
     weights = np.log(capacity.min()) - np.log(capacity)
-    best, used = np.inf, 0
+    best, used, least = np.inf, 0, min((known.value for known in closed_forms(data)), default=0.0)
     steps = LENGTH_STEPS * 256**2 // max(topology.n, 256) ** 2
     if not steps:  # too large for shortest-path trees: only the lengths 1/c
         best = data.length_bound(capacity.min() / capacity)
@@ -173,7 +176,7 @@ def any_lengths_bound(data: ConcurrentFlow) -> Bound:
             best, used = value, step
         load = np.ldexp(load, -rounding.exponent(load)) / capacity  # a power of two, so that nothing overflows
         peak = load.max(initial=0.0)
-        if not peak > 0:
+        if not peak > 0 or best <= least * (1 + 1e-12):
             break
         weights = weights + load / peak / (1.0 + 0.15 * step)
     return Bound("any-lengths", best, f"lengths after {used} multiplicative-weight steps from 1/c", PAPER)
