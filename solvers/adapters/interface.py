@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import difflib
 import re
+import sys
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -17,6 +18,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from importlib import import_module
 from numbers import Real
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -37,7 +39,11 @@ if TYPE_CHECKING:
 @cache
 def distribution_version(name: str) -> str | None:
     """Version of an installed distribution, from its metadata; None if it is not installed."""
-    from importlib.metadata import PackageNotFoundError, version
+    folders = f"{name.replace('-', '_')}-[0-9]*.dist-info"
+    for metadata in (one for place in sys.path for one in Path(place).glob(f"{folders}/METADATA")):
+        with metadata.open(encoding="utf-8") as lines:
+            return next(line.split()[1] for line in lines if line.startswith("Version:"))
+    from importlib.metadata import PackageNotFoundError, version  # takes 15 ms: it imports what reads e-mail
 
     try:
         return version(name)

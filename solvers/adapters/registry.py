@@ -8,14 +8,24 @@ from opticoll import plugins
 from opticoll.errors import MethodMismatch
 from opticoll.instances.spec import contributed, modules_of
 from opticoll.nearest_names import nearest
-from opticoll.solvers.adapters.command_line import configured
 from opticoll.solvers.adapters.interface import Adapter
 
 
-@cache
 def package_adapters() -> dict[str, Adapter]:
     """Return this package's own adapters by name, without those of configuration files and plug-ins."""
-    return {adapter.name: adapter for adapter in contributed(modules_of("opticoll.solvers.adapters"), "ADAPTER")}
+    return {name: one for module in modules_of(__package__) for name, one in _defined_in(module).items()}
+
+
+@cache
+def _defined_in(module: str) -> dict[str, Adapter]:
+    return {adapter.name: adapter for adapter in contributed([module], "ADAPTER")}
+
+
+@cache
+def _own(name: str) -> Adapter | None:
+    """The package's adapter of a name; of its modules, that of HiGHS is imported first, and often alone."""
+    modules = sorted(modules_of(__package__), key=lambda module: not module.endswith(".highs"))
+    return next((found[name] for module in modules if name in (found := _defined_in(module))), None)
 
 
 def adapters() -> dict[str, Adapter]:
@@ -26,6 +36,8 @@ def adapters() -> dict[str, Adapter]:
     BadFile
         If a solver configuration file (:mod:`opticoll.solvers.adapters.command_line`) is invalid.
     """
+    from opticoll.solvers.adapters.command_line import configured
+
     contributions = {adapter.name: adapter for adapter in plugins.contributed("ADAPTER")}
     return {**package_adapters(), **configured(package_adapters()), **contributions}
 
@@ -38,8 +50,8 @@ def adapter(name: str) -> Adapter:
     MethodMismatch
         If there is none; the message suggests the closest name.
     """
-    if name in package_adapters():
-        return package_adapters()[name]
+    if (own := _own(name)) is not None:
+        return own
     known = adapters()
     if name not in known:
         plugins.load_installed()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import time
-from concurrent.futures import Future, wait
 from contextvars import copy_context
 from typing import TYPE_CHECKING, TypeVar
 
@@ -74,16 +73,17 @@ def limited(
     if deadline is None and memory_limit_mb is None and stop is None:
         return step()
     begun_s = time.process_time()
-    future: Future[_Result] = Future()
+    returned, raised, ended = list[_Result](), list[BaseException](), threading.Event()
 
     def run() -> None:
         try:
-            future.set_result(step())
+            returned.append(step())
         except BaseException as error:  # noqa: BLE001  raised where it is waited for
-            future.set_exception(error)
+            raised.append(error)
+        ended.set()
 
     threading.Thread(target=copy_context().run, args=(run,), daemon=True).start()
-    while not wait((future,), _POLL_S).done:
+    while not ended.wait(_POLL_S):
         late = 0.0 if deadline is None else time.monotonic() - deadline
         if late > 0 and (time.process_time() - begun_s >= least_s or late > PATIENCE * least_s):
             raise LimitReached(Termination.TIME_LIMIT, "the time limit was reached")
@@ -92,7 +92,9 @@ def limited(
             raise LimitReached(Termination.MEMORY_LIMIT, f"this process alone uses {used:.0f} MB, {more}")
         if stop is not None and stop.is_set():
             raise LimitReached(Termination.INTERRUPTED, "stopped")
-    return future.result()
+    for error in raised:
+        raise error
+    return returned[0]
 
 
 class Budget:

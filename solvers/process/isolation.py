@@ -396,7 +396,8 @@ def _silent(objective: float | None, bound: float | None, x: NDArray[Any] | None
 def modules_of(adapter_name: str) -> tuple[str, ...]:
     """Modules that a worker imports before it solves with an adapter."""
     chosen = adapter(adapter_name)
-    ours = ("opticoll.solvers.process.isolation", "opticoll.solvers.adapters.registry:package_adapters")
+    home = type(chosen).__module__
+    ours = ("opticoll.solvers.process.isolation", *([home] if home.startswith("opticoll.") else []))
     return *ours, "scipy.sparse", *filter(None, chosen.modules or (chosen.package,))
 
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import sys
 from contextlib import contextmanager
+from functools import partial
 from importlib import import_module
-from importlib.util import LazyLoader, find_spec, module_from_spec
+from importlib.util import find_spec
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -18,8 +19,9 @@ from opticoll.formulations import modelling_layers
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-#: Parts of NumPy that SciPy copies with all its names; they import the tools of compilers and of unit tests.
-SELDOM_USED = ("numpy.f2py", "numpy.ma", "numpy.testing")
+#: Parts of NumPy that SciPy copies with all its names, with the tools of compilers and of unit tests; the module of
+#: SciPy with these copies, for arrays of other packages; and what writes pages of documentation.
+SELDOM_USED = ("numpy.f2py", "numpy.ma", "numpy.testing", "scipy._lib.array_api_compat.numpy", "pydoc")
 #: Part of SciPy's graphs that imports all of its linear algebra, for one function.
 _LAPLACIAN = "scipy.sparse.csgraph._laplacian"
 #: Solvers that CVXPY imports to list those that are installed; it solves nothing in a worker.
@@ -33,6 +35,7 @@ LISTED_BY_CVXPY = (
 def shorten_scipy() -> None:
     """Let SciPy import less in this process, before it is imported."""
     defer(*SELDOM_USED)
+    sys.modules["numpy.ma"].__dict__.setdefault("is_masked", _is_masked)  # for numpy.unique
     sys.modules.setdefault(_LAPLACIAN, ModuleType(_LAPLACIAN)).laplacian = _laplacian  # type: ignore[attr-defined]
 
 
@@ -43,16 +46,21 @@ def prepare() -> None:
 
 
 def defer(*names: str) -> None:
-    """Put modules in place that load themselves when an attribute of theirs is first used, unless they are loaded."""
+    """Put modules in place that are imported when an attribute of theirs is first used, unless they are loaded."""
     for name in names:
-        spec = None if name in sys.modules else find_spec(name)
-        if spec is None or spec.loader is None:
-            continue
-        spec.loader = loader = LazyLoader(spec.loader)
-        sys.modules[name] = module = module_from_spec(spec)
-        loader.exec_module(module)
-        parent, _, part = name.rpartition(".")
-        setattr(sys.modules[parent], part, module)
+        if name not in sys.modules and find_spec(name) is not None:
+            sys.modules[name] = module = ModuleType(name)
+            module.__getattr__ = partial(_imported, module)  # type: ignore[method-assign]
+            parent, _, part = name.rpartition(".")
+            if parent:
+                setattr(sys.modules[parent], part, module)
+
+
+def _imported(deferred: ModuleType, attribute: str) -> Any:
+    """An attribute of the module itself, which takes the place of the deferred one."""
+    if sys.modules[deferred.__name__] is deferred:
+        del sys.modules[deferred.__name__]
+    return getattr(import_module(deferred.__name__), attribute)
 
 
 def import_layer(form: str) -> None:
@@ -98,6 +106,10 @@ def absent(*names: str) -> Iterator[None]:
     finally:
         for name in hidden:
             del sys.modules[name]
+
+
+def _is_masked(array: object) -> bool:
+    return bool(sys.modules["numpy"].any(getattr(array, "_mask", False)))
 
 
 def _laplacian(*arguments: Any, **options: Any) -> Any:

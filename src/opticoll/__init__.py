@@ -22,8 +22,11 @@ def _homes() -> dict[str, str]:
 
 def __getattr__(name: str) -> object:
     from importlib import import_module  # inside, so that completion does not offer it
+    from pathlib import Path
     from types import FunctionType
 
+    if Path(__file__).with_name(f"{name}.py").exists():  # from opticoll import plugins
+        return import_module(f"opticoll.{name}")
     homes = _homes()
     if name == "__all__":
         return list(homes)

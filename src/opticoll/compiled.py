@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import sys
 from contextvars import ContextVar
 from functools import cache
@@ -109,6 +108,8 @@ def note() -> None:
     global _noted
     if not _noted:
         _noted = True
+        import logging
+
         logging.getLogger("opticoll").warning(
             "no folder for compiled functions can be written, so every process compiles them anew; "
             "name one in NUMBA_CACHE_DIR"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from typing import TYPE_CHECKING, TypeVar
 
@@ -24,6 +23,8 @@ def nearest(word: str, known: Mapping[str, object] | list[str], *, least: float 
     the names of a group (``all-to-all``: every ``alltoall.…``); one spelt nearly alike; names with all words of it; one
     that is alike by ``least`` (:mod:`difflib`); the only one that begins with it.
     """
+    import difflib
+
     names, plain = sorted(known), _plain(word)
     near = [name for name in names if plain in (_plain(name), _plain(name.rpartition(".")[2]))]
     near = near or [name for name in names if "." in name and plain == _plain(name.partition(".")[0])]

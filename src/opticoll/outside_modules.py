@@ -9,7 +9,6 @@ anything in ``site-packages`` counts.
 from __future__ import annotations
 
 import sys
-import sysconfig
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dis import get_instructions
@@ -91,6 +90,8 @@ def _spec_of(name: str) -> ModuleSpec | None:
 @cache
 def _is_installed(place: str) -> bool:
     """Whether a file belongs to an installed package or to the standard library."""
+    import sysconfig
+
     path = Path(place).resolve()
     roots = (sysconfig.get_path(name) for name in ("stdlib", "platstdlib"))
     if {"site-packages", "dist-packages"} & set(path.parts):

@@ -6,6 +6,7 @@ place nor its dates nor its line endings do.
 
 from __future__ import annotations
 
+import os
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
@@ -31,11 +32,14 @@ def whole_digest() -> str:
 
 def digest_of(root: Path, parts: tuple[str, ...] = OF_RUNS) -> str:
     """As :func:`digest`, of the package in a folder, as its files are now."""
-    files = [file for ending in SUFFIXES for file in root.glob(f"*{ending}")]
-    files += [file for part in parts for ending in SUFFIXES for file in (root / part).rglob(f"*{ending}")]
-    content = sha256()
-    for name, file in sorted((file.relative_to(root).as_posix(), file) for file in files):
-        data = file.read_bytes().replace(b"\r\n", b"\n")
+    folders = (next(os.walk(root)), *(folder for part in parts for folder in os.walk(root / part)))
+    files = [f"{place}/{name}" for place, _, names in folders for name in names if name.endswith(SUFFIXES)]
+    content, start = sha256(), len(f"{root}/")
+    for name, file in sorted((file[start:], file) for file in files):
+        with open(file, "rb", buffering=0) as opened:  # noqa: PTH123 - a Path of each takes as long as reading it
+            data = opened.read()
+        if b"\r" in data:
+            data = data.replace(b"\r\n", b"\n")
         content.update(f"{name}\0{len(data)}\0".encode())
         content.update(data)
     return content.hexdigest()

@@ -30,7 +30,6 @@ from importlib import import_module
 from importlib.util import decode_source, find_spec
 from pathlib import Path
 from platform import node
-from secrets import token_hex
 from types import ModuleType
 from typing import Any
 
@@ -80,7 +79,7 @@ _loading: set[str] = set()
 _lock = threading.RLock()
 _in_worker = False
 #: Token that distinguishes this process from its workers.
-_PROCESS = token_hex(8)
+_PROCESS = os.urandom(8).hex()
 
 
 # loading ------------------------------------------------------------------------------------------------------

@@ -38,13 +38,27 @@ for formulation, instance, settings in zip(*[iter(sys.argv[1:])] * 3):
 print(json.dumps({"ended": ended, "loaded": list(sys.modules)}))
 """
 
+COMMAND = """
+import contextlib, io, json, sys
+from opticoll.analysis.cli.main import main
+with contextlib.redirect_stdout(io.StringIO()):
+    status = main(sys.argv[1:])
+print(json.dumps({"status": status, "loaded": list(sys.modules)}))
+"""
+
 SCIPY = """
 import json, sys
 from opticoll.solvers.process import worker_imports
 worker_imports.prepare()
 import opticoll.instances, scipy.sparse, scipy.optimize
-early = [name for name in ("numpy.f2py.f2py2e", "unittest") if name in sys.modules]
+early = [name for name in ("numpy.f2py.f2py2e", "numpy.ma.core", "unittest") if name in sys.modules]
 import numpy
+values = numpy.array([2, 1, 2])
+early += [] if numpy.unique(values).tolist() == [1, 2] and "numpy.ma.core" not in sys.modules else ["numpy.unique"]
+hidden = numpy.ma.masked_equal(values, 2)
+assert [numpy.ma.is_masked(one) for one in (values, hidden, hidden[1:2])] == [False, True, False]
+from scipy._lib._array_api import np_compat
+assert np_compat.unique_values(values).tolist() == [1, 2]
 numpy.testing.assert_allclose(1.0, 1.0)
 print(json.dumps({"early": early, "late": "unittest" in sys.modules, "f2py": numpy.f2py.get_include()}))
 """
@@ -68,6 +82,18 @@ def test_a_worker_with_little_to_do_loads_neither_scipy_nor_numba() -> None:
     assert result["ended"] == ["optimal"] * 2
     assert isinstance(result["loaded"], list)
     assert not set(SLOW) & set(result["loaded"])
+
+
+def test_a_small_solve_by_the_command_loads_only_what_it_needs() -> None:
+    result = loaded_by(COMMAND, "solve", "alltoall.master", "torus:4x4", "--no-store")
+    assert result["status"] == 0
+    assert isinstance(result["loaded"], list)
+    loaded = set(result["loaded"])
+    assert "opticoll.instances.families.rings_and_grids" in loaded
+    assert not ({*SLOW, "numpy.ma.core", "psutil", "email", "tomllib", "logging"} - {"scipy"}) & loaded
+    adapters_loaded = {name for name in loaded if name.startswith("opticoll.solvers.adapters.")}
+    assert {name.rpartition(".")[2] for name in adapters_loaded} == {"interface", "registry", "highs"}
+    assert not {"opticoll.instances.families.machines", "opticoll.instances.readers.files"} & loaded
 
 
 def test_scipy_loads_parts_of_numpy_that_are_seldom_used_only_where_they_are() -> None:
