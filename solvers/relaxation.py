@@ -18,7 +18,7 @@ import numpy as np
 from opticoll.formulations.model import Bound
 from opticoll.formulations.standard_form import StandardForm
 from opticoll.solvers import verify
-from opticoll.solvers.compile.scaling import scaling_steps, solve_scaled, unit_integers
+from opticoll.solvers.compile.scaling import in_units, scaling_steps, solve_scaled
 
 if TYPE_CHECKING:
     from opticoll.solvers.task import Outcome, SolveRequest
@@ -111,7 +111,7 @@ def infeasibility(form: StandardForm, request: SolveRequest, memory_limit_gib: f
     with x within its bounds, is bounded from below by :func:`opticoll.solvers.verify.dual_bound` of any duals; if that
     exceeds :data:`opticoll.solvers.verify.FEASIBLE`, there is no solution. The rows of an integer program are scaled.
     """
-    step = unit_integers(form)
+    step = in_units(form) if form.is_mip else None
     form = form if step is None else step.form
     elastic, outcome = least_violation(form, request, memory_limit_gib)
     if outcome.row_duals is None:

@@ -1,18 +1,13 @@
 r"""Scaling of programs, so that results do not depend on the units in which they are stated.
 
-An LP whose column bounds are all 0 or infinite is homogeneous in (x, row bounds): with s the largest finite row bound,
-x = s y turns it into one whose row bounds are at most 1. Duals do not change. Without this, capacities of 1e-7 are lost
-in a feasibility tolerance of 1e-9 (measured: a certified gap of 5e-3 on GK(27,4)).
+Tolerances of solvers are absolute. Capacities of 1e-7 are lost in a feasibility tolerance of 1e-9 (measured: a
+certified gap of 5e-3 on GK(27,4)), and so are durations of 1e-8 s. If capacities are coefficients (load <= c T),
+solvers drop entries of 1e-9 and declare the remaining problem infeasible. With demands of D bytes, F has the
+coefficient D and the duals have the size 1 / D, which a dual tolerance of 1e-7 does not distinguish from 0, so F = 0
+passes for optimal.
 
-If capacities are coefficients (load <= c T), a column of tiny ones is worse: solvers drop entries of 1e-9 and declare
-the remaining problem infeasible. A column of large ones is as bad: with demands of D bytes, F has the coefficient D and
-the duals have the size 1 / D, which a solver's dual tolerance of 1e-7 does not distinguish from 0, so F = 0 passes for
-optimal. Such columns are measured in another unit, x_j = k_j y_j with k_j a power of 2, and the objective in a unit
-in which its largest cost is about 1.
-
-In a program with integer columns, whose units are given, rows are scaled too: durations of 1e-8 s are lost in any
-absolute tolerance. Row i is multiplied by :math:`r_i`, a continuous column measured in units of :math:`k_j`, the
-objective in units of u, all of them powers of 2:
+Row i is multiplied by :math:`r_i`, a continuous column measured in units of :math:`k_j`, the objective in units of u,
+all of them powers of 2, and integer columns are left in their units:
 
 .. math:: A' = \operatorname{diag}(r) A \operatorname{diag}(k), \quad x = k x', \quad c' = k c / u, \quad y = u r y'.
 
@@ -42,29 +37,20 @@ if TYPE_CHECKING:
     from opticoll.solvers.task import Outcome, SolveRequest
 
 
-#: Continuous columns are rescaled if all their coefficients are smaller than TINY, or one is larger than LARGE.
-TINY, LARGE = 1e-5, 1e3
-#: Rescaling leaves no coefficient smaller than this: solvers drop smaller ones.
-SMALLEST = 1e-8
-#: Rows, columns and costs of an integer program are rescaled if they are smaller than NEAR or larger than LARGE, rows
-#: also if that multiplies them by more than MIXED.
-NEAR, MIXED = 0.125, 128.0
-#: Largest value of a rescaled column of an integer program, by estimate.
+#: Rows, columns and costs are rescaled if they are smaller than NEAR or larger than LARGE, rows also if that multiplies
+#: them by more than MIXED.
+NEAR, LARGE, MIXED = 0.125, 1e3, 128.0
+#: Largest value of a rescaled column, by estimate.
 SPREAD = 1e6
 
 
 def scaling_steps(form: StandardForm, *, integer_data: bool = False) -> list[Reformulation]:
-    """The reformulations that scale a problem's rows and columns, in order; none if they are well scaled.
+    """The reformulation that scales a problem, in a list; none if it is well scaled.
 
     None either for a solver of ``integer_data``, which makes integers of the coefficients as they are stated.
     """
-    steps: list[Reformulation] = []
-    if integer_data:
-        return steps
-    for unit in (unit_integers,) if form.is_mip else (unit_rows, unit_columns):
-        step = unit(steps[-1].form if steps else form)
-        steps += [] if step is None else [step]
-    return steps
+    step = None if integer_data else in_units(form)
+    return [] if step is None else [step]
 
 
 def solve_scaled(
@@ -112,58 +98,16 @@ def solve_scaled(
     return outcome
 
 
-def unit_rows(form: StandardForm) -> Reformulation | None:
-    """The linear program with row bounds of at most 1 in size; None if it needs no scaling.
-
-    The unit is the largest row bound, or the largest column bound if all row bounds are 0. A program with column bounds
-    other than 0 and infinity is left unchanged if the unit lies between TINY and LARGE.
-    """
-    rows, columns = (
-        np.abs(bounds[np.isfinite(bounds)]).max(initial=0.0)
-        for bounds in (
-            np.concatenate([form.row_lower, form.row_upper]),
-            np.concatenate([form.col_lower, form.col_upper]),
-        )
-    )
-    size = float(rows or columns)
-    if size in (0.0, 1.0) or (columns > 0 and TINY <= size <= LARGE):
-        return None
-    scaled = replace(
-        form,
-        row_lower=form.row_lower / size,
-        row_upper=form.row_upper / size,
-        col_lower=form.col_lower / size,
-        col_upper=form.col_upper / size,
-        offset=0.0,
-    )
-
-    def value(scaled_value: float) -> float:
-        return scaled_value * size + form.offset
-
-    def recover(outcome: Outcome) -> Outcome:
-        x = None if outcome.x is None else np.asarray(outcome.x) * size
-        return replace(_with_values(outcome, value), x=x)
-
-    return Reformulation(scaled, recover, value, begin=lambda x: x / size)
-
-
-def _with_values(outcome: Outcome, value: Callable[[float], float]) -> Outcome:
-    """The outcome with every objective value and bound in it converted."""
-    objective, bound = (None if v is None else value(v) for v in (outcome.objective, outcome.bound))
-    incumbents = [(seconds, value(v)) for seconds, v in outcome.incumbents]
-    return replace(outcome, objective=objective, bound=bound, incumbents=incumbents)
-
-
-def unit_integers(form: StandardForm) -> Reformulation | None:
-    """The integer program with rows, continuous columns and costs of about 1 in size; None if it needs no scaling.
+def in_units(form: StandardForm) -> Reformulation | None:
+    """The program with rows, continuous columns and costs of about 1 in size; None if it needs no scaling.
 
     Sizes are estimated (:class:`opticoll.formulations.term_sizes.TermSizes`). A column is measured by its smallest
     estimate, unless its largest is more than :data:`SPREAD` times that. The smallest term of a row is brought to 1, but
     its largest not above :data:`LARGE`; and no row is divided so far that its continuous columns or its right-hand
     side are lost: a large coefficient may only switch it off.
     """
-    if not form.is_mip:
-        return None
+    import scipy.sparse as sp
+
     sizes = form.sizes
     whole = np.asarray(form.integer, dtype=bool)
     size = np.where(whole, 1.0, np.maximum(sizes.least, sizes.most / SPREAD))
@@ -184,24 +128,6 @@ def unit_integers(form: StandardForm) -> Reformulation | None:
     unit = float(_powers(np.array([priced]), np.array([priced > 0 and not NEAR <= priced <= LARGE]))[0])
     if unit == 1.0 and (k == 1.0).all() and (r == 1.0).all():
         return None
-    return _in_units(form, k, r, unit, offset=form.offset / unit, value=lambda scaled: scaled * unit)
-
-
-def _in_units(
-    form: StandardForm,
-    k: NDArray[np.float64],
-    r: NDArray[np.float64],
-    unit: float,
-    *,
-    offset: float,
-    value: Callable[[float], float],
-) -> Reformulation:
-    """The problem in other units, as the module says: columns in units k, rows times r, objective in ``unit``.
-
-    ``offset`` is that of the scaled problem, and ``value`` its objective converted back.
-    """
-    import scipy.sparse as sp
-
     matrix = form.A.tocsc(copy=True)
     matrix.data = matrix.data * r[matrix.indices] * np.repeat(k, np.diff(matrix.indptr))
     scaled = replace(
@@ -212,42 +138,22 @@ def _in_units(
         col_lower=form.col_lower / k,
         col_upper=form.col_upper / k,
         cost=form.cost * k / unit,
-        offset=offset,
+        offset=form.offset / unit,
     )
+
+    def stated(scaled_value: float) -> float:
+        return scaled_value * unit
 
     def recover(outcome: Outcome) -> Outcome:
         x = None if outcome.x is None else np.asarray(outcome.x) * k
         duals = None if outcome.row_duals is None else np.asarray(outcome.row_duals) * r * unit
-        return replace(_with_values(outcome, value), x=x, row_duals=duals)
+        objective, bound = (None if v is None else stated(v) for v in (outcome.objective, outcome.bound))
+        incumbents = [(seconds, stated(v)) for seconds, v in outcome.incumbents]
+        return replace(outcome, x=x, row_duals=duals, objective=objective, bound=bound, incumbents=incumbents)
 
-    return Reformulation(scaled, recover, value, begin=lambda x: x / k)
+    return Reformulation(scaled, recover, stated, begin=lambda x: x / k)
 
 
 def _powers(sizes: NDArray[np.float64], off: NDArray[np.bool_]) -> NDArray[np.float64]:
     """The nearest powers of 2 where ``off``, 1 elsewhere."""
     return np.exp2(np.where(off, np.round(np.log2(np.where(off, sizes, 1.0))), 0.0))
-
-
-def unit_columns(form: StandardForm) -> Reformulation | None:
-    """The problem with continuous columns rescaled if their coefficients are all tiny or some are large, else None.
-
-    None also if the objective's largest cost lies between TINY and LARGE.
-    """
-    size = abs(form.A)
-    largest, smallest = np.zeros(form.cost.size), np.zeros(form.cost.size)
-    filled = np.diff(size.indptr) > 0
-    if filled.any():
-        starts = size.indptr[:-1][filled]
-        largest[filled], smallest[filled] = (
-            np.maximum.reduceat(size.data, starts),
-            np.minimum.reduceat(size.data, starts),
-        )
-    off = (largest > 0) & ((largest < TINY) | (largest > LARGE)) & ~np.asarray(form.integer, dtype=bool)
-    k = np.ones(form.cost.size)
-    k[off] = np.exp2(-np.round(np.log2(np.minimum(largest[off], np.maximum(smallest[off] / SMALLEST, 1.0)))))
-    most = float(np.abs(form.cost * k).max(initial=0.0))
-    unit = float(np.exp2(np.round(np.log2(most)))) if most > 0 and (off.any() or not TINY <= most <= LARGE) else 1.0
-    if not off.any() and unit == 1.0:
-        return None
-    rows = np.ones(form.A.shape[0])
-    return _in_units(form, k, rows, unit, offset=0.0, value=lambda scaled: scaled * unit + form.offset)

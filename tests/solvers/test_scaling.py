@@ -1,6 +1,5 @@
 """Scaling: every adapter gets a matrix in good units, and what it returns is in the units of the problem as stated."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -98,7 +97,7 @@ def test_vectors_come_back_in_the_units_of_the_problem(seed):
     before = form.A.copy()
     steps = scaling.scaling_steps(form)
     sizes = np.abs(steps[-1].form.A.data)
-    assert sizes.min() > scaling.TINY / 4
+    assert sizes.min() > 1e-5 / 4
     assert sizes.max() < 4 * scaling.LARGE
     outcome = scaling.solve_scaled(form, "highs", SolveRequest(), in_process=True)
     assert outcome.termination is Termination.OPTIMAL
@@ -135,7 +134,6 @@ def test_rows_of_large_integer_columns_are_divided_where_no_other_row_suffers():
         assert outcome.objective == pytest.approx(1e8)
         assert outcome.bound == pytest.approx(1e8)
         assert form.objective(outcome.x) == pytest.approx(1e8)
-    assert scaling.unit_integers(replace(form, integer=np.zeros(3, dtype=bool))) is None
 
 
 def test_incumbents_on_the_way_are_in_the_units_of_the_problem():

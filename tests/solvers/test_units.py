@@ -17,7 +17,7 @@ from opticoll.formulations.standard_form import StandardForm
 from opticoll.formulations.term_sizes import MISSED
 from opticoll.solvers import verify
 from opticoll.solvers.adapters.registry import adapters
-from opticoll.solvers.compile.scaling import solve_scaled, unit_integers
+from opticoll.solvers.compile.scaling import in_units, solve_scaled
 from opticoll.solvers.process.isolation import probe
 from opticoll.solvers.relaxation import rounded
 from opticoll.solvers.task import SolveRequest, Termination
@@ -111,7 +111,7 @@ def test_values_of_integer_columns_are_multiples_of_a_step_in_any_unit(unit):
 @pytest.mark.parametrize("seed", range(4))
 def test_scaling_rounds_nothing_and_its_way_back_is_exact(seed):
     form, best = machines(seed, 1e-9)
-    step = unit_integers(form)
+    step = in_units(form)
     scaled = step.form
     filled = scaled.A.data[np.abs(scaled.A.data) > 0]
     assert np.abs(filled).min() >= 1e-3

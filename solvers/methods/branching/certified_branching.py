@@ -12,7 +12,7 @@ from opticoll.errors import OpticollError
 from opticoll.formulations.model import build_model, forms_of
 from opticoll.formulations.parameters import Parameter
 from opticoll.solvers.compile.compilation import compile_model
-from opticoll.solvers.compile.scaling import unit_integers
+from opticoll.solvers.compile.scaling import in_units
 from opticoll.solvers.methods.branching.branching_tree import BranchingTree, NodeSolver, Unbounded
 from opticoll.solvers.methods.branching.whole_sides import with_whole_sides
 from opticoll.solvers.methods.method import Answer, Method
@@ -72,7 +72,7 @@ class _Proof:
 
     def __init__(self, context: Context, form: StandardForm) -> None:
         self.context, self.stated = context, form
-        step = unit_integers(form)
+        step = in_units(form)
         self.scaling, unit = step, 1.0
         if step is not None:
             form, unit = step.form, step.value(1.0)
