@@ -10,7 +10,7 @@ SMOKE  := tests/solvers/adapters tests/solvers/test_stated_models.py tests/solve
           tests/analysis/test_cli.py tests/analysis/test_model.py tests/analysis/study tests/analysis/store \
           tests/analysis/plots tests/instances
 
-.PHONY: help demo test setup bench versions soak readme lint lab notebooks docs lock clean
+.PHONY: help demo test types quick setup bench versions soak readme lint lab notebooks docs lock clean
 .DEFAULT_GOAL := help
 
 help:            ## list the targets
@@ -20,10 +20,15 @@ demo: setup      ## certified all-to-all optima on sixteen topologies, with a re
 	$(BIN)/opticoll study demo
 	$(BIN)/opticoll report
 
-test: setup      ## lint, type checks and all quick tests (about 10 minutes on two idle cores)
+test: setup      ## lint, type checks and all quick tests (about 8 minutes on two idle cores)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	@$(MAKE) --no-print-directory -j 2 types quick
+
+types: setup     ## type checks only
 	$(BIN)/mypy
+
+quick: setup     ## all quick tests only
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"
 
 bench: setup versions ## run the slow tests, then measure all tables and plots of README and docs/ (hours; resumes)
@@ -44,10 +49,9 @@ soak: setup      ## random kills, false reports, full disks, bad input (BUDGET=1
 readme: setup    ## regenerate the tables and plots of README and docs/ from stored results (seconds)
 	$(BIN)/python docs/documents.py --from-store
 
-lint: setup      ## lint and type checks only
+lint: setup types ## lint and type checks only
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
 
 lab: setup       ## open JupyterLab on notebooks/
 	$(BIN)/opticoll lab
