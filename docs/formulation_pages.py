@@ -10,6 +10,7 @@ import ast
 import inspect
 import re
 import sys
+from functools import cache
 from html import escape
 from pathlib import Path
 from textwrap import dedent
@@ -224,6 +225,7 @@ def anchor(name: str, form: str, function: FunctionType) -> str:
     return "-".join(re.findall(r"[a-z0-9]+", text.lower()))
 
 
+@cache
 def page(name: str) -> str:
     """All of a page but its prose, as Markdown."""
     about = next(one for one in describe(name) if one.kind == "formulation")
