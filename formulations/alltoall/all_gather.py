@@ -37,13 +37,12 @@ d-cube (N-1)/d; n-ring (n-1)/2, directed n-1: (N-1)/d wherever the worst cut is 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from opticoll.formulations.builders import Cvx, Pyo
 from opticoll.formulations.flows import shared_flows as shared
-from opticoll.formulations.flows.concurrent_flow import all_to_all_topology
 from opticoll.formulations.index import Index
 from opticoll.formulations.model import CvxpyModel, Formulation, PyomoModel
 
@@ -71,16 +70,13 @@ class AllGather(Formulation):
 
     _label_invariant = staticmethod(lambda parameters: True)
 
+    _prepare = classmethod(shared.between_all)
+
     topology: Topology
     ends: I64
     supply: F64
     most: int
     away: ClassVar = False
-
-    @classmethod
-    def _prepare(cls, instance: object, given: dict[str, Any]) -> Self:
-        """The problem on a topology; errors as :func:`.concurrent_flow.all_to_all_topology`."""
-        return cls(*shared.between_all(all_to_all_topology(instance, cls.name)))
 
     def cvxpy(self) -> CvxpyModel:
         """The model in CVXPY, over the flows that do not lead back to their receiver."""

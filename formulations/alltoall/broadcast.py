@@ -31,13 +31,12 @@ no more capacity leaves a vertex that is not a rank than enters it (Edmonds; Ban
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from opticoll.formulations.builders import Cvx, Pyo
 from opticoll.formulations.flows import shared_flows as shared
-from opticoll.formulations.flows.concurrent_flow import all_to_all_topology
 from opticoll.formulations.index import Index
 from opticoll.formulations.model import CvxpyModel, Formulation, PyomoModel
 from opticoll.formulations.parameters import Parameter
@@ -67,6 +66,7 @@ class Broadcast(Formulation):
 
     bounds = shared.root_bounds
     metrics = shared.root_metrics
+    _prepare = classmethod(shared.from_root)
 
     topology: Topology
     root: int
@@ -74,11 +74,6 @@ class Broadcast(Formulation):
     supply: F64
     most: ClassVar = 1
     away: ClassVar = False
-
-    @classmethod
-    def _prepare(cls, instance: object, given: dict[str, Any]) -> Self:
-        """The problem on a topology; errors as :func:`.concurrent_flow.all_to_all_topology`, and for no rank."""
-        return cls(*shared.from_root(all_to_all_topology(instance, cls.name), given["root"], cls.name))
 
     def cvxpy(self) -> CvxpyModel:
         """The model in CVXPY, over the flows that do not lead back to their receiver."""

@@ -28,9 +28,7 @@ because the paper solves it.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Self
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from opticoll.formulations.alltoall import child_bounds
 from opticoll.formulations.alltoall.master import Master
@@ -60,16 +58,7 @@ class Child(Formulation):
 
     flow: ConcurrentFlow
     topology = property(checks.topology)
-
-    @classmethod
-    def _prepare(cls, instance: object, given: dict[str, Any], needed: Values | None = None) -> Self:
-        """The problem under ``needed``, the values of a solution of ``alltoall.master``; without, g are capacities."""
-        topology, traffic = concurrent_flow.demanded_traffic(instance, given, cls.name)
-        senders = np.arange(topology.num_ranks) if traffic is None else np.flatnonzero(traffic.any(axis=1))
-        s = concurrent_flow.numbered_source(given["source"], topology, senders, cls.name)
-        shards = 1.0 * (senders != s) if traffic is None else traffic[s]
-        g = topology.capacity if needed is None else needed["g"][:, np.searchsorted(senders, s)]
-        return cls(ConcurrentFlow.from_rank(topology, s, shards, g))
+    _prepare = classmethod(child_bounds.under_master)
 
     def cvxpy(self) -> CvxpyModel:
         """The model in CVXPY: ``M f = F D`` without the rows of the source, ``f 1 <= g``."""

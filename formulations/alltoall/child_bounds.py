@@ -1,4 +1,4 @@
-"""Bounds and figures of :mod:`opticoll.formulations.alltoall.child`, which ``problem`` is."""
+"""Data, bounds and figures of :mod:`opticoll.formulations.alltoall.child`, which ``problem`` is."""
 
 from __future__ import annotations
 
@@ -8,14 +8,26 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.formulations import rounding
+from opticoll.formulations.flows import concurrent_flow
 from opticoll.formulations.flows import flow_checks as checks
+from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow
 from opticoll.formulations.model import Bound
 
 if TYPE_CHECKING:
     from opticoll.formulations.alltoall.child import Child
     from opticoll.formulations.model import Values
     from opticoll.formulations.variables import Links
-    from opticoll.types import Json
+    from opticoll.types import Json, Settings
+
+
+def under_master(cls: type[Child], instance: object, given: Settings, needed: Values | None = None) -> Child:
+    """The problem under ``needed``, the values of a solution of ``alltoall.master``; without, g are capacities."""
+    topology, traffic = concurrent_flow.demanded_traffic(instance, given, cls.name)
+    senders = np.arange(topology.num_ranks) if traffic is None else np.flatnonzero(traffic.any(axis=1))
+    s = concurrent_flow.numbered_source(int(given["source"]), topology, senders, cls.name)
+    shards = 1.0 * (senders != s) if traffic is None else traffic[s]
+    g = topology.capacity if needed is None else needed["g"][:, np.searchsorted(senders, s)]
+    return cls(ConcurrentFlow.from_rank(topology, s, shards, g))
 
 
 def metrics(problem: Child, value: float | None) -> dict[str, Json]:

@@ -27,103 +27,62 @@ The checker counts the paths with flow and does not read y.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from opticoll.formulations.alltoall import path_mcf_solution
+from opticoll.formulations.alltoall import few_paths_solution, path_mcf_solution
 from opticoll.formulations.alltoall.path_mcf import PathConcurrentFlow
 from opticoll.formulations.builders import Cvx, Pyo
-from opticoll.formulations.flows import path_flow
-from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow, demand_parameter
+from opticoll.formulations.flows import path_bounds, path_flow
 from opticoll.formulations.flows.path_flow import PathFlow, named_paths
-from opticoll.formulations.flows.path_sets import rule_parameters
 from opticoll.formulations.index import Index
-from opticoll.formulations.model import Bound, CvxpyModel, Formulation, PyomoModel
-from opticoll.formulations.parameters import Parameter
+from opticoll.formulations.model import CvxpyModel, Formulation, PyomoModel
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
-    from fractions import Fraction
-
     from opticoll.formulations.model import Values
-    from opticoll.formulations.variables import Array, Links
-    from opticoll.instances.topology import F64, I64, Topology
-    from opticoll.types import Json
 
 
 @dataclass(frozen=True, eq=False)
 class FewPaths(Formulation):
-    """The problem: flows over at most ``routes_per_pair`` paths of every pair; ``unlimited`` is it without that."""
+    """The problem: flows over at most ``routes_per_pair`` paths of every pair."""
 
     name = "alltoall.few-paths"
     where = "section 6.1"
     example = "ring:5"
     sense = "max"
     problem = "MILP"
-    parameters = (
-        *rule_parameters("all"),
-        Parameter("routes_per_pair", int, default=8, help="most paths of a pair that have flow", least=1),
-        demand_parameter(),
-    )
+    parameters = few_paths_solution.PARAMETERS
     meaning = "concurrent flow F [link bandwidths / shard]; T = 1/F"
     variables: ClassVar = {"f": ("path",), "y": ("path",), "F": ()}
     constraints: ClassVar = {"serve": ("commodity",), "capacity": ("arc",), "taken": ("path",), "limit": ("commodity",)}
+    _beside = (few_paths_solution, path_mcf_solution)
     _label_invariant = staticmethod(path_flow.label_invariant)
 
+    bounds = path_bounds.set_bounds  # over all paths of the set
     sets = path_flow.pairs_and_paths
+    _derived = path_flow.exact_amounts
+    _prepare = classmethod(few_paths_solution.prepared)
 
     routing: PathFlow
     routes_per_pair: int
-
-    @classmethod
-    def _prepare(cls, instance: object, given: dict[str, Any]) -> Self:
-        """The problem on a topology; errors as :func:`.path_flow.prepare_paths`."""
-        routes = given.pop("routes_per_pair")
-        return cls(path_flow.prepare_paths(cls.name, instance, given), routes)
-
-    @property
-    def topology(self) -> Topology:
-        """The graph."""
-        return self.routing.topology
-
-    @property
-    def flow(self) -> ConcurrentFlow:
-        """The problem over all paths, grouped by source."""
-        return self.routing.flow
-
-    @property
-    def unlimited(self) -> PathConcurrentFlow:
-        """``alltoall.path-mcf`` over the same paths."""
-        return PathConcurrentFlow(self.routing)
-
-    @cached_property
-    def limited(self) -> I64:
-        """P', the paths of pairs with more than R."""
-        count = np.diff(self.routing.paths.first)
-        return np.flatnonzero(np.repeat(count > self.routes_per_pair, count))
-
-    @cached_property
-    def width(self) -> F64:
-        """w, ``(|P|,)``."""
-        paths = self.routing.paths
-        return np.minimum.reduceat(self.topology.capacity[paths.arcs], paths.start[:-1])
+    topology = property(path_flow.topology)
+    flow = property(path_flow.flow_by_source)
 
     def cvxpy(self) -> CvxpyModel:
         """The model in CVXPY: ``B f >= F D``, ``A f <= c``, ``f <= w y``, ``B y <= R``."""
         import cvxpy as cp
 
-        b, paths, at = Cvx(self), self.routing.paths, self.limited
-        A, B, used = paths.incidence, paths.membership, paths.used
+        b, paths, c, R = Cvx(self), self.routing.paths, self.topology.capacity, self.routes_per_pair
+        A, B, used, count = paths.incidence, paths.membership, paths.used, np.diff(paths.first)
+        at, narrow = np.flatnonzero(count[paths.pair] > R), np.minimum.reduceat(c[paths.arcs], paths.start[:-1])
         f, F, y = b.var("f"), b.var("F"), b.var("y", upper=1, integer=True, over=Index.table("path", {"path": at}))
         b.row("serve", B @ f >= F * self.routing.amount)
-        b.row("capacity", A[used] @ f <= self.topology.capacity[used], over=Index.table("arc", {"arc": used}))
+        b.row("capacity", A[used] @ f <= c[used], over=Index.table("arc", {"arc": used}))
         if at.size:
-            pairs = np.unique(paths.pair[at])
-            b.row("taken", f[at] <= cp.multiply(self.width[at], y), over=Index.table("path", {"path": at}))
-            most = Index.table("commodity", {"commodity": pairs})
-            b.row("limit", B[pairs][:, at] @ y <= self.routes_per_pair, over=most)
+            many = np.flatnonzero(count > R)
+            b.row("taken", f[at] <= cp.multiply(narrow[at], y), over=Index.table("path", {"path": at}))
+            b.row("limit", B[many][:, at] @ y <= R, over=Index.table("commodity", {"commodity": many}))
         return b.maximize(F)
 
     def pyomo(self) -> PyomoModel:
@@ -150,48 +109,11 @@ class FewPaths(Formulation):
 
     def residuals(self, values: Values) -> dict[str, float]:
         """Worst violation of every block as in ``alltoall.path-mcf``; ``limit``: paths with flow beyond R."""
-        found, paths = self.unlimited.residuals(values), self.routing.paths_of(values)
+        found, paths = PathConcurrentFlow(self.routing).residuals(values), self.routing.paths_of(values)
         if paths is None or not np.isfinite(found["paths"]):
             return {**found, "limit": np.inf}
         taken = np.bincount(paths.pair[np.asarray(values["f"], dtype=float) > 0], minlength=paths.pairs)
         return {**found, "limit": float(taken.max(initial=0)) - self.routes_per_pair}
-
-    def repair(self, values: Values) -> dict[str, F64] | None:
-        """Keep the R paths of a pair with most flow, then as for ``alltoall.path-mcf``."""
-        f, paths = np.asarray(values["f"], dtype=float), self.routing.paths_of(values)
-        if paths is None or f.shape != (paths.paths,) or not np.isfinite(f).all():
-            return None
-        kept, fullest = np.zeros_like(f), path_flow.largest(paths, f, self.routes_per_pair)
-        kept[fullest] = f[fullest]
-        return path_mcf_solution.repair(self.unlimited, {**values, "f": kept})
-
-    def bounds(self) -> list[Bound]:
-        """Those of the unlimited problem, which are optima of that alone."""
-        return self.unlimited.bounds()
-
-    def _derived(self) -> list[Fraction]:
-        """The amounts."""
-        return path_flow.exact_amounts(self)
-
-    def metrics(self, value: float | None) -> dict[str, Json]:
-        """Those of ``alltoall.path-mcf``, and R."""
-        return path_mcf_solution.metrics(self.unlimited, value) | {"routes_per_pair": self.routes_per_pair}
-
-    def describe(self, values: Values) -> dict[str, Json]:
-        """The most paths with flow of a pair, and the mean."""
-        paths = path_flow.known_paths(self.routing, values)
-        taken = np.bincount(paths.pair[np.asarray(values["f"], dtype=float) > 0], minlength=paths.pairs)
-        return {"most_routes": int(taken.max()), "routes": float(taken.mean())}
-
-    def links(self, values: Values) -> Links:
-        """Flow over every arc, all paths together."""
-        return path_mcf_solution.links(self.unlimited, values)
-
-    def _arrays(self, names: Collection[str]) -> dict[str, Array]:
-        """The arrays of ``alltoall.path-mcf``, and y, which follows from f."""
-        found = path_mcf_solution.arrays(self.unlimited, names)
-        f = found["f"]
-        return found | {"y": type(f)(f.axes, required=False)}
 
 
 FORMULATION = FewPaths

@@ -27,7 +27,7 @@ schedule. Its dual certificate needs min(dist_l(s,t), shortest cycle of l throug
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -68,13 +68,7 @@ class LinkFlow(Formulation):
     flow: ConcurrentFlow
     printed: bool
     topology = property(checks.topology)
-
-    @classmethod
-    def _prepare(cls, instance: object, given: dict[str, Any]) -> Self:
-        """The problem on a topology; errors as :func:`.concurrent_flow.demanded_traffic`."""
-        topology, traffic = concurrent_flow.demanded_traffic(instance, given, cls.name)
-        pairs = concurrent_flow.pairs_of(topology, traffic)
-        return cls(ConcurrentFlow.by_commodity(topology, *pairs), given["printed"])
+    _prepare = classmethod(concurrent_flow.by_commodity)
 
     @property
     def inner(self) -> Mask:

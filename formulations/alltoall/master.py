@@ -20,7 +20,7 @@ flow over the demand. The paper reports solving it at N=1000, d=4 in 40 minutes 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from opticoll.formulations.builders import Cvx, Pyo
 from opticoll.formulations.flows import concurrent_flow
@@ -51,11 +51,7 @@ class Master(Formulation):
 
     flow: ConcurrentFlow
     topology = property(checks.topology)
-
-    @classmethod
-    def _prepare(cls, instance: object, given: dict[str, Any]) -> Self:
-        """The problem on a topology; errors as :func:`.concurrent_flow.demanded_traffic`."""
-        return cls(ConcurrentFlow.by_source(*concurrent_flow.demanded_traffic(instance, given, cls.name)))
+    _prepare = classmethod(concurrent_flow.by_source)
 
     def cvxpy(self) -> CvxpyModel:
         """The model in CVXPY: ``M g >= F D`` without the rows of the sources, ``g 1 <= c``."""

@@ -48,7 +48,6 @@ from opticoll.formulations.parameters import Parameter
 
 if TYPE_CHECKING:
     from opticoll.formulations.model import Values
-    from opticoll.instances.topology import Topology
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,11 +74,7 @@ class ChosenPaths(Formulation):
     sets = path_flow.pairs_and_paths
 
     routing: PathFlow
-
-    @property
-    def topology(self) -> Topology:
-        """The graph."""
-        return self.routing.topology
+    topology = property(path_flow.topology)
 
     @classmethod
     def _prepare(cls, instance: object, given: dict[str, Any]) -> Self:

@@ -27,14 +27,14 @@ Solutions over sets that are too large to list (method ``column-generation``) co
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from opticoll.formulations.alltoall import path_mcf_solution
 from opticoll.formulations.builders import Cvx, Pyo
 from opticoll.formulations.flows import path_bounds, path_flow
-from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow, demand_parameter
+from opticoll.formulations.flows.concurrent_flow import demand_parameter
 from opticoll.formulations.flows.path_flow import PathFlow, arc_load, named_paths
 from opticoll.formulations.flows.path_sets import path_violations, rule_parameters
 from opticoll.formulations.index import Index
@@ -42,7 +42,6 @@ from opticoll.formulations.model import CvxpyModel, Formulation, PyomoModel
 
 if TYPE_CHECKING:
     from opticoll.formulations.model import Changeable, Values
-    from opticoll.instances.topology import Topology
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,23 +62,11 @@ class PathConcurrentFlow(Formulation):
     matrix = path_mcf_solution.flow_program
     sets = path_flow.pairs_and_paths
     _derived = path_flow.exact_amounts
+    _prepare = classmethod(path_flow.over_paths)
 
     routing: PathFlow
-
-    @property
-    def topology(self) -> Topology:
-        """The graph."""
-        return self.routing.topology
-
-    @property
-    def flow(self) -> ConcurrentFlow:
-        """The problem over all paths, grouped by source."""
-        return self.routing.flow
-
-    @classmethod
-    def _prepare(cls, instance: object, given: dict[str, Any]) -> Self:
-        """The problem on a topology; errors as :func:`.path_flow.prepare_paths`."""
-        return cls(path_flow.prepare_paths(cls.name, instance, given))
+    topology = property(path_flow.topology)
+    flow = property(path_flow.flow_by_source)
 
     def changeable(self) -> Changeable:
         """Capacities and demands."""

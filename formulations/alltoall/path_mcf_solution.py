@@ -1,4 +1,4 @@
-"""Arrays, loads and figures of a solution of :mod:`opticoll.formulations.alltoall.path_mcf`, which ``problem`` is."""
+"""Arrays, loads and figures of solutions of ``alltoall.path-mcf`` and ``alltoall.few-paths``, which ``problem`` is."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from opticoll.formulations.variables import BANDWIDTHS, Links
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
+    from opticoll.formulations.alltoall.few_paths import FewPaths
     from opticoll.formulations.alltoall.path_mcf import PathConcurrentFlow
     from opticoll.formulations.model import Values
     from opticoll.formulations.variables import Array
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from opticoll.types import Json
 
 
-def metrics(problem: PathConcurrentFlow, value: float | None) -> dict[str, Json]:
+def metrics(problem: PathConcurrentFlow | FewPaths, value: float | None) -> dict[str, Json]:
     """F, T, the path set by name and size, and the best analytic bound on the optimum over all paths.
 
     ``unrestricted_proven`` is whether F meets that bound to within 1e-6.
@@ -33,13 +34,13 @@ def metrics(problem: PathConcurrentFlow, value: float | None) -> dict[str, Json]
     return flow_checks.metrics(problem, value) | paths
 
 
-def links(problem: PathConcurrentFlow, values: Values) -> Links:
+def links(problem: PathConcurrentFlow | FewPaths, values: Values) -> Links:
     """Flow over every arc, all paths together."""
     load = arc_load(path_flow.known_paths(problem.routing, values), np.asarray(values["f"], dtype=float))
     return Links(problem.topology, load, problem.topology.capacity, 1.0, BANDWIDTHS, BANDWIDTHS)
 
 
-def arrays(problem: PathConcurrentFlow, names: Collection[str]) -> dict[str, Array]:
+def arrays(problem: PathConcurrentFlow | FewPaths, names: Collection[str]) -> dict[str, Array]:
     """The flows f and F, the paths if the solution contains its own, and the duals of ``capacity``."""
     units = BANDWIDTHS, f"{BANDWIDTHS} / shard"
     return path_flow.path_arrays(problem.routing, "f", "F", names, units) | path_flow.dual_arrays(
@@ -47,7 +48,7 @@ def arrays(problem: PathConcurrentFlow, names: Collection[str]) -> dict[str, Arr
     )
 
 
-def flow_program(problem: PathConcurrentFlow) -> StandardForm:
+def flow_program(problem: PathConcurrentFlow | FewPaths) -> StandardForm:
     """The same problem without a modelling layer, for methods that solve it many times: f, then F."""
     import scipy.sparse as sp
 
@@ -76,7 +77,7 @@ def flow_program(problem: PathConcurrentFlow) -> StandardForm:
     )
 
 
-def repair(problem: PathConcurrentFlow, values: Mapping[str, F64]) -> dict[str, F64] | None:
+def repair(problem: PathConcurrentFlow | FewPaths, values: Mapping[str, F64]) -> dict[str, F64] | None:
     """Scale to a feasible flow in the same proportions that serves the same fraction of every demand.
 
     Returns None if the paths are malformed.

@@ -31,13 +31,12 @@ all-gather. Closed forms: complete 1; d-cube (N-1)/d; n-ring (n-1)/2, directed n
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from opticoll.formulations.builders import Cvx, Pyo
 from opticoll.formulations.flows import shared_flows as shared
-from opticoll.formulations.flows.concurrent_flow import all_to_all_topology
 from opticoll.formulations.index import Index
 from opticoll.formulations.model import CvxpyModel, Formulation, PyomoModel
 
@@ -63,16 +62,13 @@ class ReduceScatter(Formulation):
     units: ClassVar = shared.UNITS
     _beside = (shared,)
 
+    _prepare = classmethod(shared.between_all)
+
     topology: Topology
     ends: I64
     supply: F64
     most: int
     away: ClassVar = True  # flows lead away from their rank on the reversed topology
-
-    @classmethod
-    def _prepare(cls, instance: object, given: dict[str, Any]) -> Self:
-        """The problem on a topology; errors as :func:`.concurrent_flow.all_to_all_topology`."""
-        return cls(*shared.between_all(all_to_all_topology(instance, cls.name)))
 
     def cvxpy(self) -> CvxpyModel:
         """The model in CVXPY, over the flows that do not lead from their contributor."""

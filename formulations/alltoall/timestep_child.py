@@ -25,15 +25,13 @@ may bring more than it must.) Its source sends f / F_s.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar
 
-import numpy as np
-
-from opticoll.formulations.alltoall import time_expansion, timestep_child_bounds
+from opticoll.formulations.alltoall import timestep_child_bounds
 from opticoll.formulations.alltoall.timestep_mcf import StepFlow
 from opticoll.formulations.builders import Cvx, Pyo
 from opticoll.formulations.flows import flow_checks as checks
-from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow, numbered_source, source_parameter
+from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow, source_parameter
 from opticoll.formulations.model import CvxpyModel, Formulation, NeededSolution, PyomoModel
 from opticoll.formulations.variables import SHARDS
 
@@ -73,16 +71,7 @@ class StepChild(Formulation):
     commodities: StepFlow
     time: float
     topology = property(checks.topology)
-
-    @classmethod
-    def _prepare(cls, instance: object, given: dict[str, Any], needed: Values | None = None) -> Self:
-        """The problem under ``needed``, the values of a solution of ``alltoall.timestep-mcf`` by source."""
-        number = given.pop("source")
-        master = StepFlow.prepare(instance, {**given, **dict(cls._needs.settings)})
-        senders = np.searchsorted(master.topology.terminals, master.groups.sources)
-        column = int(np.searchsorted(senders, numbered_source(number, master.topology, senders, cls.name)))
-        g, time = (None, 1.0) if needed is None else (needed["f"][:, column], float(np.sum(needed["U"])))
-        return cls(*time_expansion.flow_of_source(master, column, g), time)
+    _prepare = classmethod(timestep_child_bounds.under_master)
 
     def cvxpy(self) -> CvxpyModel:
         """The model in CVXPY: ``M f = F D`` without the rows of the source, ``f 1 <= g``."""

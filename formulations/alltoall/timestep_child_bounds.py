@@ -1,4 +1,4 @@
-"""Bounds, arrays and figures of :mod:`opticoll.formulations.alltoall.timestep_child`, which ``problem`` is."""
+"""Data, bounds, arrays and figures of :mod:`opticoll.formulations.alltoall.timestep_child`, which ``problem`` is."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from opticoll.formulations.alltoall import time_expansion
+from opticoll.formulations.alltoall.timestep_mcf import StepFlow
+from opticoll.formulations.flows.concurrent_flow import numbered_source
 from opticoll.formulations.model import Bound
 from opticoll.formulations.variables import BANDWIDTHS, SHARDS, Array, Links, arc_axis, vertex_axis
 
@@ -15,7 +18,17 @@ if TYPE_CHECKING:
     from opticoll.formulations.alltoall.timestep_child import StepChild
     from opticoll.formulations.model import Values
     from opticoll.instances.topology import F64
-    from opticoll.types import Json
+    from opticoll.types import Json, Settings
+
+
+def under_master(cls: type[StepChild], instance: object, given: Settings, needed: Values | None = None) -> StepChild:
+    """The problem under ``needed``, the values of a solution of ``alltoall.timestep-mcf`` by source."""
+    both = {name: value for name, value in given.items() if name != "source"}
+    master = StepFlow.prepare(instance, both | dict(cls._needs.settings))
+    senders = np.searchsorted(master.topology.terminals, master.groups.sources)
+    column = int(np.searchsorted(senders, numbered_source(int(given["source"]), master.topology, senders, cls.name)))
+    g, time = (None, 1.0) if needed is None else (needed["f"][:, column], float(np.sum(needed["U"])))
+    return cls(*time_expansion.flow_of_source(master, column, g), time)
 
 
 def metrics(problem: StepChild, value: float | None) -> dict[str, Json]:

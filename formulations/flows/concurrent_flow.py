@@ -44,6 +44,8 @@ from opticoll.instances.topology import Topology, connecting_remedy
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from opticoll.formulations.alltoall.link_mcf import LinkFlow
+    from opticoll.formulations.alltoall.master import Master
     from opticoll.instances.topology import F64, I64, Mask
     from opticoll.types import Settings
 
@@ -410,6 +412,17 @@ def demanded_traffic(instance: object, parameters: Settings, formulation: str) -
     traffic = read_demand(parameters["demand"], topology, formulation)
     refuse_unreached(topology, traffic)
     return topology, traffic
+
+
+def by_source(cls: type[Master], instance: object, given: Settings) -> Master:
+    """The formulation of a flow by source; errors as :func:`demanded_traffic`."""
+    return cls(ConcurrentFlow.by_source(*demanded_traffic(instance, given, cls.name)))
+
+
+def by_commodity(cls: type[LinkFlow], instance: object, given: Settings) -> LinkFlow:
+    """The formulation of a flow by commodity; errors as :func:`demanded_traffic`."""
+    topology, traffic = demanded_traffic(instance, given, cls.name)
+    return cls(ConcurrentFlow.by_commodity(topology, *pairs_of(topology, traffic)), bool(given["printed"]))
 
 
 def refuse_unreached(topology: Topology, traffic: F64) -> None:

@@ -51,6 +51,7 @@ from opticoll.formulations.variables import (
 if TYPE_CHECKING:
     from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 
+    from opticoll.formulations.alltoall.path_mcf import PathConcurrentFlow
     from opticoll.instances.topology import F64, I64, Topology
     from opticoll.types import Json, Settings
 
@@ -137,6 +138,16 @@ class PathProblem(Protocol):
         """The data."""
 
 
+def topology(problem: PathProblem) -> Topology:
+    """The graph."""
+    return problem.routing.topology
+
+
+def flow_by_source(problem: PathProblem) -> ConcurrentFlow:
+    """The problem over all paths, grouped by source."""
+    return problem.routing.flow
+
+
 def label_invariant(parameters: Settings) -> bool:
     """Whether isomorphic topologies have the same optimum: ``k`` and ``disjoint`` break ties by number."""
     return parameters["paths"] in {"all", "shortest"} and equal_demands(parameters)
@@ -145,6 +156,11 @@ def label_invariant(parameters: Settings) -> bool:
 def restriction(data: PathFlow) -> str | None:
     """Restriction to the path set; None if it has all simple paths."""
     return None if data.rule.unrestricted else f"over the given paths ({data.rule})"
+
+
+def over_paths(cls: type[PathConcurrentFlow], instance: object, given: Settings) -> PathConcurrentFlow:
+    """The formulation over a path set; errors as :func:`prepare_paths`."""
+    return cls(prepare_paths(cls.name, instance, given))
 
 
 def prepare_paths(name: str, instance: object, parameters: Settings) -> PathFlow:

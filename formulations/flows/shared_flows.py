@@ -10,13 +10,14 @@ The functions take the formulation, ``problem``, and are its methods.
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from opticoll.errors import BadInput
 from opticoll.formulations import rounding
 from opticoll.formulations.declared_axes import axes_arrays
+from opticoll.formulations.flows.concurrent_flow import all_to_all_topology
 from opticoll.formulations.flows.worst_cuts import least_time, reversed_arcs
 from opticoll.formulations.model import Bound
 from opticoll.formulations.variables import BANDWIDTHS, SHARDS, TIME, Axis, Links, vertex_axis
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from opticoll.formulations.alltoall.broadcast import Broadcast
     from opticoll.formulations.alltoall.reduce_scatter import ReduceScatter
     from opticoll.formulations.variables import Array
-    from opticoll.instances.topology import F64, I64, Mask, Topology
+    from opticoll.instances.topology import F64, Mask, Topology
     from opticoll.types import Json
 
     SharedFlows: TypeAlias = AllGather | Broadcast | ReduceScatter
@@ -38,25 +39,27 @@ if TYPE_CHECKING:
 UNITS = {"h": SHARDS, "T": TIME}
 
 
-def between_all(topology: Topology) -> tuple[Topology, I64, F64, int]:
-    """The data of flows between all ranks: topology, the ends v ``(N,)``, the supply b ``(n,)``, the largest flow."""
+def between_all(cls: type[Any], instance: object, given: Mapping[str, object]) -> Any:
+    """The problem between all ranks: the ends v, ``(N,)``, the supply b, ``(n,)``, and the largest flow."""
+    topology = all_to_all_topology(instance, cls.name)
     supply = np.isin(np.arange(topology.n), topology.terminals).astype(float)
-    return topology, topology.terminals, supply, topology.num_ranks - 1
+    return cls(topology, topology.terminals, supply, topology.num_ranks - 1)
 
 
-def from_root(topology: Topology, number: int, name: str) -> tuple[Topology, int, I64, F64]:
-    """The data of flows from one rank: topology, its vertex, the other ranks ``(N-1,)``, the supply b ``(n,)``.
+def from_root(cls: type[Broadcast], instance: object, given: Mapping[str, int]) -> Broadcast:
+    """The problem from one rank: its vertex, the other ranks ``(N-1,)``, and the supply b, ``(n,)``.
 
     Raises
     ------
     BadInput
         If there is no rank of this number.
     """
+    topology, number = all_to_all_topology(instance, cls.name), given["root"]
     if not 0 <= number < topology.num_ranks:
-        msg = f"{name}: root={number} is not a rank of {topology.spec}; use 0..{topology.num_ranks - 1}"
+        msg = f"{cls.name}: root={number} is not a rank of {topology.spec}; use 0..{topology.num_ranks - 1}"
         raise BadInput(msg)
     root = int(topology.terminals[number])
-    return topology, root, np.delete(topology.terminals, number), np.eye(topology.n)[root]
+    return cls(topology, root, np.delete(topology.terminals, number), np.eye(topology.n)[root])
 
 
 def sets(problem: SharedFlows) -> dict[str, Axis]:

@@ -50,15 +50,13 @@ def run(context: Context) -> Answer:
     """
     data: FewPaths = context.data
     paths = data.routing.paths
-    form = path_mcf_solution.flow_program(data.unlimited)
+    form = path_mcf_solution.flow_program(data)
     _save(context, np.ones(paths.paths))
     first = best_flow(form, context.remaining())
     _save(context, first)
     most = np.append(np.zeros(paths.paths), np.inf)
     most[largest(paths, first, data.routes_per_pair)] = np.inf
-    values = path_mcf_solution.repair(
-        data.unlimited, {"f": best_flow(replace(form, col_upper=most), context.remaining())}
-    )
+    values = path_mcf_solution.repair(data, {"f": best_flow(replace(form, col_upper=most), context.remaining())})
     assert values is not None
     left_out = int((first > 0)[most[:-1] == 0].sum())
     return Answer.heuristic(values, "two linear programs", {"paths_left_out": left_out})

@@ -94,8 +94,8 @@ def test_a_limit_ends_the_first_program_and_keeps_what_it_found_in_the_second(mo
     demand[0, 1] = 1.0
     data, saved = FewPaths.prepare(across(3), {"routes_per_pair": 2, "demand": demand}), []
     with pytest.raises(TimeoutError):
-        fullest_paths.best_flow(path_mcf_solution.flow_program(data.unlimited), 1e-9)
-    first, limits = fullest_paths.best_flow(path_mcf_solution.flow_program(data.unlimited)), []
+        fullest_paths.best_flow(path_mcf_solution.flow_program(data), 1e-9)
+    first, limits = fullest_paths.best_flow(path_mcf_solution.flow_program(data)), []
 
     def ends_once(_form, limit_s):
         limits.append(limit_s)
@@ -125,7 +125,7 @@ def test_the_checker_counts_paths_and_repair_keeps_the_fullest():
     demand = np.zeros((5, 5))
     demand[0, 1] = 1.0
     data = FewPaths.prepare(across(3), {"routes_per_pair": 2, "demand": demand})
-    shares = data.width.copy()
+    shares = np.minimum.reduceat(data.topology.capacity[data.routing.paths.arcs], data.routing.paths.start[:-1])
     values = {"f": shares, "F": np.asarray(shares.sum())}
     assert data.residuals(values)["limit"] == 1.0
     repaired = data.repair(values)
