@@ -6,7 +6,7 @@ import heapq
 import random
 from collections import Counter
 from functools import cache
-from itertools import pairwise
+from itertools import pairwise, permutations
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -217,8 +217,8 @@ def sp_expander(n: int, d: int, seed: int = 0, two_way: bool = False) -> Topolog
         refuse(name, f"n={n}, d={d} exceeds n={MAX_NODES} or n*d={MAX_ARCS_FORMED}; choose a smaller n or d")
     rng = np.random.default_rng(seed)
     for _ in range(_PAIRING_TRIES):
-        formation = _TwoWayFormation(n, d) if two_way else _Formation(n, d)
-        if not all(formation.route(s, t) for s, t in _pairs(n, rng) if not formation.settled()):
+        formation = _TwoWayFormation(n, d) if two_way else LinkFormation(n, d)
+        if not all(formation.route(s, t) for s, t in formation.pairs(rng) if not formation.settled()):
             continue
         if not formation.complete(rng):
             continue
@@ -234,13 +234,8 @@ def sp_expander(n: int, d: int, seed: int = 0, two_way: bool = False) -> Topolog
     raise BadInput(msg)
 
 
-def _pairs(n: int, rng: np.random.Generator) -> Iterator[tuple[int, int]]:
-    for s in rng.permutation(n).tolist():
-        yield from ((s, t) for t in rng.permutation(n).tolist() if t != s)
-
-
-class _Formation:
-    """Links formed so far, with weights in units of epsilon = 1/(2n)."""
+class LinkFormation:
+    """Links that routing every pair on a shortest path has formed so far, with weights in units of 1/(2n)."""
 
     def __init__(self, n: int, d: int) -> None:
         self.d = d
@@ -250,11 +245,21 @@ class _Formation:
         self.open_out = set(range(n))
         self.open_in = set(range(n))
 
+    def pairs(self, rng: np.random.Generator, *, by_source: bool = True) -> Iterator[tuple[int, int]]:
+        """All pairs in a random order: source by source in one, each with its destinations in one; or one of all."""
+        n = len(self.weight)
+        if by_source:
+            for s in rng.permutation(n).tolist():
+                yield from ((s, t) for t in rng.permutation(n).tolist() if t != s)
+        else:
+            yield from map(tuple, rng.permutation(list(permutations(range(n), 2))).tolist())
+
     def settled(self) -> bool:
         """Whether no unformed link is left."""
         return not any(self.unformed(u, v) for u in self.open_out for v in self.open_in)
 
     def unformed(self, u: int, v: int) -> bool:
+        """Whether the link u -> v could be formed as far as it alone is concerned."""
         return u != v and v not in self.weight[u]
 
     def form(self, u: int, v: int) -> None:
@@ -334,7 +339,7 @@ class _Formation:
         return True
 
 
-class _TwoWayFormation(_Formation):
+class _TwoWayFormation(LinkFormation):
     """Links formed with their reverses."""
 
     def form(self, u: int, v: int) -> None:

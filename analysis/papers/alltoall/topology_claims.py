@@ -15,9 +15,10 @@ from opticoll.analysis.ledger.tolerances import ABOUT, SAME, similar
 from opticoll.analysis.ledger.verdict import verdict_if
 from opticoll.analysis.papers.alltoall.claims import FIRST_ORDER, LARGE, corollary_3, optimal_time, rounded
 from opticoll.instances import parse
+from opticoll.instances.families.regular_graphs import LinkFormation
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Sequence
 
     from opticoll.analysis.ledger.claim import Laboratory
     from opticoll.types import Json
@@ -218,49 +219,10 @@ def formed_degrees(n: int, d: int, seed: int, *, by_source: bool) -> np.ndarray:
     Every pair is routed on a shortest path; its links become longer by 1; a vertex with d out- (in-)links gets no more.
     Pairs without a path are omitted. ``by_source`` routes all pairs of a source before the next.
     """
-    random, small = np.random.default_rng(seed), 1 / (2 * n)
-    weight = np.full((n, n), small)
-    np.fill_diagonal(weight, np.inf)
-    formed = np.zeros((n, n), dtype=bool)
-    for s, t in _pairs(n, random, by_source=by_source):
-        path = _dense_path(weight, s, t)
-        for u, v in path:
-            formed[u, v] = True
-            weight[u, v] += 1
-            if formed[u].sum() == d:
-                weight[u, ~formed[u]] = np.inf
-            if formed[:, v].sum() == d:
-                weight[~formed[:, v], v] = np.inf
-    return np.stack([formed.sum(axis=1), formed.sum(axis=0)])
-
-
-def _pairs(n: int, random: np.random.Generator, *, by_source: bool) -> Iterator[tuple[int, int]]:
-    if by_source:
-        for s in random.permutation(n).tolist():
-            yield from ((s, t) for t in random.permutation(n).tolist() if t != s)
-        return
-    pairs = np.array([(s, t) for s in range(n) for t in range(n) if s != t])
-    yield from ((int(s), int(t)) for s, t in random.permutation(pairs))
-
-
-def _dense_path(weight: np.ndarray, s: int, t: int) -> list[tuple[int, int]]:
-    """Arcs of a shortest path by Dijkstra's algorithm; none if there is no path."""
-    n = weight.shape[0]
-    distance, before, left = np.full(n, np.inf), np.full(n, -1), np.ones(n, dtype=bool)
-    distance[s] = 0.0
-    for _ in range(n):
-        u = int(np.argmin(np.where(left, distance, np.inf)))
-        if not left[u] or not np.isfinite(distance[u]) or u == t:
-            break
-        left[u] = False
-        through = distance[u] + weight[u]
-        nearer = left & (through < distance)
-        distance[nearer], before[nearer] = through[nearer], u
-    path: list[tuple[int, int]] = []
-    while t != s and before[t] >= 0:
-        path.append((int(before[t]), t))
-        t = int(before[t])
-    return path
+    formation = LinkFormation(n, d)
+    for s, t in formation.pairs(np.random.default_rng(seed), by_source=by_source):
+        formation.route(s, t)
+    return np.array([[len(links) for links in formation.weight], formation.indegree])
 
 
 @MEASURES.of("sp-expander-degree")
