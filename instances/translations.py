@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.instances.symmetry import automorphisms
+from opticoll.instances.symmetry import arc_image, automorphisms
 
 if TYPE_CHECKING:
     from opticoll.instances.topology import I64, Topology
@@ -65,15 +65,8 @@ def _generated(generators: list[I64], ranks: I64) -> I64 | None:
 
 
 def moved_arcs(topology: Topology, images: I64) -> I64:
-    """Images of all arcs under translations ``(g, n)``, ``(g, m)``.
-
-    Arcs are in the order of tail, head and capacity, so the images of arcs in their order are those of equal arcs.
-    """
-    result = np.empty((len(images), topology.arcs), dtype=np.int64)
-    for image, moved in zip(images, result, strict=True):
-        order = np.lexsort((topology.capacity, image[topology.head], image[topology.tail]))
-        moved[order] = np.arange(topology.arcs)
-    return result
+    """Images of all arcs under translations ``(g, n)``, ``(g, m)``."""
+    return np.array([arc_image(topology, image) for image in images], dtype=np.int64)
 
 
 def first_of_orbits(ranks: I64, images: I64) -> I64:

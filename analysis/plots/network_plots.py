@@ -14,6 +14,7 @@ from opticoll.arguments import refused
 from opticoll.errors import BadInput
 from opticoll.instances import Topology
 from opticoll.instances.readers.objects import as_instance
+from opticoll.instances.topology import link_groups
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -339,12 +340,8 @@ def _bends(drawn: Topology, place: F64) -> F64:
 
 def _both_ways(drawn: Topology) -> I64 | None:
     """One arc of every pair of opposite arcs of equal capacity; None if some arc has no such partner."""
-    forth = np.lexsort((drawn.capacity, drawn.head, drawn.tail))
-    back = np.lexsort((drawn.capacity, drawn.tail, drawn.head))
-    same = (drawn.tail[forth] == drawn.head[back]) & (drawn.head[forth] == drawn.tail[back])
-    if not (same & (drawn.capacity[forth] == drawn.capacity[back])).all() or (drawn.tail == drawn.head).any():
-        return None
-    return np.flatnonzero(drawn.tail < drawn.head)
+    group, links = link_groups(drawn.tail, drawn.head, drawn.capacity)
+    return np.unique(group, return_index=True)[1] if 2 * links == drawn.arcs else None
 
 
 def _draw_arcs(

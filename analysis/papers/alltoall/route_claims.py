@@ -12,12 +12,16 @@ from opticoll.analysis.ledger.comparisons import certified_flow
 from opticoll.analysis.ledger.readings import Readings, Sweep, spread, swept
 from opticoll.analysis.ledger.tolerances import SAME, similar
 from opticoll.analysis.papers.alltoall.claims import optimal_time, rounded
+from opticoll.formulations.alltoall import path_mcf
 from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow
+from opticoll.formulations.flows.path_flow import arc_load
 from opticoll.instances import parse
+from opticoll.solvers.methods.alltoall.single_paths import load_aware_routes
 
 if TYPE_CHECKING:
     from opticoll.analysis.ledger.claim import Laboratory
     from opticoll.instances import Topology
+    from opticoll.instances.topology import F64
     from opticoll.types import Json
 
 
@@ -25,23 +29,13 @@ SINGLE_PATHS, LAYERS = "alltoall.min-congestion", "alltoall.virtual-channels"
 MEASURES = Measures("alltoall")
 
 
-def pair_routes(topology: Topology, seed: int) -> np.ndarray:
+def pair_routes(topology: Topology, seed: int) -> F64:
     """Loads of the arcs by Appendix D's heuristic, shape ``(m,)``.
 
     Pairs take shortest paths one by one in random order; every used arc becomes longer by 1.
     """
-    from scipy.sparse.csgraph import dijkstra
-
-    n, random = topology.n, np.random.default_rng(seed)
-    load, arc, column, graph = _weights(topology)
-    pairs = random.permutation([(s, t) for s in range(n) for t in range(n) if s != t])
-    for s, t in pairs.tolist():
-        graph.data = (n * (n - 1) + 1.0 + load)[column]
-        _, before = dijkstra(graph, indices=s, return_predecessors=True)
-        while t != s:
-            load[arc[before[t], t]] += 1
-            t = before[t]
-    return np.asarray(load)
+    routes = load_aware_routes(path_mcf.PathConcurrentFlow.prepare(topology, {"paths": "all"}).routing, seed)
+    return arc_load(routes, np.ones(routes.paths))
 
 
 def pair_loads(topology: Topology, seed: int) -> float:
@@ -51,30 +45,22 @@ def pair_loads(topology: Topology, seed: int) -> float:
 
 def tree_loads(topology: Topology, seed: int) -> float:
     """Largest load of the cited SSSP routing: a shortest-path tree to every destination, weights updated after each."""
+    from scipy.sparse import csr_array
     from scipy.sparse.csgraph import dijkstra
 
-    n, random = topology.n, np.random.default_rng(seed)
-    load, arc, column, graph = _weights(topology, reverse=True)
+    n, m, random = topology.n, topology.arcs, np.random.default_rng(seed)
+    load, arc = np.zeros(m), np.zeros((n, n), dtype=int)
+    arc[topology.tail, topology.head] = np.arange(m)
+    graph = csr_array((np.arange(1.0, m + 1), (topology.head, topology.tail)), shape=(n, n))
+    order = graph.data.astype(int) - 1  # arcs in the order of its entries
     for t in random.permutation(n).tolist():
-        graph.data = (n * (n - 1) + 1.0 + load)[column]
+        graph.data = (n * (n - 1) + 1.0 + load)[order]
         distance, before = dijkstra(graph, indices=t, return_predecessors=True)
         below = np.ones(n)
         for u in np.argsort(distance, kind="stable")[:0:-1]:
             load[arc[u, before[u]]] += below[u]
             below[before[u]] += below[u]
     return float(load.max())
-
-
-def _weights(topology: Topology, *, reverse: bool = False) -> tuple[Any, Any, Any, Any]:
-    """Loads, arc numbers of pairs, and a sparse matrix of weights whose k-th entry is arc ``column[k]``."""
-    from scipy.sparse import csr_array
-
-    n, m = topology.n, topology.arcs
-    arc = np.zeros((n, n), dtype=int)
-    arc[topology.tail, topology.head] = np.arange(m)
-    ends = (topology.head, topology.tail) if reverse else (topology.tail, topology.head)
-    graph = csr_array((np.arange(1.0, m + 1), ends), shape=(n, n))
-    return np.zeros(m), arc, graph.data.astype(int) - 1, graph
 
 
 @MEASURES.of("sssp")

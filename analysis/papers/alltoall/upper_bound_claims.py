@@ -28,9 +28,10 @@ from opticoll.analysis.papers.alltoall.claims import (
 from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow
 from opticoll.formulations.flows.flow_bounds import moore_bound
 from opticoll.instances import parse
+from opticoll.instances.symmetry import isomorphism_classes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
     from opticoll.analysis.ledger.claim import Laboratory
     from opticoll.instances import Topology
@@ -39,26 +40,9 @@ if TYPE_CHECKING:
 MEASURES = Measures("alltoall")
 
 
-def distinct(topologies: Iterable[Topology]) -> list[Topology]:
-    """One digraph per isomorphism class, the first of each.
-
-    Digraphs with the same distances from and to their vertices are compared exactly.
-    """
-    import networkx as nx
-
-    classes: dict[tuple[Any, ...], list[tuple[Any, Topology]]] = {}
-    same = nx.algorithms.isomorphism.numerical_edge_match("parallel", 1)
-    for topology in topologies:
-        graph: Any = nx.DiGraph()
-        graph.add_nodes_from(range(topology.n))
-        for u, v in zip(topology.tail.tolist(), topology.head.tolist(), strict=True):
-            graph.add_edge(u, v, parallel=graph[u][v]["parallel"] + 1 if graph.has_edge(u, v) else 1)
-        hops = np.asarray(topology.hops)
-        profiles = np.hstack([np.sort(hops, axis=1), np.sort(hops.T, axis=1)])
-        members = classes.setdefault((topology.arcs, *sorted(map(tuple, profiles.tolist()))), [])
-        if not any(nx.is_isomorphic(graph, other, edge_match=same) for other, _ in members):
-            members.append((graph, topology))
-    return [topology for members in classes.values() for _, topology in members]
+def distinct(topologies: Sequence[Topology]) -> list[Topology]:
+    """One digraph per isomorphism class, the first of each."""
+    return [topologies[place] for place in sorted(set(isomorphism_classes(topologies)))]
 
 
 @cache

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.analysis.papers.lumorph.machine_times import GRIDS
+from opticoll.instances.collective_steps import ALL_GATHER, collective_steps
+from opticoll.instances.topology import link_groups
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-    from opticoll.instances import Topology
 
     I64 = NDArray[np.int64]
 
@@ -31,13 +31,8 @@ SHAPES = {**GRIDS, 8: "4x2"}
 
 def circuits(n: int, radix: int) -> Iterator[tuple[I64, I64]]:
     """Sources and targets of every step of the recursive exchange on n ranks; the last step takes what is left."""
-    ranks, reached = np.arange(n), 1
-    while reached < n:
-        m = radix if n // reached % radix == 0 else n // reached
-        digit = ranks // reached % m
-        targets = [ranks + ((digit + k) % m - digit) * reached for k in range(1, m)]
-        yield np.tile(ranks, m - 1), np.concatenate(targets)
-        reached *= m
+    for step in collective_steps(f"recursive:{radix}", n, ALL_GATHER):
+        yield np.tile(np.arange(n), len(step.peers)), step.peers.ravel()
 
 
 def numbering(grid: str, by: str) -> I64:
@@ -59,28 +54,6 @@ def numbering(grid: str, by: str) -> I64:
     return tile.ravel() if by == "rows" else quarters(tile)
 
 
-def edges(mesh: Topology) -> I64:
-    """Number of the edge of every arc, ``(m,)``: both directions have the same."""
-    ends = np.minimum(mesh.tail, mesh.head) * mesh.n + np.maximum(mesh.tail, mesh.head)
-    return np.unique(ends, return_inverse=True)[1]
-
-
-def _random_arcs(mesh: Topology, grid: str, pairs: tuple[I64, I64], random: np.random.Generator) -> I64:
-    """The arcs of a shortest path for every pair of tiles, uniform among all: its steps in random order."""
-    columns, taken = int(grid.split("x")[1]), []
-    arc = np.zeros((mesh.n, mesh.n), dtype=np.int64)
-    arc[mesh.tail, mesh.head] = np.arange(mesh.arcs)
-    at, to = pairs[0].copy(), pairs[1]
-    while (left := np.flatnonzero(at != to)).size:
-        down = to[left] // columns - at[left] // columns
-        right = to[left] % columns - at[left] % columns
-        vertical = random.random(left.size) * (abs(down) + abs(right)) < abs(down)
-        ahead = at[left] + np.where(vertical, columns * np.sign(down), np.sign(right))
-        taken.append(arc[at[left], ahead])
-        at[left] = ahead
-    return np.concatenate(taken)
-
-
 @cache
 def overlaps(grid: str, radix: int, by: str, routes: str, seed: int = 0) -> tuple[tuple[int, int], ...]:
     """The busiest edge of every step: circuits in one direction, and in both together.
@@ -88,18 +61,16 @@ def overlaps(grid: str, radix: int, by: str, routes: str, seed: int = 0) -> tupl
     ``routes`` is ``straight`` (row first, then column; the best of both orders) or ``random`` shortest paths.
     """
     from opticoll.instances import parse
-    from opticoll.solvers.methods.lumorph.overlap_search import straight_or_shortest
+    from opticoll.solvers.methods.lumorph.overlap_search import shortest_routes, straight_or_shortest
 
     mesh = parse(f"lightpath:{grid}")
     tile, random = numbering(grid, by), np.random.default_rng(seed)
-    number, measured = edges(mesh), []
+    (edge, _), measured = link_groups(mesh.tail, mesh.head, mesh.capacity), []
     for sources, targets in circuits(mesh.n, radix):
         pairs = tile[sources], tile[targets]
-        arcs = (
-            straight_or_shortest(mesh, *pairs).arcs if routes == "straight" else _random_arcs(mesh, grid, pairs, random)
-        )
-        loads = np.bincount(arcs, minlength=mesh.arcs)
-        measured.append((int(loads.max()), int(np.bincount(number, loads).max())))
+        paths = straight_or_shortest(mesh, *pairs) if routes == "straight" else shortest_routes(mesh, *pairs, random)
+        loads = np.bincount(paths.arcs, minlength=mesh.arcs)
+        measured.append((int(loads.max()), int(np.bincount(edge, loads).max())))
     return tuple(measured)
 
 
