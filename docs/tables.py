@@ -139,6 +139,7 @@ def with_limits(text: str) -> str:
         *others, last = [name for _, name in sorted(listed, key=lambda one: one[0].suits is None)]
         names = f"{', '.join(others)} or {last}, whichever suits" if others else last
         names += "" if others or listed[0][0].suits is None else ", if it suits"
+        names += "".join(f"; {name} begins below, too" for beyond, name in listed if beyond.first)
         lines.append(f"| {formulation}{where} | {size[0]:,}; {size[1]:,} | {names} |")
     return replaced(text, LIMITS, "\n".join(lines))
 

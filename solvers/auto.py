@@ -2,7 +2,8 @@
 
 ``auto`` builds the stated model and passes it to HiGHS if that is expected to take less than about ten seconds on two
 cores. A certified method that solves larger instances from their data, without building the model, states the size
-beyond which it takes over (:class:`~opticoll.solvers.methods.method.Beyond`).
+beyond which it takes over (:class:`~opticoll.solvers.methods.method.Beyond`), or that it begins at any size: on a small
+integer program for a few seconds, after which the others continue as they do after HiGHS.
 
 An integer program whose optimum our own bounds do not prove by the time HiGHS ends or reaches its limit
 (:func:`attempt_until`) is continued by others (:func:`continuations`): a small one by ``certified-branching``, then by
@@ -84,19 +85,24 @@ def choose(
     stated = MethodChoice(solver, form, beyond, PROOF if branched else beyond, variables, nonzeros)
     if task.form is not None or not sized:
         return stated
-    certified = _certified(known, problem, task, size)
-    if certified is None:
+    found = _certified(known, problem, task, size)
+    if found is None:
         return stated
+    certified, at = found[0].name, found[1]
     layer = forms_of(problem)[0] if form == "matrix" else form  # a form that shows the mathematics
     reason = f"{certified} works on the {kind_of(instance)}; {reason or f'form {layer} builds it'}"
-    return MethodChoice(certified, forms_of(problem)[0], variables=variables, nonzeros=nonzeros, reason=reason)
+    again = certified if at.covers(size) else None
+    return MethodChoice(certified, forms_of(problem)[0], again, None, variables, nonzeros, reason)
 
 
-def _certified(known: list[tuple[Method, Beyond]], problem: Formulation, task: Task, size: Size | None) -> str | None:
+def _certified(
+    known: list[tuple[Method, Beyond]], problem: Formulation, task: Task, size: Size | None
+) -> tuple[Method, Beyond] | None:
     """The first method that takes over a model of this size and suits the problem; None if the model is solved."""
     for method, at in known:
-        if not at.covers(size) and (at.suits is None or (size is not None and at.suits(problem, task, size))):
-            return method.name
+        taken = at.first or not at.covers(size)
+        if taken and (at.suits is None or (size is not None and at.suits(problem, task, size))):
+            return method, at
     return None
 
 
@@ -175,7 +181,8 @@ def continuations(first: Evidence, *, proving: bool) -> list[Continuation]:
     branching = Continuation(PROOF)
     small = is_small(variables, nonzeros)
     if choice.reason is not None:  # a certified method has run, and the model was not built
-        return [branching] if small else []
+        again = [Continuation(PROOF, SMALL_PROOF_S), Continuation(choice.beyond)] if choice.beyond is not None else []
+        return [*again, branching] if small else []
     special = choice.proof if ended in ENDED else choice.beyond
     if special is None or special == PROOF:
         brief = [Continuation(PROOF, ATTEMPT_S)] if special == PROOF and choice.beyond is not None else []
@@ -223,6 +230,17 @@ def _provers(method: Method, at: Beyond) -> tuple[str, ...]:
     return (method.name,) if at.proves else (PROOF, method.name)
 
 
+def first_until(plan: Plan, deadline: float | None) -> float | None:
+    """Deadline of the first method: an earlier one for a certified method that begins on a small integer program."""
+    begins = plan.choice is not None and plan.choice.reason is not None and plan.choice.beyond is not None
+    return _earlier(SMALL_ATTEMPT_S, deadline) if plan.integer and begins else deadline
+
+
+def _earlier(most_s: float, deadline: float | None) -> float:
+    now = time.monotonic()
+    return now + (most_s if deadline is None else min(most_s, ATTEMPT_SHARE * max(deadline - now, 0.0)))
+
+
 def attempt_until(task: Task, plan: Plan, form: StandardForm, deadline: float | None) -> float | None:
     """Deadline of the attempt at the stated model: the whole one, or an earlier one if other methods can continue."""
     if plan.choice is None or not form.is_mip or task.form is not None:
@@ -230,9 +248,7 @@ def attempt_until(task: Task, plan: Plan, form: StandardForm, deadline: float | 
     small, special = is_small(form.size["variables"], form.size["nonzeros"]), plan.choice.beyond
     if special is None and not small:
         return deadline
-    most = SMALL_ATTEMPT_S if small and special not in {None, PROOF} else ATTEMPT_S
-    now = time.monotonic()
-    return now + (most if deadline is None else min(most, ATTEMPT_SHARE * max(deadline - now, 0.0)))
+    return _earlier(SMALL_ATTEMPT_S if small and special not in {None, PROOF} else ATTEMPT_S, deadline)
 
 
 def model_info(plan: Plan, outcome: Outcome, form: StandardForm | None, *, refuted: bool) -> ModelInfo:

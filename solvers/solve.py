@@ -99,7 +99,7 @@ def _solve(
     plan, instance, needed, known, refutation = _prepared(task, instance, budget, known)
     if needed is None:
         budget.start_solving()
-    state = RunState(task, plan, budget, budget.deadline, known)
+    state = RunState(task, plan, budget, auto.first_until(plan, budget.deadline), known)
     analytic: list[Bound] = []
     if refutation is not None:
         solved = refuted_by(refutation)

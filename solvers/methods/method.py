@@ -166,6 +166,9 @@ class Beyond:
     suits
         ``(problem, task, size) -> whether`` the method suits the problem; by default it always does. Of several methods
         that suit, the one with the smallest size is taken.
+    first
+        Whether ``auto`` begins with the method on smaller models too: it proves their optima in less time than it takes
+        to build and solve them.
     """
 
     formulation: str
@@ -175,6 +178,7 @@ class Beyond:
     proves: bool = True
     most: int | None = None
     suits: Callable[[Formulation, Task, Mapping[str, int]], bool] | None = None
+    first: bool = False
 
     def covers(self, size: Mapping[str, int] | None) -> bool:
         """Whether the stated model is small enough to be solved; not if its size is unknown."""

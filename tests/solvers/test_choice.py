@@ -20,6 +20,7 @@ from opticoll.solvers import solve
 from opticoll.solvers.auto import SMALL_PROOF_S, fastest_form
 from opticoll.solvers.methods import methods, taking_over
 from opticoll.solvers.plan import make_plan
+from opticoll.solvers.procedure import call_procedure
 from opticoll.solvers.process.worker import interpreter
 from opticoll.solvers.resume_key import resume_key
 from opticoll.solvers.run import Solved
@@ -33,9 +34,7 @@ SIZES = [
     ("alltoall.master", "ring:5", "genkautz:n=400,d=4", {}),
     ("alltoall.min-congestion", "petersen", "genkautz:n=64,d=4", {}),
     ("lumorph.min-overlap", "lightpath:2x4", "lightpath:8x16", {}),
-    ("lumorph.rounds", "lightpath:2x2,lasers=1", "lightpath:4x4,lasers=4,waveguides=4", {}),
     ("optree.one-stage", "wdm-ring:n=6,wavelengths=1", "wdm-ring:n=12,wavelengths=1", {}),
-    ("optree.tree", "wdm-ring:n=64,wavelengths=4", "wdm-ring:n=4096,wavelengths=64", {}),
     (
         "sipml.ocs-circuits",
         "servers:n=6,degree=8,traffic=random,seed=1",
@@ -43,7 +42,6 @@ SIZES = [
         {},
     ),
     ("sipml.placement", "op-graph:model=chain,splits=2x1x3", "op-graph:model=transformer,layers=2,parts=16", {}),
-    ("sipml.ring-wavelengths", "wdm-ring:n=5,wavelengths=16", "wdm-ring:n=16,wavelengths=256", {"traffic": "random"}),
     ("topoopt.utility", "servers:n=8,degree=3,traffic=dlrm", "servers:n=128,degree=8,traffic=random,seed=1", {}),
     ("topoopt.topology", "servers:n=4,degree=2,traffic=alltoall", "servers:n=7,degree=2,traffic=alltoall", {}),
 ]
@@ -65,6 +63,49 @@ def test_small_models_are_built_and_large_ones_are_not(name, small, large, setti
     assert certified.choice.reason.startswith(certified.method_name)
 
 
+#: The same where the method on the data begins at any size.
+FIRST = [
+    ("alltoall.all-reduce", "torus:3x3", "torus:6x6", {}),
+    ("lumorph.rounds", "lightpath:2x2,lasers=1", "lightpath:4x4,lasers=4,waveguides=4", {}),
+    ("optree.tree", "wdm-ring:n=64,wavelengths=4", "wdm-ring:n=4096,wavelengths=64", {}),
+    ("sipml.ring-wavelengths", "wdm-ring:n=5,wavelengths=16", "wdm-ring:n=16,wavelengths=256", {"traffic": "random"}),
+]
+
+
+@pytest.mark.parametrize(("name", "small", "large", "settings"), FIRST, ids=[case[0] for case in FIRST])
+def test_some_methods_begin_on_small_models_too(name, small, large, settings):
+    chosen = [make_plan(Task(name, spec, settings=settings)) for spec in (small, large)]
+    method, at = next((method, at) for method, at in taking_over(name, chosen[0].parameters) if at.first)
+    for plan, again in zip(chosen, (method.name, None), strict=True):
+        assert plan.method_name == method.name
+        assert not plan.builds
+        assert plan.choice is not None
+        assert at.covers({"variables": plan.choice.variables, "nonzeros": plan.choice.nonzeros}) is (again is not None)
+        assert plan.choice.beyond == again
+    assert make_plan(Task(name, small, form="pyomo", settings=settings)).builds
+
+
+def test_an_all_reduce_whose_equal_shares_are_not_best_is_solved_as_stated():
+    assert make_plan(Task("alltoall.all-reduce", "genkautz:n=12,d=4")).builds
+
+
+def test_a_method_that_begins_and_does_not_prove_is_continued_soon(monkeypatch):
+    tried: list[tuple[str, bool]] = []
+
+    def finding_nothing_at_first(state, start=None):
+        tried.append((state.plan.method_name, state.left_s() is not None))
+        solved = call_procedure(state, start)
+        outcome = replace(solved.outcome, termination=Termination.TIME_LIMIT)
+        return solved if len(tried) > 1 else replace(solved, values=None, outcome=outcome)
+
+    monkeypatch.setattr(solve, "call_procedure", finding_nothing_at_first)
+    run = solve.solve(Task("lumorph.rounds", "lightpath:2x2,lasers=1"))
+    assert tried == [("certified-rounds", True), ("certified-branching", True)]
+    assert run.proof is Proof.OPTIMAL
+    assert run.objective == 3
+    assert run.record.model.reason.endswith(", proven optimal by certified-branching")
+
+
 def test_every_formulation_without_a_certified_method_is_solved_as_stated():
     for name in CASES:
         if not any(beyond.formulation == name for method in methods().values() for beyond in method.takes_over):
@@ -83,7 +124,7 @@ EQUAL = [
 
 @pytest.mark.parametrize(("name", "spec", "settings", "method", "form"), EQUAL, ids=[case[0] for case in EQUAL])
 def test_the_stated_model_and_the_certified_method_prove_one_optimum(name, spec, settings, method, form):
-    stated = solve.solve(Task(name, spec, settings=settings))
+    stated = solve.solve(Task(name, spec, form=form, settings=settings))
     certified = solve.solve(Task(name, spec, method, settings=settings))
     assert stated.proof is certified.proof is Proof.OPTIMAL
     assert stated.objective == pytest.approx(certified.objective, rel=1e-6)

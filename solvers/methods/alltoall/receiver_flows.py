@@ -124,7 +124,7 @@ METHOD = Method(
         Beyond("alltoall.all-gather", 16_500, 66_000, suits=_applies),
         Beyond("alltoall.broadcast", 16_500, 66_000, suits=_applies),
         Beyond("alltoall.reduce-scatter", 16_500, 66_000, suits=_applies),
-        Beyond("alltoall.all-reduce", 10_000, 60_000, suits=_applies),
+        Beyond("alltoall.all-reduce", 10_000, 60_000, suits=_applies, first=True),
     ),
     run=run_receiver_flows,
     refuse=_refusal,

@@ -149,8 +149,8 @@ METHOD = Method(
     # 2x4 all-gather 3,783 variables in 1.2 s; 3x3 all-gather 6,668 in 1.7 s, 3x3 all-reduce not solved.
     # All-to-all: 2x4 729 to 945 in 3.7 s; 3x3 981 not solved.
     takes_over=(
-        Beyond("lumorph.rounds", 6_000, 45_000),
-        Beyond("lumorph.rounds", 950, 7_500, where={"collective": "all-to-all"}),
+        Beyond("lumorph.rounds", 6_000, 45_000, first=True),
+        Beyond("lumorph.rounds", 950, 7_500, where={"collective": "all-to-all"}, first=True),
     ),
     refuse=corrected_only,
     parameters=(

@@ -88,7 +88,7 @@ TREE_SEARCH = Method(
     summary="the best all-gather tree of every depth by dynamic programming over products of radices",
     serves=("optree.tree",),
     # n=1024 7,251 variables in 3.5 s, n=1000 7,053 in 3.6 s; n=2048 15,925 not solved.
-    takes_over=(Beyond("optree.tree", 8_000),),
+    takes_over=(Beyond("optree.tree", 8_000, first=True),),
     run=run_tree_search,
 )
 

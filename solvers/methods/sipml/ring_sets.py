@@ -196,8 +196,8 @@ METHOD = Method(
     # n=12, W=128 971 variables in 2.7 s; n=14 1,459 in 5.3 s, n=16 2,083 not solved.
     # model=arcs: n=8, W=32 3,641 in 1.9 s; n=8, W=64 7,225 in 4.1 s, n=8, W=128 not solved.
     takes_over=(
-        Beyond("sipml.ring-wavelengths", 1_000, 5_000),
-        Beyond("sipml.ring-wavelengths", 4_000, 20_000, where={"model": "arcs"}),
+        Beyond("sipml.ring-wavelengths", 1_000, 5_000, first=True),
+        Beyond("sipml.ring-wavelengths", 4_000, 20_000, where={"model": "arcs"}, first=True),
     ),
     parameters=(Parameter("tries", int, default=8, help="attainable times tried in integers, upwards from the bound"),),
     run=run_ring_sets,
