@@ -16,6 +16,7 @@ from opticoll.analysis.papers.paper_figure import figures
 from opticoll.analysis.report import findings as report_data
 from opticoll.analysis.report import page as report
 from opticoll.analysis.report import page_tables as columns
+from opticoll.analysis.report import sections
 from opticoll.analysis.report.findings import collect
 from opticoll.analysis.report.page_tables import Column, table, written
 from opticoll.analysis.store import Store
@@ -512,3 +513,18 @@ def test_claims_without_any_run(tmp_path):
 
 def test_a_store_without_claims_says_how_to_measure_them(source):
     assert f"None of the {len(claims())} claims has a measurement in this store" in source
+
+
+def test_the_overview_counts_cells_by_proof_in_whole_words(findings):
+    assert dict(sections.overview(findings).tiles) == {
+        "runs recorded": 7,
+        "different cells": 7,
+        "exact": 0,
+        "optimal": 4,
+        "infeasible": 0,
+        "certified gap": 0,
+        "feasible": 0,
+        "bound only": 1,
+        "none": 2,
+        "failed or unverified": 3,
+    }
