@@ -32,7 +32,7 @@ alone, and q_t the longest chain after it:
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from opticoll.instances.topology import F64, I64, Mask, Topology
+    from opticoll.instances.topology import F64, I64, Topology
     from opticoll.instances.training.task_graph import TaskGraph
 
 Routing = Literal["single", "even"]
@@ -312,8 +312,7 @@ def flows_of(
         hops.source,
         hops.target,
     )
-    kept = _fillable(made, topology.num_ranks)
-    return _with_arcs(made if hopwise else _joined(made, hops.flow), kept)
+    return made if hopwise else _joined(made, hops.flow)
 
 
 def _joined(hops: Flows, flow: I64) -> Flows:
@@ -346,32 +345,6 @@ def _within(length: I64) -> I64:
     """Return 0 .. l-1 for every l."""
     ends = np.cumsum(length)
     return np.arange(ends[-1] if ends.size else 0) - np.repeat(ends - length, length)
-
-
-def _fillable(hops: Flows, servers: int) -> Mask:
-    """Arcs that can be full, ``(m,)``; the others do not affect max-min fair rates.
-
-    Flows from a server have at most the total capacity of its outgoing arcs. An arc between switches that could
-    carry the largest share of that from every server is never full; likewise for targets.
-    """
-    inner = (hops.leaves < 0) & (hops.enters < 0)
-    if not inner.any():
-        return ~inner
-    possible = np.full(hops.capacity.size, np.inf)
-    for server, ends in ((hops.source, hops.leaves), (hops.target, hops.enters)):
-        limit = np.bincount(ends[ends >= 0], hops.capacity[ends >= 0], servers)
-        largest = np.zeros((servers, hops.capacity.size))
-        np.maximum.at(largest, (server[hops.owner], hops.arc), hops.share)
-        possible = np.minimum(possible, limit @ largest)
-    return ~inner | (possible > hops.capacity * (1 + 1e-9))
-
-
-def _with_arcs(flows: Flows, kept: Mask) -> Flows:
-    """Remove all arcs that are not kept from the flows."""
-    selected = kept[flows.arc]
-    count = np.bincount(flows.owner[selected], minlength=flows.count)
-    new = np.concatenate([[0], np.cumsum(count)]).astype(np.int64)
-    return replace(flows, start=new, arc=flows.arc[selected], share=flows.share[selected])
 
 
 # schedules ------------------------------------------------------------------------------------------------------
