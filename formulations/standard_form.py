@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 Sense = Literal["min", "max"]
+#: Entries of a matrix from which SciPy's products are worth its import.
+_MANY_ENTRIES = 200_000
 #: Strings that are quoted where they are an index in a name.
 _QUOTED = re.compile(r"""[][(),.'":\\]|^[-+]?\d+([eE][-+]?\d+)?$|^-?inf$|^nan$""")
 
@@ -69,6 +71,54 @@ def _index_words(label: object) -> str:
     return repr(label) if isinstance(label, str) and _QUOTED.search(label) else str(label)
 
 
+class Columns:
+    """A sparse matrix by column in plain arrays, for which SciPy need not be imported.
+
+    ``shape`` is (rows, columns); entries ``indptr[j]`` to ``indptr[j + 1]`` of ``indices`` and ``data`` are column j's.
+    Products are SciPy's to the last bit: terms are added in the order of the entries.
+    """
+
+    def __init__(
+        self, data: NDArray[np.float64], indices: NDArray[Any], indptr: NDArray[Any], shape: tuple[int, int]
+    ) -> None:
+        self.data, self.indices, self.indptr, self.shape = data, indices, indptr, shape
+        self.nnz = data.size
+
+    def __matmul__(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
+        terms = self.data * np.repeat(x, np.diff(self.indptr))
+        return np.bincount(self.indices, terms, self.shape[0]).astype(float)
+
+    def __abs__(self) -> Columns:
+        return Columns(np.abs(self.data), self.indices, self.indptr, self.shape)
+
+    @property
+    def T(self) -> _Transposed:
+        """The transposed matrix, for products alone."""
+        return _Transposed(self)
+
+    def by_scipy(self) -> sp.csc_array:
+        """The same as SciPy's array."""
+        import scipy.sparse as sp
+
+        return sp.csc_array((self.data, self.indices, self.indptr), shape=self.shape)
+
+    def is_canonical(self) -> bool:
+        """Whether the rows of every column ascend, and no entry is 0."""
+        ascends = np.diff(self.indices) > 0
+        ascends[self.indptr[(self.indptr > 0) & (self.indptr < self.nnz)] - 1] = True
+        return bool(ascends.all() and self.data.all())
+
+
+class _Transposed:
+    def __init__(self, of: Columns) -> None:
+        self.of = of
+
+    def __matmul__(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
+        A = self.of
+        column = np.repeat(np.arange(A.shape[1]), np.diff(A.indptr))
+        return np.bincount(column, A.data * y[A.indices], A.shape[1]).astype(float)
+
+
 @dataclass(frozen=True, eq=False)
 class StandardForm:
     """A linear or mixed-integer problem in matrix form.
@@ -76,7 +126,8 @@ class StandardForm:
     Parameters
     ----------
     A
-        Constraint matrix, shape ``(rows, columns)``, CSC, float64, no stored zeros or duplicates.
+        Constraint matrix, shape ``(rows, columns)``, CSC, float64, no stored zeros or duplicates; may be given as
+        :class:`Columns`.
     row_lower, row_upper
         Row bounds, shape ``(rows,)``.
     col_lower, col_upper
@@ -104,7 +155,8 @@ class StandardForm:
     rows: Mapping[str, Block] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        m, n = self.A.shape
+        A = self.stored
+        m, n = A.shape
         if self.integer is None:
             object.__setattr__(self, "integer", np.zeros(n, dtype=bool))
         for name, size in (
@@ -124,12 +176,18 @@ class StandardForm:
                 where = self.row_names()[at] if name.startswith("row") else self.column_names()[at]
                 msg = f"StandardForm: {name} contains NaN at position {at} ({where}); correct the data there"
                 raise ModelError(msg)
-        if not np.isfinite(self.A.data).all():
-            at = int(np.argmin(np.isfinite(self.A.data)))
-            row = self.row_names()[self.A.indices[at]]
-            column = self.column_names()[int(np.searchsorted(self.A.indptr, at, side="right")) - 1]
+        if not np.isfinite(A.data).all():
+            at = int(np.argmin(np.isfinite(A.data)))
+            row = self.row_names()[A.indices[at]]
+            column = self.column_names()[int(np.searchsorted(A.indptr, at, side="right")) - 1]
             msg = f"StandardForm: the constraint matrix contains NaN or infinity in row {row}, column {column}"
             raise ModelError(msg)
+
+    @property
+    def stored(self) -> Columns | sp.csc_array:
+        """The matrix as it was given, if that is small: what needs no method of SciPy's reads this."""
+        given: Columns | sp.csc_array = self.__dict__["A"]
+        return given if given.nnz < _MANY_ENTRIES else self.A
 
     @cached_property
     def sizes(self) -> TermSizes:
@@ -157,9 +215,9 @@ class StandardForm:
     def size(self) -> dict[str, int]:
         """Numbers of variables, constraints, nonzeros and integer variables."""
         return {
-            "variables": int(self.A.shape[1]),
-            "constraints": int(self.A.shape[0]),
-            "nonzeros": int(self.A.nnz),
+            "variables": int(self.stored.shape[1]),
+            "constraints": int(self.stored.shape[0]),
+            "nonzeros": int(self.stored.nnz),
             "integers": int(np.count_nonzero(np.asarray(self.integer))),
         }
 
@@ -176,7 +234,7 @@ class StandardForm:
         """The same problem as a minimization: a maximization with its objective negated."""
         if self.sense == "min":
             return self
-        return replace(self, cost=-self.cost, offset=-self.offset, sense="min")
+        return replace(self, A=self.stored, cost=-self.cost, offset=-self.offset, sense="min")
 
     def values(self, x: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
         """Named variable arrays from a column vector."""
@@ -188,15 +246,31 @@ class StandardForm:
 
     def column_names(self) -> list[str]:
         """A name for every column: ``g[0,3]`` from its block, or ``x7`` if no block contains it."""
-        return entry_names(self.columns, self.A.shape[1], "x")
+        return entry_names(self.columns, self.stored.shape[1], "x")
 
     def row_names(self) -> list[str]:
         """A name for every row, as :meth:`column_names`."""
-        return entry_names(self.rows, self.A.shape[0], "r")
+        return entry_names(self.rows, self.stored.shape[0], "r")
 
     def without_blocks(self) -> StandardForm:
         """The problem itself, as solvers in other processes get it; labels may be of classes unknown there."""
-        return replace(self, columns={}, rows={})
+        return replace(self, A=self.stored, columns={}, rows={})
+
+
+class _Matrix:
+    """The attribute ``A``: as SciPy's array, which is made when it is first read."""
+
+    def __get__(self, form: StandardForm, owner: type | None = None) -> sp.csc_array:
+        given = form.__dict__["A"]
+        if isinstance(given, Columns):
+            given = form.__dict__["A"] = given.by_scipy()
+        return given
+
+    def __set__(self, form: StandardForm, given: object) -> None:
+        form.__dict__["A"] = given
+
+
+StandardForm.A = _Matrix()
 
 
 def entry_names(blocks: Mapping[str, Block], count: int, letter: str) -> list[str]:
@@ -214,8 +288,12 @@ def blocks(named: Mapping[str, tuple[tuple[int, ...], NDArray[np.int64]]]) -> di
     return {name: Block(name, shape, index) for name, (shape, index) in named.items()}
 
 
-def canonical(matrix: Any) -> sp.csc_array:
+def canonical(matrix: Any) -> Any:
     """A sparse matrix by column, with duplicates summed, zeros dropped and indices sorted."""
+    if isinstance(matrix, Columns):
+        if matrix.is_canonical():
+            return matrix
+        matrix = matrix.by_scipy()
     import scipy.sparse as sp
 
     matrix = sp.csc_array(matrix, dtype=np.float64)

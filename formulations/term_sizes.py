@@ -45,9 +45,10 @@ class TermSizes:
     @classmethod
     def of(cls, form: StandardForm) -> TermSizes:
         """Estimate the sizes of a program."""
-        rows, columns = form.A.shape
+        A = form.stored
+        rows, columns = A.shape
         whole = np.asarray(form.integer, dtype=bool)
-        row, column, value = form.A.indices, np.repeat(np.arange(columns), np.diff(form.A.indptr)), np.abs(form.A.data)
+        row, column, value = A.indices, np.repeat(np.arange(columns), np.diff(A.indptr)), np.abs(A.data)
         side, ends = (
             np.maximum(*(np.where(np.isfinite(end), np.abs(end), 0.0) for end in pair))
             for pair in ((form.row_lower, form.row_upper), (form.col_lower, form.col_upper))

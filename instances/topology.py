@@ -18,6 +18,7 @@ from __future__ import annotations
 import hashlib
 import math
 import re
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from copy import copy
@@ -440,6 +441,15 @@ class Topology(Instance):
         np.add.at(result, ends, amounts)
         return result
 
+    def net(self, flow: F64) -> F64:
+        """Flow into every vertex less that out of it, ``(n, ...)``: :meth:`incidence` times flow, ``(m, ...)``."""
+        if not self._few:
+            return np.asarray(self.incidence() @ flow)
+        result = np.zeros((self.n, *flow.shape[1:]))
+        ends = np.stack([self.head, self.tail], axis=1).ravel()
+        np.add.at(result, ends, np.stack([flow, -flow], axis=1).reshape(-1, *flow.shape[1:]))
+        return result
+
     def incidence(self) -> sp.csr_array:
         """Vertex-arc incidence, shape ``(n, m)``: +1 where an arc enters, -1 where it leaves."""
         import scipy.sparse as sp
@@ -476,11 +486,48 @@ class Topology(Instance):
 
         The shape is ``(sources, n)``. Lengths are at least 0; every distance is rounded less than n times.
         """
-        from scipy.sparse.csgraph import dijkstra
-
         equal = bool(lengths.size and 0.0 < lengths.min() == lengths.max())
-        reach = np.asarray(dijkstra(self.length_matrix(lengths), indices=sources, unweighted=equal))
+        if self._few and "scipy.sparse.csgraph" not in sys.modules:
+            reach = self._relaxed(np.ones(self.arcs) if equal else lengths, sources)
+        else:
+            from scipy.sparse.csgraph import dijkstra
+
+            reach = np.asarray(dijkstra(self.length_matrix(lengths), indices=sources, unweighted=equal))
         return lengths[0] * reach if equal else reach
+
+    @property
+    def _few(self) -> bool:
+        """Whether distances take less time in NumPy than SciPy's graphs to be imported."""
+        return self.n <= 64 and self.arcs <= 512
+
+    def _relaxed(self, lengths: NDArray[np.float64], sources: NDArray[np.int64] | None) -> NDArray[np.float64]:
+        """The distances of Dijkstra's algorithm, to the last bit, by Bellman and Ford's: sums from the source on."""
+        ends = np.arange(self.n) if sources is None else np.atleast_1d(sources)
+        reach, by_head = np.where(ends[:, None] == np.arange(self.n), 0.0, np.inf), np.argsort(self.head)
+        head, first = np.unique(self.head[by_head], return_index=True)
+        tail, lengths, farther = self.tail[by_head], lengths[by_head], self.arcs > 0
+        while farther:
+            closer = np.minimum(reach[:, head], np.minimum.reduceat(reach[:, tail] + lengths, first, axis=1))
+            farther = not np.array_equal(closer, reach[:, head])
+            reach[:, head] = closer
+        return reach
+
+    def breadth_first(self, root: int) -> NDArray[np.int64]:
+        """The vertices that arcs reach from a vertex, in either direction, in the order of breadth-first search."""
+        if not self._few:
+            from scipy.sparse.csgraph import breadth_first_order
+
+            graph = self.length_matrix(np.ones(self.arcs))
+            order = breadth_first_order(graph + graph.T, root, directed=False, return_predecessors=False)
+            return np.asarray(order, dtype=np.int64)
+        beside = np.zeros((self.n, self.n), dtype=bool)
+        beside[self.tail, self.head] = beside[self.head, self.tail] = True
+        order, seen = [root], {root}
+        for vertex in order:
+            new = [other for other in np.flatnonzero(beside[vertex]).tolist() if other not in seen]
+            order += new
+            seen.update(new)
+        return np.array(order)
 
     @property
     def diameter(self) -> float:
@@ -490,6 +537,8 @@ class Topology(Instance):
     @cached_property
     def connected(self) -> bool:
         """Whether every terminal reaches every other terminal (they lie in one strongly connected component)."""
+        if self._few:
+            return bool(np.isfinite(self.hops[:, self.terminals]).all())
         from scipy.sparse.csgraph import connected_components
 
         graph = self.length_matrix(np.ones(self.arcs))

@@ -78,7 +78,7 @@ class SimplexBasis:
 
     def fits(self, form: StandardForm) -> bool:
         """Whether it has a status for every row and column of the problem."""
-        return (self.rows.size, self.columns.size) == form.A.shape
+        return (self.rows.size, self.columns.size) == form.stored.shape
 
 
 @dataclass(frozen=True)

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from opticoll.formulations import Formulation
-    from opticoll.formulations.standard_form import StandardForm
+    from opticoll.formulations.standard_form import Columns, StandardForm
     from opticoll.types import Json
 
     F64 = NDArray[np.float64]
@@ -65,7 +65,7 @@ class WeakDuality:
     ``cost`` is that of the minimization, ``(columns,)``; ``A`` is CSC, ``(rows, columns)``.
     """
 
-    A: sp.csc_array
+    A: Columns | sp.csc_array
     row_lower: F64
     row_upper: F64
     col_lower: F64
@@ -76,10 +76,10 @@ class WeakDuality:
     def of(cls, form: StandardForm) -> WeakDuality:
         """Prepare a problem; the objective of a maximization changes its sign."""
         cost = -form.cost if form.sense == "max" else form.cost
-        return cls(form.A, form.row_lower, form.row_upper, form.col_lower, form.col_upper, cost)
+        return cls(form.stored, form.row_lower, form.row_upper, form.col_lower, form.col_upper, cost)
 
     @cached_property
-    def _absolute(self) -> sp.csr_array:
+    def _absolute(self) -> Any:
         return abs(self.A).T
 
     @cached_property
@@ -203,10 +203,10 @@ class Inequalities:
     limit: F64
 
     @classmethod
-    def of(cls, A: sp.csc_array, lower: F64, upper: F64) -> Inequalities:
+    def of(cls, A: Columns | sp.csc_array, lower: F64, upper: F64) -> Inequalities:
         """The finite sides of every row."""
-        entries = A.tocoo()
-        row, column, value = entries.row.astype(np.int64), entries.col.astype(np.int64), entries.data
+        row, value = A.indices.astype(np.int64), A.data
+        column = np.repeat(np.arange(A.shape[1]), np.diff(A.indptr))
         below, above = np.isfinite(upper)[row], np.isfinite(lower)[row]
         return cls(
             np.concatenate([row[below], row[above] + upper.size]),
@@ -411,11 +411,12 @@ def matrix_violations(form: StandardForm, x: NDArray[np.float64]) -> dict[str, f
     (:class:`opticoll.formulations.term_sizes.TermSizes`), 1e-3 and 1 are multiplied by that size: the units of the
     program do not matter. Anything that is not a finite vector of the right length violates infinitely.
     """
-    if x.shape != (form.A.shape[1],) or not np.isfinite(x).all():
+    if x.shape != (form.stored.shape[1],) or not np.isfinite(x).all():
         return {"matrix.rows": np.inf, "matrix.columns": np.inf, "matrix.integrality": np.inf}
-    activity = form.A @ x
+    A = form.stored
+    activity = A @ x
     largest = np.zeros(activity.size)
-    np.maximum.at(largest, form.A.indices, np.abs(form.A.data) * np.repeat(np.abs(x), np.diff(form.A.indptr)))
+    np.maximum.at(largest, A.indices, np.abs(A.data) * np.repeat(np.abs(x), np.diff(A.indptr)))
     row_size, column_size = np.ones(activity.size), np.ones(x.size)
     if form.is_mip:
         row_size, column_size = (np.minimum(size, 1.0) for size in (form.sizes.row, form.sizes.most))
@@ -431,7 +432,7 @@ def matrix_violations(form: StandardForm, x: NDArray[np.float64]) -> dict[str, f
 
 def whole(form: StandardForm, x: NDArray[np.float64]) -> NDArray[np.float64]:
     """``x`` with its integer columns rounded, unless that violates the matrix more: solvers return 4.999999999."""
-    rounded = np.where(np.asarray(form.integer), np.round(x), x) if x.shape == (form.A.shape[1],) else x
+    rounded = np.where(np.asarray(form.integer), np.round(x), x) if x.shape == (form.stored.shape[1],) else x
     if not np.isfinite(x).all() or np.array_equal(rounded, x):
         return x
     before, after = (max(matrix_violations(form, point).values()) for point in (x, rounded))
@@ -509,10 +510,10 @@ def kkt(form: StandardForm, x: NDArray[np.float64], duals: NDArray[np.float64] |
     dict
         Keys ``primal``, ``dual``, ``gap``; infinite for a vector of wrong length or with entries that are not finite.
     """
-    rows, columns = form.A.shape
+    rows, columns = form.stored.shape
     if x.shape != (columns,) or not np.isfinite(x).all():
         return {"primal": np.inf, "dual": None if duals is None else np.inf, "gap": None if duals is None else np.inf}
-    activity = form.A @ x
+    activity = form.stored @ x
     primal = max(
         _left_over(activity, form.row_lower, form.row_upper, _largest_term(form, x, np.ones(rows))),
         _left_over(x, form.col_lower, form.col_upper, float(np.abs(x).max(initial=0.0))),
@@ -523,7 +524,7 @@ def kkt(form: StandardForm, x: NDArray[np.float64], duals: NDArray[np.float64] |
         return {"primal": primal, "dual": np.inf, "gap": np.inf}
     flip = -1.0 if form.sense == "max" else 1.0
     y = flip * np.asarray(duals, dtype=float)
-    z = flip * form.cost - form.A.T @ y
+    z = flip * form.cost - form.stored.T @ y
     y_wrong, z_wrong = _forbidden(y, form.row_lower, form.row_upper), _forbidden(z, form.col_lower, form.col_upper)
     size = max(float(np.abs(form.cost).max(initial=0.0)), _largest_term(form, np.ones(columns), y))
     dual = max(_over(y_wrong, float(np.abs(y).max(initial=0.0))), _over(z_wrong, size))
@@ -535,7 +536,8 @@ def kkt(form: StandardForm, x: NDArray[np.float64], duals: NDArray[np.float64] |
 
 def _largest_term(form: StandardForm, x: NDArray[np.float64], y: NDArray[np.float64]) -> float:
     """Largest ``|y_i A_ij x_j|``."""
-    terms = form.A.data * y[form.A.indices] * np.repeat(x, np.diff(form.A.indptr))
+    A = form.stored
+    terms = A.data * y[A.indices] * np.repeat(x, np.diff(A.indptr))
     return float(np.abs(terms).max(initial=0.0))
 
 
@@ -568,7 +570,7 @@ def _over(values: NDArray[np.float64], size: float) -> float:
 
 def pack(form: StandardForm, values: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64] | None:
     """The column vector of named arrays; None if some column has no name, or no value as in another form of a model."""
-    x = np.full(form.A.shape[1], np.nan)
+    x = np.full(form.stored.shape[1], np.nan)
     for name, block in form.columns.items():
         mask, given = block.index >= 0, np.asarray(values.get(name, ()), dtype=float).ravel()
         if given.size != mask.size:

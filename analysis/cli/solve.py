@@ -112,13 +112,16 @@ def solve(
     from opticoll.analysis.output_files import Outputs, errors_kept
     from opticoll.analysis.result.interruption import stoppable
     from opticoll.analysis.result.result import run_task
+    from opticoll.formulations.model import forms_of
+    from opticoll.formulations.registry import formulation as formulation_named
     from opticoll.solvers.process.worker import fork_ahead
     from opticoll.solvers.process.worker_imports import shorten_scipy
     from opticoll.solvers.task import Task
 
     if not plugins.known():  # theirs is this process, too, and SciPy whole
         shorten_scipy()
-        import_module("scipy.sparse.csgraph")  # here and in the worker
+        if "matrix" not in forms_of(formulation_named(formulation)):
+            import_module("scipy.sparse.csgraph")  # here and in the worker
         fork_ahead()
 
     refuse_together(("--no-store", "--store"))

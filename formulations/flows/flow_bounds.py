@@ -159,15 +159,15 @@ def distance_bound(data: ConcurrentFlow) -> Bound:
 def any_lengths_bound(data: ConcurrentFlow) -> Bound:
     """Best of the lengths 1/c and multiplicative-weight steps: arcs that shortest paths overload become longer.
 
-    They end at the optimum if it is known: no lengths prove less.
+    There are no steps if 1/c proves a known optimum.
     """
     topology, scale = data.topology, rounding.exponent(data.capacity)
     capacity = np.maximum(np.ldexp(data.capacity, -scale), 1e-300)
     weights = np.log(capacity.min()) - np.log(capacity)
-    best, used, least = np.inf, 0, min((known.value for known in closed_forms(data)), default=0.0)
-    steps = LENGTH_STEPS * 256**2 // max(topology.n, 256) ** 2
-    if not steps:  # too large for shortest-path trees: only the lengths 1/c
-        best = data.length_bound(capacity.min() / capacity)
+    best, used = data.length_bound(capacity.min() / capacity), 0
+    steps = LENGTH_STEPS * 256**2 // max(topology.n, 256) ** 2  # 0 if it is too large for shortest-path trees
+    if best <= min((known.value for known in closed_forms(data)), default=0.0) * (1 + 1e-12):
+        steps = 0
     trees = ShortestTrees(data) if steps else None
     for step in range(steps):
         assert trees is not None
@@ -176,7 +176,7 @@ def any_lengths_bound(data: ConcurrentFlow) -> Bound:
             best, used = value, step
         load = np.ldexp(load, -rounding.exponent(load)) / capacity  # a power of two, so that nothing overflows
         peak = load.max(initial=0.0)
-        if not peak > 0 or best <= least * (1 + 1e-12):
+        if not peak > 0:
             break
         weights = weights + load / peak / (1.0 + 0.15 * step)
     return Bound("any-lengths", best, f"lengths after {used} multiplicative-weight steps from 1/c", PAPER)
@@ -311,32 +311,24 @@ def _demand_across(data: ConcurrentFlow, rank: I64, inside: F64) -> list[NDArray
 
 
 def _sweep_orders(topology: Topology) -> list[I64]:
-    from scipy.sparse import csr_array
-    from scipy.sparse.csgraph import breadth_first_order
-
     n = topology.n
     # An even power of two, so that square roots of degrees scale without rounding.
     capacity = np.maximum(np.ldexp(topology.capacity, -2 * (rounding.exponent(topology.capacity) // 2)), 1e-300)
-    graph = csr_array((capacity, (topology.tail, topology.head)), shape=(n, n))
-    both = csr_array(graph + graph.T)
     orders = [np.arange(n)]
-    spectral = _spectral_order(both)
-    if spectral is not None:
-        orders.append(spectral)
+    if 3 <= n <= 2000:
+        orders.append(_spectral_order(topology, capacity))
     for root in np.unique(np.linspace(0, n - 1, min(n, 16)).astype(int)).tolist():
-        reached = breadth_first_order(both, root, directed=False, return_predecessors=False)
+        reached = topology.breadth_first(root)
         if reached.size == n:
-            orders.append(reached.astype(np.int64))
+            orders.append(reached)
     return orders
 
 
-def _spectral_order(both: object) -> I64 | None:
-    """Vertices along the second eigenvector of the normalised Laplacian (deterministic), None above 2000."""
-    import scipy.sparse as sp
-
-    weights = sp.csr_array(both).toarray() if sp.csr_array(both).shape[0] <= 2000 else None
-    if weights is None or weights.shape[0] < 3:
-        return None
+def _spectral_order(topology: Topology, capacity: F64) -> I64:
+    """Vertices along the second eigenvector of the normalised Laplacian (deterministic)."""
+    weights = np.zeros((topology.n, topology.n))
+    np.add.at(weights, (topology.tail, topology.head), capacity)
+    weights = weights + weights.T
     degree = weights.sum(axis=1)
     scale = 1.0 / np.sqrt(np.maximum(degree, 1e-300))
     _, vectors = np.linalg.eigh(np.eye(degree.size) - scale[:, None] * weights * scale[None, :])

@@ -16,7 +16,7 @@ from opticoll.formulations.flows.concurrent_flow import blocks_of_rows
 from opticoll.formulations.flows.flow_bounds import BOUNDS, bounds, closed_forms
 from opticoll.formulations.flows.symmetric_flow import SymmetricFlow, total
 from opticoll.formulations.model import Bound
-from opticoll.formulations.standard_form import StandardForm, blocks
+from opticoll.formulations.standard_form import Columns, StandardForm, blocks
 from opticoll.formulations.variables import BANDWIDTHS, Axis, Links, pair_axis, vertex_axis
 from opticoll.instances.symmetry import MANY_VERTICES, diameter
 
@@ -51,7 +51,7 @@ def flow_residuals(data: ConcurrentFlow, given: F64 | SymmetricFlow, F: F64 | fl
     groups = data.groups if chosen is None else chosen.size
     if x.shape != (m, groups) or not np.isfinite(F) or not np.isfinite(x.sum()) or not np.isfinite(x).all():
         return dict.fromkeys(("shape", "nonnegative", "blocked", "balance", "capacity"), np.inf)
-    incidence, load = data.topology.incidence(), np.zeros(m)
+    load = np.zeros(m)
     usable = data.capacity[data.capacity > 0]
     unit = float(usable.min()) if usable.size else np.finfo(float).tiny
     smallest, mean = data.amount_range
@@ -66,7 +66,7 @@ def flow_residuals(data: ConcurrentFlow, given: F64 | SymmetricFlow, F: F64 | fl
         stray = np.where(data.blocked_of(which), np.abs(part), 0.0).max(axis=1, initial=0.0)
         most = max(most, float((stray / size).max(initial=0.0)))
         demand = data.demand_of(which)
-        short = F * demand - incidence @ part
+        short = F * demand - data.topology.net(part)
         if data.equality:
             np.abs(short, out=short)
         short[~data.served_of(which)] = 0.0
@@ -120,8 +120,6 @@ def flow_matrix(data: ConcurrentFlow, flow: str) -> StandardForm:
 
     ``flow`` is the name of x.
     """
-    import scipy.sparse as sp
-
     topology, m, groups, n = data.topology, data.topology.arcs, data.groups, data.topology.n
     served = data.served.T
     rows = int(np.count_nonzero(served))
@@ -137,13 +135,11 @@ def flow_matrix(data: ConcurrentFlow, flow: str) -> StandardForm:
     entries[:, :, 2] = np.arange(rows, rows + m)
     signs[:, 0], signs[:, 1] = np.where(forward, -1.0, 1.0), np.where(forward, 1.0, -1.0)
     stored, needed = entries >= 0, np.flatnonzero(demand)
-    A = sp.csc_array(
-        (
-            np.concatenate([np.broadcast_to(signs, entries.shape)[stored], -demand[needed]]),
-            np.concatenate([entries[stored], needed]),
-            np.concatenate([[0], np.cumsum(np.append(stored.sum(axis=2), needed.size))]),
-        ),
-        shape=(rows + m, m * groups + 1),
+    A = Columns(
+        np.concatenate([np.broadcast_to(signs, entries.shape)[stored], -demand[needed]]),
+        np.concatenate([entries[stored], needed]),
+        np.concatenate([[0], np.cumsum(np.append(stored.sum(axis=2), needed.size))]),
+        (rows + m, m * groups + 1),
     )
     cost = np.zeros(m * groups + 1)
     cost[-1] = 1.0

@@ -70,7 +70,7 @@ def pass_form(highspy: Any, highs: Any, form: StandardForm) -> None:
     BadOption
         If a bound or coefficient is out of range.
     """
-    A = form.A
+    A = form.stored
     sense = highspy.ObjSense.kMaximize if form.sense == "max" else highspy.ObjSense.kMinimize
     status = highs.passModel(
         A.shape[1],
@@ -136,7 +136,7 @@ class Highs(Adapter):
         effective = self._set_options(highspy, highs, form, request)
         pass_form(highspy, highs, form)
         if request.warm_start is not None and form.is_mip:
-            index = np.arange(form.A.shape[1], dtype=np.int32)
+            index = np.arange(form.stored.shape[1], dtype=np.int32)
             highs.setSolution(index.size, index, request.warm_start)
         if request.basis is not None and request.basis.fits(form) and not form.is_mip:
             highs.setBasis(_highs_basis(highspy, request.basis))

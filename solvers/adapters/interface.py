@@ -188,8 +188,8 @@ class Adapter(ABC):
                 msg = f"{name} = {value!r} is invalid: it must be {_LIMITS[name]}"
                 raise BadOption(msg)
         start = request.warm_start
-        if start is not None and start.shape != (form.A.shape[1],):
-            msg = f"warm_start has shape {start.shape}, expected ({form.A.shape[1]},), one value per column"
+        if start is not None and start.shape != (form.stored.shape[1],):
+            msg = f"warm_start has shape {start.shape}, expected ({form.stored.shape[1]},), one value per column"
             raise BadOption(msg)
 
     def refuse_options(self, options: Iterable[str]) -> None:
@@ -340,7 +340,7 @@ def returned(chosen: Adapter, form: StandardForm, outcome: object) -> Outcome:
 
 
 def _typed(form: StandardForm, outcome: Outcome) -> Outcome:
-    rows, columns = form.A.shape
+    rows, columns = form.stored.shape
     x, duals = _vector("x", outcome.x, columns), _vector("row_duals", outcome.row_duals, rows)
     numbers: dict[str, Any] = {
         name: _number(name, getattr(outcome, name)) for name in ("objective", "bound", "solve_s", "cpu_s")
@@ -437,7 +437,7 @@ def trivial_outcome(form: StandardForm) -> Outcome | None:
             at = int(np.argmax(crossed))
             message = f"the bounds of {kind} {at} cross: [{lower[at]}, {upper[at]}]"
             return Outcome(Termination.INFEASIBLE, raw="bounds cross", algorithm="none", message=message)
-    if form.A.shape[1]:
+    if form.stored.shape[1]:
         return None
     if ((form.row_lower > 0) | (form.row_upper < 0)).any():
         return Outcome(Termination.INFEASIBLE, raw="no columns", algorithm="none")
@@ -446,7 +446,7 @@ def trivial_outcome(form: StandardForm) -> Outcome | None:
         form.offset,
         form.offset,
         np.zeros(0),
-        np.zeros(form.A.shape[0]),
+        np.zeros(form.stored.shape[0]),
         raw="no columns",
         algorithm="none",
     )
@@ -605,7 +605,7 @@ def set_solution(
     """
     if x is None or outcome.termination in NO_SOLUTION:
         return
-    if np.shape(x) != (form.A.shape[1],):
+    if np.shape(x) != (form.stored.shape[1],):
         outcome.x = x  # refused by accepted(), which names the solver
         return
     if not np.isfinite(x).all():

@@ -72,7 +72,7 @@ def compile_model(model: CvxpyModel | PyomoModel | StandardForm) -> StandardForm
     if isinstance(model, CvxpyModel):
         return from_cvxpy(model)
     if isinstance(model, StandardForm):
-        return replace(model, A=canonical(model.A))
+        return replace(model, A=canonical(model.stored))
     msg = (
         f"its build returned {type(model).__name__}; return a cp.Problem, a pyo.ConcreteModel, a CvxpyModel, a "
         "PyomoModel or a StandardForm"

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from opticoll.formulations.standard_form import Columns
 from opticoll.solvers.adapters.registry import adapter
 from opticoll.solvers.methods.method import Reformulation
 from opticoll.solvers.process.isolation import solve_here, solve_isolated
@@ -106,14 +107,11 @@ def in_units(form: StandardForm) -> Reformulation | None:
     its largest not above :data:`LARGE`; and no row is divided so far that its continuous columns or its right-hand
     side are lost: a large coefficient may only switch it off.
     """
-    import scipy.sparse as sp
-
-    sizes = form.sizes
+    sizes, A = form.sizes, form.stored
     whole = np.asarray(form.integer, dtype=bool)
     size = np.where(whole, 1.0, np.maximum(sizes.least, sizes.most / SPREAD))
     k = _powers(size, ~whole & ((size < NEAR) | (size > LARGE)))
-    row, value = form.A.indices, np.abs(form.A.data)
-    many = np.diff(form.A.indptr)
+    row, value, many = A.indices, np.abs(A.data), np.diff(A.indptr)
     term, kept = value * np.repeat(sizes.least, many), ~np.repeat(whole, many)
     continuous = np.where(sizes.side > 0, sizes.side, np.inf)
     smallest = continuous.copy()
@@ -128,11 +126,9 @@ def in_units(form: StandardForm) -> Reformulation | None:
     unit = float(_powers(np.array([priced]), np.array([priced > 0 and not NEAR <= priced <= LARGE]))[0])
     if unit == 1.0 and (k == 1.0).all() and (r == 1.0).all():
         return None
-    matrix = form.A.tocsc(copy=True)
-    matrix.data = matrix.data * r[matrix.indices] * np.repeat(k, np.diff(matrix.indptr))
     scaled = replace(
         form,
-        A=sp.csc_array(matrix),
+        A=Columns(A.data * r[row] * np.repeat(k, many), row, A.indptr, A.shape),
         row_lower=form.row_lower * r,
         row_upper=form.row_upper * r,
         col_lower=form.col_lower / k,

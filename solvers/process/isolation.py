@@ -274,7 +274,7 @@ def solve_isolated(
     chosen = adapter(adapter_name)
     chosen.check(form, request)
     if wall_limit_s is None and request.time_limit_s is not None:
-        wall_limit_s = request.time_limit_s * 1.05 + 3.0 + form.A.nnz / 5e5
+        wall_limit_s = request.time_limit_s * 1.05 + 3.0 + form.stored.nnz / 5e5
 
     def relay(values: dict[str, Any]) -> None:
         if on_progress is not None:
@@ -398,7 +398,7 @@ def modules_of(adapter_name: str) -> tuple[str, ...]:
     chosen = adapter(adapter_name)
     home = type(chosen).__module__
     ours = ("opticoll.solvers.process.isolation", *([home] if home.startswith("opticoll.") else []))
-    return *ours, "scipy.sparse", *filter(None, chosen.modules or (chosen.package,))
+    return *ours, *filter(None, chosen.modules or (chosen.package,))
 
 
 @cache

@@ -10,7 +10,6 @@ import sys
 from contextlib import contextmanager
 from functools import partial
 from importlib import import_module
-from importlib.util import find_spec
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -48,16 +47,18 @@ def prepare() -> None:
 def defer(*names: str) -> None:
     """Put modules in place that are imported when an attribute of theirs is first used, unless they are loaded."""
     for name in names:
-        if name not in sys.modules and find_spec(name) is not None:
+        if name not in sys.modules:
             sys.modules[name] = module = ModuleType(name)
             module.__getattr__ = partial(_imported, module)  # type: ignore[method-assign]
             parent, _, part = name.rpartition(".")
-            if parent:
+            if parent in sys.modules:
                 setattr(sys.modules[parent], part, module)
 
 
 def _imported(deferred: ModuleType, attribute: str) -> Any:
     """An attribute of the module itself, which takes the place of the deferred one."""
+    if attribute.startswith("__") and attribute not in ("__path__", "__all__"):  # asked of every module
+        raise AttributeError(attribute)
     if sys.modules[deferred.__name__] is deferred:
         del sys.modules[deferred.__name__]
     return getattr(import_module(deferred.__name__), attribute)

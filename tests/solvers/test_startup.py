@@ -3,30 +3,37 @@
 from __future__ import annotations
 
 import json
+import pickle
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.sparse.csgraph import breadth_first_order, connected_components, dijkstra
 
 from opticoll.formulations.lumorph import collective_bounds
 from opticoll.formulations.lumorph.mesh_cuts import length_bound
 from opticoll.formulations.lumorph.min_overlap import Overlap
 from opticoll.formulations.rounds.collectives import collective
-from opticoll.instances import parse
+from opticoll.formulations.standard_form import Columns, StandardForm, canonical
+from opticoll.instances import Topology, parse
 from opticoll.solvers.adapters import adapters
 from opticoll.solvers.methods import method_named, methods
 from opticoll.solvers.methods.index import MODULES
 from opticoll.solvers.process.worker import interpreter
+from opticoll.solvers.verify import dual_bound, kkt, matrix_violations
 
 #: Packages that take longer to be imported than small commands to be answered.
 SLOW = ("scipy", "numba", "networkx", "pandas", "cvxpy", "pyomo", "matplotlib", "highspy", "ortools")
 
 SOLVE = """
 import json, sys
-from opticoll.instances import parse
+from opticoll.formulations.standard_form import Columns, StandardForm, canonical
+from opticoll.instances import Topology, parse
 from opticoll.solvers.procedure import send
 from opticoll.solvers.solve import run_in_worker
 from opticoll.solvers.task import Task
@@ -44,6 +51,13 @@ from opticoll.analysis.cli.main import main
 with contextlib.redirect_stdout(io.StringIO()):
     status = main(sys.argv[1:])
 print(json.dumps({"status": status, "loaded": list(sys.modules)}))
+"""
+
+PYTHON = """
+import json, sys
+import opticoll as oc
+result = oc.solve(*sys.argv[1:])
+print(json.dumps({"proof": result.record.proof, "loaded": list(sys.modules)}))
 """
 
 SCIPY = """
@@ -90,10 +104,17 @@ def test_a_small_solve_by_the_command_loads_only_what_it_needs() -> None:
     assert isinstance(result["loaded"], list)
     loaded = set(result["loaded"])
     assert "opticoll.instances.families.rings_and_grids" in loaded
-    assert not ({*SLOW, "numpy.ma.core", "psutil", "email", "tomllib", "logging"} - {"scipy"}) & loaded
+    assert not {*SLOW, "numpy.ma.core", "psutil", "email", "tomllib", "logging"} & loaded
     adapters_loaded = {name for name in loaded if name.startswith("opticoll.solvers.adapters.")}
     assert {name.rpartition(".")[2] for name in adapters_loaded} == {"interface", "registry", "highs"}
     assert not {"opticoll.instances.families.machines", "opticoll.instances.readers.files"} & loaded
+
+
+def test_a_small_solve_in_python_loads_no_solver_and_no_scipy() -> None:
+    result = loaded_by(PYTHON, "alltoall.master", "torus:4x4")
+    assert result["proof"] == "optimal"
+    assert isinstance(result["loaded"], list)
+    assert not {*SLOW, "psutil", "email"} & set(result["loaded"])
 
 
 def test_scipy_loads_parts_of_numpy_that_are_seldom_used_only_where_they_are() -> None:
@@ -120,6 +141,71 @@ def test_an_unknown_name_is_not_a_method(name: str) -> None:
 def test_every_method_has_the_file_of_its_name() -> None:
     assert len(MODULES) > 40
     assert all(method.name == name for name, method in methods().items())
+
+
+# Small graphs and matrices without SciPy --------------------------------------------------------------------------
+
+
+@st.composite
+def small_graphs(draw: st.DrawFn) -> tuple[Topology, np.ndarray]:
+    """A topology, also not connected and with parallel arcs, and lengths, also 0."""
+    n = draw(st.integers(2, 12))
+    ends = st.tuples(st.integers(0, n - 1), st.integers(0, n - 1)).filter(lambda pair: pair[0] != pair[1])
+    tail, head = np.array(draw(st.lists(ends, min_size=1, max_size=40))).T
+    lengths = draw(st.lists(st.sampled_from([0.0, 0.1, 0.2, 0.3, 1.0, 7.7]), min_size=tail.size, max_size=tail.size))
+    return Topology(n, tail, head, np.ones(tail.size), spec="drawn"), np.array(lengths)
+
+
+@given(small_graphs())
+@settings(max_examples=60, deadline=None)
+def test_few_vertices_have_the_distances_and_orders_of_scipy_to_the_last_bit(
+    graph: tuple[Topology, np.ndarray],
+) -> None:
+    topology, lengths = graph
+    matrix = topology.length_matrix(lengths)
+    assert np.array_equal(topology._relaxed(lengths, None), dijkstra(matrix))
+    assert np.array_equal(topology._relaxed(lengths, np.array([1, 0])), dijkstra(matrix, indices=[1, 0]))
+    count, _ = connected_components(topology.length_matrix(np.ones(topology.arcs)), connection="strong")
+    assert topology.connected == (count == 1)
+    both = topology.length_matrix(np.ones(topology.arcs))
+    for root in range(topology.n):
+        order = breadth_first_order(both + both.T, root, directed=False, return_predecessors=False)
+        assert topology.breadth_first(root).tolist() == order.tolist()
+    flow = lengths[:, None] * np.array([1.0, 0.3])
+    assert np.array_equal(topology.net(flow), topology.incidence() @ flow)
+
+
+@given(st.integers(0, 10_000))
+@settings(max_examples=40, deadline=None)
+def test_columns_in_plain_arrays_multiply_as_scipy_does_to_the_last_bit(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    rows, columns = random.integers(1, 9, 2).tolist()
+    whole = sp.csc_array(random.standard_normal((rows, columns)) * (random.random((rows, columns)) < 0.5))
+    plain = Columns(whole.data, whole.indices, whole.indptr, whole.shape)
+    x, y = random.standard_normal(columns), random.standard_normal(rows)
+    assert np.array_equal(plain @ x, whole @ x)
+    assert np.array_equal(plain.T @ y, whole.T @ y)
+    assert np.array_equal(abs(plain).T @ y, abs(whole).T @ y)
+    ends = (np.full(rows, -1.0), np.ones(rows), np.zeros(columns), np.ones(columns), x, "max")
+    given, form = StandardForm(plain, *ends), StandardForm(whole, *ends)
+    assert given.size == form.size
+    sent = pickle.loads(pickle.dumps(replace(given, A=given.stored)))  # noqa: S301 - our own
+    assert kkt(sent, x, y) == kkt(form, x, y)
+    assert matrix_violations(sent, x) == matrix_violations(form, x)
+    assert dual_bound(sent, y) == dual_bound(form, y)
+    assert isinstance(sent.stored, Columns)
+    assert (whole != sent.A).nnz == 0
+    assert isinstance(sent.stored, sp.csc_array)
+
+
+def test_columns_out_of_order_or_with_a_zero_become_canonical() -> None:
+    def columns(data: list[float], indices: list[int]) -> Columns:
+        return Columns(np.array(data), np.array(indices), np.array([0, 0, 2, 3]), (3, 3))
+
+    assert canonical(ordered := columns([1.0, 2.0, 3.0], [0, 2, 1])) is ordered
+    for other in (columns([2.0, 1.0, 3.0], [2, 0, 1]), columns([1.0, 2.0, 0.0], [0, 2, 1])):
+        assert not other.is_canonical()
+        assert canonical(other).toarray()[:, 1].tolist() == [1.0, 0.0, 2.0]
 
 
 # Counts ----------------------------------------------------------------------------------------------------------
