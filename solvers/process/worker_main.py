@@ -55,8 +55,9 @@ _LEARNED = frozenset(
     {"opticoll", "numpy", "scipy", "numba", "llvmlite", "networkx", "pyomo", "flint", "psutil"}
     | {"cvxpy", "_cvxcore", "qdldl", "sparsediffpy"}
 )
-#: Packages that a process may have loaded to do another job; OR-Tools then gets another process.
-_HARMLESS = _LEARNED | sys.stdlib_module_names | {"highspy", "_moduleTNC", "swig_runtime_data4"}
+#: Packages that a process may have loaded to do another job; OR-Tools then gets another process. Modules of extensions,
+#: which begin with an underscore, belong to them.
+_HARMLESS = _LEARNED | sys.stdlib_module_names | {"highspy", "cython_runtime", "swig_runtime_data4"}
 #: Memory [MB] that a process may retain after its jobs to take another.
 _MOST_RETAINED_MB = 64.0
 
@@ -238,7 +239,7 @@ def may_stay(job: Mapping[str, object], loaded: AbstractSet[str], most_mb: float
         not job["own"]
         and job["data_limit_bytes"] is None
         and not job["log"]
-        and all(name.partition(".")[0] in _HARMLESS for name in loaded)
+        and all(name.startswith("_") or name.partition(".")[0] in _HARMLESS for name in loaded)
         and own_memory_mb() < most_mb
     )
 
