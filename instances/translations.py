@@ -21,8 +21,8 @@ MOST_IMAGES = 30_000_000
 
 
 @lru_cache(maxsize=8)
-def translations(topology: Topology) -> I64:
-    """Images of all vertices under every translation, the identity first, ``(g, n)``.
+def translations(topology: Topology, most: int | None = None) -> I64:
+    """Images of all vertices under every translation, the identity first, ``(g, n)``; of a group of at most ``most``.
 
     The generators are automorphisms that family or numbering suggest, taken one after the other as long as what they
     generate moves every rank: of a vertex-transitive network often as many translations as ranks, of another only the
@@ -37,7 +37,7 @@ def translations(topology: Topology) -> I64:
         if len(group) == ranks.size:
             break
         wider = _generated([*generators, image], ranks)
-        if wider is not None and len(wider) > len(group):
+        if wider is not None and len(group) < len(wider) <= (most or ranks.size):
             generators, group = [*generators, image], wider
     return group
 

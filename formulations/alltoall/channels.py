@@ -24,7 +24,8 @@ min Lambda      (``objective=load``)      or      min sum_l z_l      (``objectiv
 (m is the smallest valid constant); wormhole routing over acyclic layers is deadlock-free (Dally & Seitz). A pair takes
 one path, so ``occur`` states one row for all its paths with a dependency. The checker reads y alone: ``acyclic`` stands
 for ``occur`` and ``order``, and every pair takes one path where y can be read (``choose`` is 0 then). A solution over
-all simple paths may contain its routes (:mod:`~opticoll.formulations.alltoall.channels_routes`). The objective counts
+all simple paths may contain its routes (:mod:`~opticoll.formulations.alltoall.channels_routes`), also those of some
+pairs that automorphisms move to all; it has u instead of y then, in which every route must ascend. The objective counts
 the layers in use, so ``use`` has no block; ``symmetry`` only removes equal solutions.
 
 Bounds. The load is at least that of ``alltoall.min-congestion`` over the same paths, however many layers there are, and
@@ -246,11 +247,10 @@ class RoutedChannels(Formulation):
 
     def residuals(self, values: Values) -> dict[str, float]:
         """Worst violation, from y alone: binary, load beyond the limit, and infinity if some layer has a cycle."""
-        found = channels_routes.taken(self, values)
+        found = channels_routes.routed(self, values)
         if found is None:
             return dict.fromkeys(("binary", "choose", "congestion", "acyclic"), np.inf)
-        y, (routes, layer) = np.asarray(values["y"], dtype=float), found
-        load = float(channels_routes.loads(self, routes).max(initial=0.0))
+        y, load = np.asarray(values.get("y", 0), dtype=float), float(found.load.max(initial=0.0))
         over = load / self.limit - 1.0 if self.limit else 0.0
         stated = 0.0
         if self.chosen == "load" and "Lambda" in values:
@@ -259,16 +259,15 @@ class RoutedChannels(Formulation):
             "binary": float(np.minimum(np.abs(y), np.abs(y - 1.0)).max(initial=0.0)),
             "choose": 0.0,
             "congestion": max(over, stated, 0.0),
-            "acyclic": 0.0 if channels_routes.deadlock_free(routes, layer) else np.inf,
+            "acyclic": 0.0 if found.acyclic else np.inf,
         }
 
     def objective(self, values: Values) -> float:
         """Largest load, or the number of layers in use."""
-        found = channels_routes.taken(self, values)
+        found = channels_routes.routed(self, values)
         if found is None:
             return np.inf
-        routes, layer = found
-        return float(channels_routes.loads(self, routes).max() if self.chosen == "load" else np.unique(layer).size)
+        return float(found.load.max() if self.chosen == "load" else (found.layers > 0).sum())
 
 
 FORMULATION = RoutedChannels

@@ -13,7 +13,7 @@ from opticoll.formulations.declared_axes import axes_arrays
 from opticoll.formulations.flows import path_bounds, path_flow
 from opticoll.formulations.flows.flow_checks import demand_metrics
 from opticoll.formulations.model import Bound
-from opticoll.formulations.variables import TIME, Array, Axis
+from opticoll.formulations.variables import TIME, Array, Axis, SolutionSize, arc_axis, members, vertex_axis
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -47,11 +47,18 @@ def metrics(problem: RoutedChannels, value: float | None) -> dict[str, Json]:
 
 
 def arrays(problem: RoutedChannels, names: Collection[str]) -> dict[str, Array]:
-    """y, the routes if the solution contains its own, other variables, which are optional, and duals of the routing."""
+    """y, the routes if the solution contains its own, other variables, which are optional, and duals of the routing.
+
+    A solution whose routes are moved has ``images`` and u instead of y.
+    """
     if "path_arcs" in names and problem.routing.rule.kind == "all":
         own = path_flow.path_arrays(problem.routing, "y", "Lambda", names, ("", TIME))
         layer = Axis("layer", problem.layers, range(1, problem.layers + 1), range(1, problem.layers + 1))
         own |= {"y": Array((*own["y"].axes, layer)), "z": Array((layer,), required=False)}
+        if "images" in names:
+            vertex, image = vertex_axis("vertex", problem.topology), Axis("image", SolutionSize("images"))
+            own |= {"images": members(image, vertex, of=vertex), "u": Array((arc_axis(problem.topology), layer))}
+            del own["y"]
         values = {name: replace(array, required=name not in {"Lambda", "z"}) for name, array in own.items()}
     else:
         values = {name: replace(array, required=name == "y") for name, array in axes_arrays(problem).items()}

@@ -1,18 +1,23 @@
 """Routes and layers of a solution of :mod:`opticoll.formulations.alltoall.channels`, which ``problem`` is.
 
 A solution has y for every listed path. Over all simple paths (``paths=all``) it may contain its routes instead, as in
-:mod:`opticoll.formulations.flows.path_flow`: y then has a row for each of them.
+:mod:`opticoll.formulations.flows.path_flow`: y then has a row for each of them. Or it contains routes of some pairs,
+``images`` ``(g, n)`` and the positions u, and no y (:mod:`opticoll.formulations.alltoall.moved_routes`).
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from opticoll.errors import NotApplicable
 from opticoll.formulations.alltoall.dependencies import Dependencies, acyclic, positions
+from opticoll.formulations.alltoall.moved_routes import MovedRoutes
 from opticoll.formulations.flows.path_flow import arc_load
 from opticoll.formulations.flows.path_sets import count_all, path_violations, subset, to_arrays
+from opticoll.formulations.rounds.segments import select
 from opticoll.formulations.variables import BANDWIDTHS, SHARDS, Links
 
 if TYPE_CHECKING:
@@ -24,6 +29,8 @@ if TYPE_CHECKING:
 
 #: Most simple paths that are listed to write down a solution or to bound it.
 MOST_LISTED = 20_000
+#: Most pairs whose routes are written one by one.
+MOST_WRITTEN = 4_000_000
 
 
 def listed(problem: RoutedChannels) -> bool:
@@ -36,7 +43,21 @@ def listed(problem: RoutedChannels) -> bool:
 
 
 def taken(problem: RoutedChannels, values: Values) -> tuple[PathSet, I64] | None:
-    """The route and the layer (from 0) of every pair; None unless y gives every pair exactly one."""
+    """The route and the layer (from 0) of every pair; None unless y, or the images, give every pair exactly one.
+
+    Raises
+    ------
+    NotApplicable
+        If images give routes to more than :data:`MOST_WRITTEN` pairs.
+    """
+    if "images" in values:
+        moved = moved_routes(problem, values)
+        if moved is None or isinstance(moved.examined()[0], str):
+            return None
+        if (pairs := problem.routing.amount.size) > MOST_WRITTEN:
+            msg = f"{problem.name}: routes of {pairs:,} pairs are too many to write one by one; use a .routes.json file"
+            raise NotApplicable(msg)
+        return moved.whole()
     y, paths = np.asarray(values.get("y", ()), dtype=float), problem.routing.paths_of(values)
     if paths is None or y.shape != (paths.paths, problem.layers) or not np.isfinite(y).all():
         return None
@@ -47,9 +68,53 @@ def taken(problem: RoutedChannels, values: Values) -> tuple[PathSet, I64] | None
     return None if path_violations(routes, problem.routing.rule) else (routes, layer)
 
 
-def loads(problem: RoutedChannels, routes: PathSet) -> F64:
-    """Load of every arc by a route of each pair [shards / link bandwidth], ``(m,)``."""
-    return arc_load(routes, problem.routing.amount) / problem.topology.capacity
+def moved_routes(problem: RoutedChannels, values: Values) -> MovedRoutes | None:
+    """The routes of some pairs with their images; None if they are malformed, or the demands or capacities not equal.
+
+    What they make of all pairs is checked by :meth:`~opticoll.formulations.alltoall.moved_routes.MovedRoutes.examined`.
+    """
+    topology = problem.topology
+    paths, images = problem.routing.paths_of(values), np.asarray(values["images"])
+    place = np.asarray(values.get("u", ()), dtype=float)
+    shapes = images.ndim == 2 and images.shape[1] == topology.n and place.shape == (topology.arcs, problem.layers)
+    if paths is None or not shapes or not equal_demands(problem) or path_violations(paths, problem.routing.rule):
+        return None
+    whole = (images == np.round(images)).all() and images.min(initial=0) >= 0 and images.max(initial=0) < topology.n
+    return MovedRoutes(paths, images.astype(np.int64), place) if whole and not np.isnan(place).any() else None
+
+
+def equal_demands(problem: RoutedChannels) -> bool:
+    """Whether all pairs of ranks have the same demand, and no arcs are parallel."""
+    topology, amount = problem.topology, problem.routing.amount
+    alone = np.unique(topology.tail * topology.n + topology.head).size == topology.arcs
+    return bool(alone and amount.size == topology.num_ranks * (topology.num_ranks - 1) and np.ptp(amount) == 0)
+
+
+class RouteLoads(NamedTuple):
+    """Load of every arc [shards / link bandwidth], ``(m,)``, routes of every layer, ``(L,)``; whether none cycles."""
+
+    load: F64
+    layers: I64
+    acyclic: bool
+
+
+def routed(problem: RoutedChannels, values: Values) -> RouteLoads | None:
+    """What the routes of a solution make of the network; None unless every pair has exactly one, on one layer."""
+    capacity, amount = problem.topology.capacity, problem.routing.amount
+    if "images" in values:
+        moved = moved_routes(problem, values)
+        if moved is None:
+            return None
+        load, layers = moved.examined()
+        if isinstance(load, str) or isinstance(layers, str):
+            return None
+        return RouteLoads(load * amount[0] / capacity, layers, acyclic=True)
+    found = taken(problem, values)
+    if found is None:
+        return None
+    routes, layer = found
+    layers = np.bincount(layer, minlength=problem.layers)
+    return RouteLoads(arc_load(routes, amount) / capacity, layers, deadlock_free(routes, layer))
 
 
 def deadlock_free(routes: PathSet, layer: I64) -> bool:
@@ -60,6 +125,8 @@ def deadlock_free(routes: PathSet, layer: I64) -> bool:
 
 def repair(problem: RoutedChannels, values: Values) -> dict[str, F64] | None:
     """Round y, and give the other variables the values that follow; layers in use come first."""
+    if "images" in values:
+        return {**values}
     found = taken(problem, values)
     if found is None:
         return None
@@ -75,7 +142,8 @@ def solution(problem: RoutedChannels, routes: PathSet, layer: I64, *, own: bool 
     if own is None:
         own = not listed(problem)
     if problem.chosen == "load":
-        values = {"Lambda": np.array(loads(problem, routes).max(initial=0.0))}
+        load = arc_load(routes, problem.routing.amount) / problem.topology.capacity
+        values = {"Lambda": np.array(load.max(initial=0.0))}
     else:
         values = {"z": (np.arange(problem.layers) < used.size).astype(float)}
     if own:
@@ -92,22 +160,35 @@ def solution(problem: RoutedChannels, routes: PathSet, layer: I64, *, own: bool 
     return {"y": y, "w": w, "u": u, **values}
 
 
+def moved_solution(problem: RoutedChannels, routes: PathSet, images: I64, place: F64) -> dict[str, F64]:
+    """A solution by routes of some pairs, with these sources and targets, images, and at most L orders ``(m, L)``."""
+    ranks, u = problem.topology.terminals, np.zeros((problem.topology.arcs, problem.layers))
+    first, last = (np.searchsorted(ranks, ends) for ends in (routes.sources, routes.targets))
+    numbered = replace(routes, pair=first * (ranks.size - 1) + last - (last > first))
+    order = np.argsort(numbered.pair)
+    start, arcs = select(routes.start, routes.arcs, order)
+    numbered = replace(numbered, pair=numbered.pair[order], start=start, arcs=arcs)
+    u[:, : place.shape[1]] = place
+    moved = MovedRoutes(replace(routes, pair=np.arange(routes.paths)), images, u)
+    if problem.chosen == "load":
+        load = moved.load * problem.routing.amount[0] / problem.topology.capacity
+        value = {"Lambda": np.array(load.max())}
+    else:
+        value = {"z": (np.arange(problem.layers) < place.shape[1]).astype(float)}
+    return {**to_arrays(numbered), "images": images.astype(float), "u": u, **value}
+
+
 def describe(problem: RoutedChannels, values: Values) -> dict[str, Json]:
     """Load and layers of a verified solution, and routes by layer."""
-    found = taken(problem, values)
+    found = routed(problem, values)
     assert found is not None
-    load = float(loads(problem, found[0]).max())
-    return {
-        "max_load": load,
-        "T": load,
-        "layers": int(np.unique(found[1]).size),
-        "routes_by_layer": np.bincount(found[1], minlength=problem.layers).tolist(),
-    }
+    load, layers = float(found.load.max()), found.layers
+    return {"max_load": load, "T": load, "layers": int((layers > 0).sum()), "routes_by_layer": layers.tolist()}
 
 
 def links(problem: RoutedChannels, values: Values) -> Links:
     """Load of every arc, within the time of the largest load."""
-    found = taken(problem, values)
+    found = routed(problem, values)
     assert found is not None
-    load, capacity = loads(problem, found[0]), problem.topology.capacity
+    load, capacity = found.load, problem.topology.capacity
     return Links(problem.topology, load * capacity, capacity, float(load.max(initial=0.0)), SHARDS, BANDWIDTHS)

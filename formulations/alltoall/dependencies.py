@@ -7,13 +7,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from opticoll.formulations.variables import Axis, arc_names
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from opticoll.formulations.flows.path_sets import PathSet
     from opticoll.instances.topology import F64, I64, Mask
 
@@ -90,6 +92,22 @@ def acyclic(arcs: int, pairs: I64) -> bool:
             return False
         left = left[stay]
     return True
+
+
+def circle(after: Mapping[Any, set[Any]], choose: Callable[[Any, set[Any]], Any] | None = None) -> list[Any]:
+    """Channels each of which follows the one before, in a circle, given those after each; empty if there is none.
+
+    ``choose`` takes a channel and those after it that lead to a circle, of which it names one, by default the least.
+    """
+    left = {a: set(following) for a, following in after.items()}
+    while ended := [a for a, following in left.items() if not following & left.keys()]:
+        for a in ended:
+            del left[a]
+    walk = [next(iter(left))] if left else []
+    while walk and walk[-1] not in walk[:-1]:
+        options = left[walk[-1]] & left.keys()
+        walk.append(min(options) if choose is None else choose(walk[-1], options))
+    return walk[walk.index(walk[-1]) : -1] if walk else []
 
 
 def positions(arcs: int, pairs: I64) -> F64:

@@ -19,6 +19,10 @@ import msgspec
 import numpy as np
 from msgspec import Meta
 
+from opticoll.formulations.alltoall.dependencies import circle
+from opticoll.formulations.alltoall.moved_routes import MovedRoutes
+from opticoll.formulations.flows.path_sets import PathSet
+from opticoll.formulations.rounds.segments import offsets
 from opticoll.solvers.schedules.schedule_check import ScheduleCheck, refused
 from opticoll.solvers.schedules.shard_routes import LOSSY, Chunked, amounts_of, cut
 
@@ -28,8 +32,7 @@ if TYPE_CHECKING:
     from opticoll.instances.topology import F64, I64, Topology
     from opticoll.solvers.schedules.shard_routes import Route
 
-    Link = tuple[int, int]
-
+Link = tuple[int, int]
 
 #: Chunks per step on the slowest arc that list scheduling tries, in addition to no limit.
 BUDGETS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48)
@@ -58,11 +61,17 @@ class VertexRoute(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @dataclass(frozen=True)
 class RouteTable:
-    """All routes of an all-to-all; ``chunks`` is None where the weights are not cut."""
+    """All routes of an all-to-all; ``chunks`` is None where the weights are not cut.
+
+    With ``images`` of all vertices, ``(g, n)``, the routes stand for those to which these move them, and ``orders`` of
+    links are the layers.
+    """
 
     chunks: int | None
     routes: list[VertexRoute]
     demand: dict[tuple[int, int], float] | None = None
+    images: list[list[int]] | None = None
+    orders: list[list[Link]] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -303,18 +312,7 @@ def dependency_cycle(paths: Sequence[tuple[int, ...]]) -> list[Link]:
     for path in paths:
         for link, following in pairwise(pairwise(path)):
             after.setdefault(link, set()).add(following)
-    left = set(after)
-    while True:
-        ended = {link for link in left if not after[link] & left}
-        if not ended:
-            break
-        left -= ended
-    if not left:
-        return []
-    walk = [min(left)]
-    while walk[-1] not in walk[:-1]:
-        walk.append(min(after[walk[-1]] & left))
-    return walk[walk.index(walk[-1]) : -1]
+    return circle(after)
 
 
 def _share(route: VertexRoute, table: RouteTable) -> float:
@@ -346,15 +344,22 @@ def run_routes(table: RouteTable, topology: Topology) -> ScheduleCheck:
     ranks = set(ends)
     share: dict[tuple[int, int], float] = defaultdict(float)
     load: dict[tuple[int, int], float] = defaultdict(float)
+    moved = table.images is not None
     for i, route in enumerate(table.routes):
         wrong = _impossible(route, table, capacity, ranks)
         if wrong is not None:
             reason, message, rank = wrong
             return refused(reason, f"route {i} ({route.source}->{route.target}): {message}", rank=rank, step=i)
         pair, amount = (route.source, route.target), _share(route, table)
+        if moved and abs(amount - 1.0) > WHOLE:
+            return refused("weights", f"route {i}: with images, every route carries a whole shard", rank=pair[0])
+        if moved:
+            continue
         for arc in pairwise(route.path):
             load[arc] += amount * (1.0 if table.demand is None else table.demand.get(pair, 0.0))
         share[pair] += amount
+    if moved:
+        return _run_moved(table, topology)
     for s, d in permutations(ends, 2):
         demand = 1.0 if table.demand is None or (s, d) in table.demand else 0.0
         if abs(share.get((s, d), 0.0) - demand) > WHOLE:
@@ -374,6 +379,37 @@ def run_routes(table: RouteTable, topology: Topology) -> ScheduleCheck:
             "paths": len(table.routes),
             "longest_path": max((len(r.path) - 1 for r in table.routes), default=0),
             "ranks": len(ends),
+            "chunks": table.chunks,
+        },
+    )
+
+
+def _run_moved(table: RouteTable, topology: Topology) -> ScheduleCheck:
+    """As :func:`run_routes`, for possible routes that images move to those of all pairs; layers are orders of links."""
+    key, n = topology.tail * topology.n + topology.head, topology.n
+    if np.unique(key).size < key.size:
+        return refused("symmetry", "with images, no two links may join the same vertices")
+    sizes = [len(route.path) - 1 for route in table.routes]
+    sources, targets = (np.array([route.path[end] for route in table.routes]) for end in (0, -1))
+    arcs = np.searchsorted(key, [u * n + v for route in table.routes for u, v in pairwise(route.path)])
+    place = np.full((topology.arcs, len(table.orders or ())), np.inf)
+    for level, order in enumerate(table.orders or ()):
+        links = np.array(order, dtype=np.int64).reshape(-1, 2) @ [n, 1]
+        if not np.isin(links, key).all() or np.unique(links).size < links.size:
+            return refused("no-arc", f"orders[{level}] lists a link twice, or one that does not exist")
+        place[np.searchsorted(key, links), level] = np.arange(links.size)
+    paths = PathSet(topology, sources, targets, arcs, offsets(sizes), np.arange(len(sizes)))
+    load, layers = MovedRoutes(paths, np.array(table.images), place).examined()
+    if isinstance(load, str) or isinstance(layers, str):
+        return refused(str(load), str(layers))
+    return ScheduleCheck(
+        True,
+        metrics={
+            "layers": int((layers > 0).sum()),
+            "time": float((load / topology.capacity).max()),
+            "paths": int(layers.sum()),
+            "longest_path": max(sizes),
+            "ranks": topology.num_ranks,
             "chunks": table.chunks,
         },
     )

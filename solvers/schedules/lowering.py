@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NotRequired, TypedDict
 import numpy as np
 
 from opticoll.errors import BadInput, NotApplicable
+from opticoll.formulations.alltoall import channels_routes
 from opticoll.formulations.modelling_layers import many_objects
 from opticoll.solvers.schedules import collective_steps
 from opticoll.solvers.schedules.interpreter import MOST_CLOCK_ENTRIES
@@ -35,7 +36,7 @@ from opticoll.solvers.schedules.msccl_xml import xml_of
 from opticoll.solvers.schedules.program import Program
 from opticoll.solvers.schedules.program_layout import ChunkMoves, Layout
 from opticoll.solvers.schedules.runtimes import PROTOCOLS, TARGETS, exceeded
-from opticoll.solvers.schedules.schedule_json import moves_text, routes_document
+from opticoll.solvers.schedules.schedule_json import moved_document, moves_text, routes_document
 from opticoll.solvers.schedules.schedule_kinds import root_of
 from opticoll.solvers.schedules.shard_routes import LIMITED, cut, routes_in_steps, routes_of, uncut, without_steps
 from opticoll.solvers.schedules.static_checks import channels_of
@@ -240,6 +241,13 @@ def schedule_file(
         written that meets them, if one is found.
     """
     facts: CutFacts
+    if path.name.lower().endswith(".routes.json") and "images" in values:
+        moved, made = channels_routes.moved_routes(data, values), channels_routes.routed(data, values)
+        assert moved is not None
+        assert made is not None
+        number, time = chunks if isinstance(chunks, int) else min(chunks or (1,)), float(made.load.max())
+        facts = {"chunks": number, "fluid_time": time, "time": time, "loss": 0.0, "time_by_chunks": {str(number): time}}
+        return ScheduleFile([json.dumps(moved_document(moved, number)), "\n"], facts)
     if path.name.lower().endswith(".routes.json"):
         routes = routes_of(name, data, values)
         layered = routes[0].layer is not None  # other routes could close a cycle

@@ -47,6 +47,7 @@ REASONS = {
     "split": "a pair has several routes, but virtual channels are given to one",
     "layers": "routes use more layers of virtual channels than are available",
     "load": "the largest load is more than is allowed",
+    "symmetry": "images by which routes stand for others do not keep the links",
     "weights": "the routes of a pair do not carry exactly its shard",
 }
 

@@ -26,7 +26,10 @@ kind "configurations"
 kind "routes"
     ``collective`` alltoall; ``routes``: a list of ``{"source", "target", "path": [vertices], "weight", "chunks"}``; the
     weights of a pair sum to 1, its chunks (optional, with ``chunks`` of the document) to D. With ``layer`` (all routes
-    or none, from 1), a virtual channel, routes of a layer must not wait for each other in a circle.
+    or none, from 1), a virtual channel, routes of a layer must not wait for each other in a circle. With ``images``,
+    lists of the images of all vertices under symmetries, every route stands for all to which these move it, and a pair
+    has one; ``orders``, lists of links ``[from, to]``, are the layers: a route takes the first in which its links
+    ascend.
 """
 
 from __future__ import annotations
@@ -51,6 +54,7 @@ from opticoll.solvers.schedules.shard_routes import amounts_of
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from opticoll.formulations.alltoall.moved_routes import MovedRoutes
     from opticoll.formulations.rounds.round_schedule import RoundSchedule
     from opticoll.instances.topology import Instance, Topology
     from opticoll.solvers.schedules.sequence_schedule import SequenceSchedule
@@ -78,6 +82,20 @@ def routes_document(topology: Topology, chunked: Chunked) -> dict[str, Json]:
         routes = [{**route, "layer": layer} for route, layer in zip(routes, table.layer[used].tolist(), strict=True)]
     amount = amounts_of(topology, chunked)
     return {**_head(topology, "routes", amount), "chunks": chunked.chunks, "routes": routes}
+
+
+def moved_document(routes: MovedRoutes, chunks: int) -> dict[str, Json]:
+    """Routes with their images, each of so many chunks, and orders of links, as a JSON-able document."""
+    paths, topology = routes.paths, routes.paths.topology
+    heads, first, sources = topology.head[paths.arcs].tolist(), paths.start.tolist(), paths.sources[paths.pair].tolist()
+    listed: list[Json] = [
+        {"source": s, "target": heads[end - 1], "path": [s, *heads[begin:end]], "weight": 1, "chunks": chunks}
+        for s, begin, end in zip(sources, first, first[1:], strict=False)
+    ]
+    links = np.stack([topology.tail, topology.head], axis=1)
+    orders = [links[order].tolist() for order in np.argsort(routes.place, axis=0, kind="stable").T]
+    head = {**_head(topology, "routes", None), "chunks": chunks, "images": routes.images.tolist(), "orders": orders}
+    return {**head, "routes": listed}
 
 
 def _head(topology: Instance, kind: str, amount: dict[tuple[int, int], float] | None) -> dict[str, Json]:
@@ -185,10 +203,13 @@ class RoutesDocument(Document, kw_only=True, tag="routes"):
     chunks: Chunks | None = None
     routes: list[VertexRoute]
     demand: Demand | None = None
+    images: Annotated[list[list[Vertex]], Meta(min_length=1)] | None = None
+    orders: list[list[tuple[Vertex, Vertex]]] | None = None
 
     def _vertices(self) -> Iterator[int]:
         paths = chain.from_iterable((route.source, route.target, *route.path) for route in self.routes)
-        return chain(paths, _ends(self.demand))
+        links = chain.from_iterable(chain.from_iterable(self.orders or ()))
+        return chain(paths, _ends(self.demand), links, chain.from_iterable(self.images or ()))
 
 
 class MovesDocument(Document, kw_only=True, tag="moves"):
@@ -296,7 +317,7 @@ def read_schedule(document: Any, path: Path, topology: Topology) -> RouteTable |
     """
     name = document.get("kind")
     if name == "routes":
-        return _route_table(_read(document, path, topology, topology.n, RoutesDocument), path)
+        return _route_table(_read(document, path, topology, topology.n, RoutesDocument), path, topology.n)
     if name != "moves":
         refuse(path, f"'kind' must be 'moves' or 'routes', not {str(name)[:40]!r}")
     root, demand = None, None
@@ -313,13 +334,19 @@ def read_schedule(document: Any, path: Path, topology: Topology) -> RouteTable |
     return CollectiveSteps.of(read.collective, read.chunks, steps, root, demand)
 
 
-def _route_table(read: RoutesDocument, path: Path) -> RouteTable:
+def _route_table(read: RoutesDocument, path: Path, n: int) -> RouteTable:
     for i, route in enumerate(read.routes):
         if read.chunks is not None and route.chunks is None:
             refuse(path, f"routes[{i}] must have the number of its chunks, since the document has 'chunks'")
         if (route.layer is None) != (read.routes[0].layer is None):
             refuse(path, f"routes[{i}]: give all routes a layer, or none")
-    return RouteTable(read.chunks, read.routes, _demand(read.demand, path))
+        if read.images is not None and route.layer is not None:
+            refuse(path, f"routes[{i}]: the layers of routes with 'images' are 'orders'; omit 'layer'")
+    if (read.images is None) != (read.orders is None):
+        refuse(path, "'images' and 'orders' belong together; give both or none")
+    if read.images is not None and (read.demand is not None or any(len(image) != n for image in read.images)):
+        refuse(path, f"'images' are lists of {n} vertices each, for 1 shard between all ranks; omit 'demand'")
+    return RouteTable(read.chunks, read.routes, _demand(read.demand, path), read.images, read.orders)
 
 
 def _demand(rows: Demand | None, path: Path) -> dict[tuple[int, int], float] | None:

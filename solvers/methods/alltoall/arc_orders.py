@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.errors import NotApplicable
-from opticoll.formulations.alltoall.channels_routes import solution
+from opticoll.formulations.alltoall.channels_routes import equal_demands, moved_solution, solution
+from opticoll.formulations.alltoall.dependencies import positions
 from opticoll.formulations.flows.path_sets import PathSet, subset
 from opticoll.formulations.parameters import Parameter
-from opticoll.formulations.rounds.segments import positions
+from opticoll.formulations.rounds.segments import positions as entries_of
 from opticoll.instances.translations import first_of_orbits, moved_arcs, translations
 from opticoll.solvers.methods.alltoall.layer_orders import LayerOrders
+from opticoll.solvers.methods.alltoall.torus_routes import torus_routes
 from opticoll.solvers.methods.flows.dimension_order import arc_groups, dimension_ordered
 from opticoll.solvers.methods.flows.exact_routing import next_load, sizes, units_within
 from opticoll.solvers.methods.method import Answer, Beyond, Method
@@ -40,8 +42,10 @@ ROUNDS, FEWEST, VISITS, IDLE = 100, 4, 3e9, 30
 SEARCHED, SHARE = 0.75, 0.6
 #: Anneals of orders for given routes, and from how many pairs on only one.
 ANNEALS, MANY_PAIRS = 2, 20_000
-#: Most pairs whose routes are written.
-MOST_PAIRS = 4_000_000
+#: Most pairs that are routed, after one of each orbit; most of them whose loads tabu search balances at first.
+MOST_PAIRS, MOST_BALANCED = 4_000_000, 100_000
+#: Most translations: more of them leave too few kinds of arcs to order.
+MOST_TRANSLATIONS = 64
 #: Loads that tabu search tries: the bound, and then by bisection.
 TARGETS = 4
 #: Most times that the orders are annealed again while some pair has no ascending path; of many pairs, with fewer moves.
@@ -115,10 +119,6 @@ class OrderSearch:
         self.random = np.random.default_rng(seed)
         self.seed = seed
         self.amount = problem.routing.amount
-        if self.amount.size > MOST_PAIRS:
-            many = f"arc-orders: routes of {self.amount.size:,} pairs are too many to write"
-            msg = f"{many}; use up to {MOST_PAIRS:,} pairs"
-            raise NotApplicable(msg)
         self.ends = np.array(problem.routing.commodities, dtype=np.int64)
         self.group = arc_groups(self.topology)
         self.images = self._translations()
@@ -128,31 +128,38 @@ class OrderSearch:
             self.amount, self.ends = self.amount[own], np.ascontiguousarray(self.ends[:, own])
             moved = moved_arcs(self.topology, self.images).min(axis=0)
             self.kind = np.unique(moved, return_inverse=True)[1]
+        if self.amount.size > MOST_PAIRS:
+            msg = f"arc-orders: {self.amount.size:,} pairs are too many to route; use up to {MOST_PAIRS:,} pairs"
+            raise NotApplicable(msg)
         self.kinds = int(self.kind.max()) + 1
         self.capacity = np.zeros(self.kinds)
         self.capacity[self.kind] = self.topology.capacity
+        self.together = -(-self.amount.size // MANY_PAIRS)
         self.best: tuple[float, Routing] | None = None
 
     def _translations(self) -> I64:
         """The translations that keep the demands, where there are many pairs; or the identity alone."""
-        topology, amount, none = self.topology, self.amount, np.arange(self.topology.n)[None]
-        uniform = amount.size == topology.num_ranks * (topology.num_ranks - 1) and np.ptp(amount) == 0
-        if amount.size <= MANY_PAIRS or self.group.any() or self.listed or not uniform:
+        topology, none = self.topology, np.arange(self.topology.n)[None]
+        if self.amount.size <= MANY_PAIRS or self.group.any() or self.listed or not equal_demands(self.problem):
             return none
-        images = translations(topology)
+        images = translations(topology, MOST_TRANSLATIONS)
         orbit = images.min(axis=0)
         return none if (orbit[topology.tail] == orbit[topology.head]).any() else images
 
-    def moved(self, routing: Routing) -> tuple[PathSet, I64]:
-        """Routes and layers of all pairs."""
-        sources, targets = (self.images[:, ends].ravel() for ends in self.ends)
-        order = np.lexsort((targets, sources))
-        longest = int((routing.route >= 0).sum(axis=1).max())
-        route = routing.route[:, :longest]
-        arcs = moved_arcs(self.topology, self.images)
-        route = np.where(route >= 0, arcs[:, route], -1).reshape(-1, longest)[order]
-        every = Routing(route, np.tile(routing.layer, len(self.images))[order], routing.load)
-        return every.paths(self.topology, np.array([sources[order], targets[order]])), every.layer
+    def solution(self, routing: Routing) -> dict[str, F64]:
+        """The arrays of a solution: of all routes, or of those of one pair of each orbit and the translations."""
+        routes = routing.paths(self.topology, self.ends)
+        if len(self.images) == 1:
+            return solution(self.problem, routes, routing.layer)
+        used, layer = np.unique(routing.layer, return_inverse=True)
+        follows = np.diff(np.repeat(np.arange(routes.paths), routes.length)) == 0
+        kinds, layer = self.kind[routes.arcs], np.repeat(layer, routes.length)[:-1]
+        place = np.zeros((self.kinds, used.size))
+        for level in range(used.size):
+            chosen = np.flatnonzero(follows & (layer == level))
+            pairs = np.unique(np.stack([kinds[chosen], kinds[chosen + 1]], axis=1), axis=0)
+            place[:, level] = positions(self.kinds, pairs)
+        return moved_solution(self.problem, routes, self.images, place[self.kind])
 
     def _empty(self, longest: int = 0) -> Routing:
         """No pair has a route; there is room for ``longest`` arcs, by default for some more than on shortest paths."""
@@ -189,7 +196,9 @@ class OrderSearch:
         best, idle = routing.copy(), 0
         complete = bool((best.route[:, 0] >= 0).all())
         worst = (best.load / self.capacity).max() if complete else np.inf
-        rounds = int(np.clip(VISITS / (self.amount.size * self.topology.arcs), FEWEST, ROUNDS))
+        rounds = int(np.clip(VISITS * self.together / (self.amount.size * self.topology.arcs), FEWEST, ROUNDS))
+        if self.deadline is not None and len(self.images) > 1:
+            rounds = ROUNDS  # another seed begins with worse routes
         for number in range(rounds):
             if worst <= self.enough * (1 + TOLERANCE) or idle >= IDLE:
                 break
@@ -215,7 +224,7 @@ class OrderSearch:
         enough = self.enough if np.isfinite(self.enough) else float(self.amount.sum() / self.capacity.min())
         limit = units_within(enough, self.capacity, unit)
         choice, over = candidates.first[:-1].copy(), np.inf
-        for part in range(PARTS):
+        for part in range(PARTS if self.amount.size <= MOST_BALANCED else 0):
             self.tick()
             before, over = over, self._reroute(candidates, size, limit, choice, self.seed + part)
             if over == 0 or (over == before and self.amount.size > MANY_PAIRS):
@@ -244,7 +253,7 @@ class OrderSearch:
         """The chosen paths, ``(K,)``, on a layer each."""
         longest = int(paths.length[choice].max())
         found = self._empty(longest if self.listed else 0)
-        pair, entry = positions(paths.start, choice)
+        pair, entry = entries_of(paths.start, choice)
         found.route[pair, entry - paths.start[choice][pair]] = paths.arcs[entry]
         found.load[:] = np.bincount(self.kind[paths.arcs[entry]], self.amount[pair], self.kinds)
         found.layer[:] = -1 if layer is None else layer
@@ -271,6 +280,9 @@ class OrderSearch:
                 break
             if self.listed:
                 orders = self._other_routes(orders, layers, number)
+            elif self.amount.size > MANY_PAIRS:  # the routes that ascend are kept
+                routes = self._joined(found, self.shortest).paths(self.topology, self.ends)
+                orders = LayerOrders(routes, layers, self._number(), place=orders.place, kind=self.kind)
             begun = time.monotonic()
             with suppress(TimeoutError):  # some pair has no ascending path
                 orders.anneal(moves, partial(self.tick, SHARE, begun))
@@ -287,6 +299,11 @@ class OrderSearch:
             lengths *= np.exp(STEEP * (share / max(share.max(), TOLERANCE) - 1.0))
             lengths /= lengths.mean()
         return self.done
+
+    def _joined(self, found: Routing, other: Routing) -> Routing:
+        """A routing with the other one's routes where it has none."""
+        has = found.layer >= 0
+        return Routing(np.where(has[:, None], found.route, other.route), found.layer, found.load)
 
     def _orders(self, layers: int, moves: int) -> LayerOrders:
         """The orders in which most shortest paths ascend, of several anneals (of one for many pairs)."""
@@ -327,9 +344,12 @@ class OrderSearch:
                     high = np.append(routing.load > self.enough * self.capacity * (1 + TOLERANCE), False)
                     kind = np.append(self.kind, self.kinds)
                     pairs = pairs[high[kind[routing.route[pairs]]].any(axis=1)]
+            if self.together > 1:  # those of a source follow each other, in blocks
+                block = np.arange(pairs.size) // (self.together * np.unique(self.ends[0]).size)
+                pairs = pairs[np.lexsort((self.ends[0, pairs], block))]
             graph = arcs, topology.tail, topology.head, self.kind, self.capacity, self.ends, self.amount
             state = routing.load, routing.route, routing.layer
-            return int(reroute_ascending(*graph, pairs, power, noise, self._number(), *state))
+            return int(reroute_ascending(*graph, pairs, self.together, power, noise, self._number(), *state))
 
         seen: list[Routing] = []
 
@@ -469,12 +489,19 @@ def run(context: Context) -> Answer:
     enough = max(bound.value for bound in problem.bounds()) if by_load else limit
     fewest = 1 if by_load else int(max(bound.value for bound in problem.bounds()))
     now = time.monotonic()
+    many = problem.routing.amount.size > MANY_PAIRS and problem.routing.rule.unrestricted and equal_demands(problem)
+    torus = torus_routes(problem.topology) if many and by_load else None
+    if torus is not None and torus[2].shape[1] <= problem.layers:
+        values = moved_solution(problem, *torus)
+        if float(values["Lambda"]) <= enough * (1 + TOLERANCE):
+            return Answer.heuristic(values, "dimension order on a torus", {})
     # A round of many pairs takes long, and ends after the deadline of the search.
     deadline = None if context.deadline is None else now + SEARCHED * (context.deadline - now)
 
     def answer(routing: Routing) -> Answer:
-        values = solution(problem, *search.moved(routing))
-        return Answer.heuristic(values, "routes along orders of arcs", {"dimensions": int(search.group.max()) + 1})
+        return Answer.heuristic(
+            search.solution(routing), "routes along orders of arcs", {"dimensions": int(search.group.max()) + 1}
+        )
 
     best: tuple[float, Routing] | None = None
 

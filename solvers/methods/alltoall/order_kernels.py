@@ -135,6 +135,7 @@ def reroute_ascending(
     ends: I64,
     amount: F64,
     pairs: I64,
+    together: int,
     power: float,
     noise: float,
     seed: int,
@@ -154,8 +155,9 @@ def reroute_ascending(
         Arcs of a kind have the same load and place, ``(m,)``; capacity by kind.
     ends, amount
         Source and target of every pair, ``(2, K)``, and its demand, ``(K,)``.
-    pairs
-        Those that are placed, in this order.
+    pairs, together
+        Those that are placed, in this order; up to so many that follow each other and have the same source are placed
+        by the same loads.
     load, route, layer
         Load by kind; arcs of every pair's route, -1 after its end, ``(K, longest)``; its order, ``(K,)``,
         -1 without a route. Changed.
@@ -167,39 +169,43 @@ def reroute_ascending(
     np.random.seed(seed)  # noqa: NPY002 - the generator of the compiled code
     layers, m = order.shape
     n, longest = max(tail.max(), head.max()) + 1, route.shape[1]
-    rise, reach, last = np.empty(load.size), np.empty(n), np.empty(n, dtype=np.int64)
+    rise, reach, last = np.empty(load.size), np.empty((layers, n)), np.empty((layers, n), dtype=np.int64)
     previous = np.empty((layers, m), dtype=np.int64)
-    lost = 0
-    for k in pairs:
-        for i in range(longest):
-            if route[k, i] < 0:
-                break
-            load[kind[route[k, i]]] -= amount[k]
-        unit = ((load + amount[k]) / capacity).max()
+    lost = stop = 0
+    while stop < pairs.size:
+        start, source, size = stop, ends[0, pairs[stop]], 0.0
+        while stop < pairs.size and stop < start + together and ends[0, pairs[stop]] == source:
+            k, stop = pairs[stop], stop + 1
+            size += amount[k]
+            for i in range(longest):
+                if route[k, i] < 0:
+                    break
+                load[kind[route[k, i]]] -= amount[k]
+        size /= stop - start
+        unit = ((load + size) / capacity).max()
         for c in range(load.size):
-            low, high = max(load[c], 0.0) / capacity[c] / unit, (load[c] + amount[k]) / capacity[c] / unit
+            low, high = max(load[c], 0.0) / capacity[c] / unit, (load[c] + size) / capacity[c] / unit
             rise[c] = (high**power - low**power + HOP) * (1.0 + noise * np.random.random())  # noqa: NPY002
-        least, own, end = np.inf, -1, -1
+        reach[:], last[:] = np.inf, -1
         for level in range(layers):
-            reach[:] = np.inf
-            reach[ends[0, k]] = 0.0
-            last[:] = -1
+            row, end = reach[level], last[level]
+            row[source] = 0.0
             for a in order[level]:
-                through = reach[tail[a]] + rise[kind[a]]
-                if through < reach[head[a]]:
-                    reach[head[a]], previous[level, a], last[head[a]] = through, last[tail[a]], a
-            if reach[ends[1, k]] < least:
-                least, own, end = reach[ends[1, k]], level, last[ends[1, k]]
-        count, a = 0, end
-        while a >= 0:
-            count, a = count + 1, previous[own, a]
-        route[k], layer[k] = -1, -1
-        if own < 0 or count > longest:
-            lost += 1
-            continue
-        layer[k], a = own, end
-        for i in range(count - 1, -1, -1):
-            route[k, i], a = a, previous[own, a]
-        for i in range(count):
-            load[kind[route[k, i]]] += amount[k]
+                through = row[tail[a]] + rise[kind[a]]
+                if through < row[head[a]]:
+                    row[head[a]], previous[level, a], end[head[a]] = through, end[tail[a]], a
+        for k in pairs[start:stop]:
+            own = reach[:, ends[1, k]].argmin()
+            count, a = 0, last[own, ends[1, k]]
+            while a >= 0:
+                count, a = count + 1, previous[own, a]
+            route[k], layer[k] = -1, -1
+            if count == 0 or count > longest:
+                lost += 1
+                continue
+            layer[k], a = own, last[own, ends[1, k]]
+            for i in range(count - 1, -1, -1):
+                route[k, i], a = a, previous[own, a]
+            for i in range(count):
+                load[kind[route[k, i]]] += amount[k]
     return lost

@@ -9,14 +9,13 @@ import time
 import networkx as nx
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import opticoll as oc
 from opticoll.errors import BadInput, NotApplicable
+from opticoll.formulations.alltoall import channels_routes
 from opticoll.formulations.alltoall.channels import RoutedChannels
 from opticoll.formulations.alltoall.channels_bounds import least_layers, load_on
-from opticoll.formulations.alltoall.channels_routes import solution
+from opticoll.formulations.alltoall.channels_routes import moved_solution, solution
 from opticoll.formulations.alltoall.layer_bounds import LayerBound
 from opticoll.formulations.flows.path_flow import arc_load
 from opticoll.formulations.flows.path_sets import subset
@@ -25,7 +24,7 @@ from opticoll.instances.topology import Topology
 from opticoll.solvers.compile.compilation import compile_model
 from opticoll.solvers.methods.alltoall import arc_orders
 from opticoll.solvers.methods.alltoall.arc_orders import OrderSearch, up_and_down
-from opticoll.solvers.methods.alltoall.layer_assignment import ChannelLayer
+from opticoll.solvers.methods.alltoall.torus_routes import torus_routes
 from opticoll.solvers.methods.flows.dimension_order import arc_groups
 from opticoll.solvers.verify import pack
 
@@ -45,7 +44,10 @@ def searched(data, layers, enough, moves, seed):
     """Load, routes and layers that the search finds; None if some pair has no route."""
     search = OrderSearch(data, enough, moves, seed)
     search.run(layers)
-    return search.best and (search.best[0], *search.moved(search.best[1]))
+    if search.best is None:
+        return None
+    load, routing = search.best
+    return load, routing.paths(data.topology, search.ends), routing.layer
 
 
 def deadlock_free(paths):
@@ -249,21 +251,6 @@ def test_corrupted_routes_are_refused():
     assert np.array_equal(by_load.repair({"y": good["y"] * 0.9})["y"], good["y"])
 
 
-@settings(max_examples=24, deadline=None)
-@given(st.integers(0, 10**6))
-def test_a_layer_accepts_what_keeps_it_free_of_cycles(seed):
-    draw = np.random.default_rng(seed)
-    layer, kept = ChannelLayer(), []
-    for _ in range(20):
-        route = list(itertools.pairwise(draw.permutation(6)[: int(draw.integers(2, 5))].tolist()))
-        fits = nx.is_directed_acyclic_graph(nx.DiGraph([e for one in [*kept, route] for e in one]))
-        assert layer.add(route) == fits
-        if fits:
-            kept.append(route)
-        if kept and draw.random() < 0.3:
-            layer.remove(kept.pop(int(draw.integers(len(kept)))))
-
-
 @pytest.mark.parametrize("parameters", [{"layers": 2}, {"layers": 3, "objective": "channels", "load": 3.0}])
 def test_repaired_solutions_satisfy_the_stated_rows(parameters):
     data = problem("ring:5", **parameters)
@@ -291,31 +278,86 @@ def test_the_search_is_feasible_and_repeats_itself():
     assert searched(problem("ring:3,directed", layers=1), 1, 3.0, 1000, 0) is None
 
 
+POD = "pod:cubes=4,side=2,wiring=1/3/2/1/3/2/3/1/2/2/1/3"
+
+
 @pytest.mark.parametrize("layers", [1, 2])
 def test_routes_of_many_pairs_are_moved_by_translations(monkeypatch, layers):
     """All arcs of an orbit carry the same load, the layers have no cycle, and every pair has its route."""
     monkeypatch.setattr(arc_orders, "MANY_PAIRS", 100)
-    data = problem("pod:cubes=4,side=2,wiring=1/3/2/1/0/2/3/1/2/0/1/3", layers=layers)
+    data = problem(POD, layers=layers)
     search = OrderSearch(data, 20.0, 100_000, 0)
-    assert (len(search.images), search.kinds) == (4, data.topology.arcs // 4)
+    assert (len(search.images), search.kinds, search.together) == (4, data.topology.arcs // 4, 3)
     search.run(layers)
-    routes, layer = search.moved(search.best[1])
-    assert np.array_equal(search.best[1].load[search.kind], arc_load(routes, data.routing.amount))
-    values = solution(data, routes, layer, own=True)
+    values = search.solution(search.best[1])
+    assert "y" not in values
     assert max(data.residuals(values).values()) == 0
-    assert data.objective(values) == search.best[0]
-    assert deadlock_free([routes.path(p) for p in range(routes.paths) if layer[p] == 0])
+    assert data.objective(values) == search.best[0] == values["Lambda"]
+    routes, layer = channels_routes.taken(data, values)
+    assert np.array_equal(search.best[1].load[search.kind], arc_load(routes, data.routing.amount))
+    for level in range(layers):
+        assert deadlock_free([routes.path(p) for p in range(routes.paths) if layer[p] == level])
+    plain = solution(data, routes, layer, own=True)
+    assert max(data.residuals(plain).values()) == 0
+    assert data.describe(values) == data.describe(plain)
+    assert data.repair(values) == values
 
 
-@pytest.mark.parametrize("spec", ["torus:4x4x4", "pod:cubes=4,side=2,wiring=1/3/2/1/0/2/3/1/2/0/1/3+fail=1,seed=0"])
-def test_translations_that_move_an_arc_to_the_next_one_are_not_used(monkeypatch, spec):
+@pytest.mark.parametrize("name", ["images", "u", "path_arcs"])
+def test_moved_routes_of_a_solution_are_checked(monkeypatch, name):
+    monkeypatch.setattr(arc_orders, "MANY_PAIRS", 100)
+    data = problem(POD, layers=2)
+    search = OrderSearch(data, 20.0, 100_000, 0)
+    search.run(2)
+    values = search.solution(search.best[1])
+    changed = {"images": values["images"][:-1], "u": -values["u"], "path_arcs": values["path_arcs"][:-1]}
+    wrong = {**values, name: changed[name]}
+    assert np.isinf(max(data.residuals(wrong).values()))
+    assert data.objective(wrong) == np.inf
+    assert channels_routes.taken(data, wrong) is None
+
+
+@pytest.mark.parametrize(
+    ("spec", "layers"), [("torus:4x4", 2), ("torus:6x6", 2), ("torus:8x8", 2), ("torus:5x5", 4), ("torus:6x6x7", 4)]
+)
+def test_routes_of_tori_hold_the_least_load(spec, layers):
+    """Every pair has one, on a layer without a cycle; the links of a dimension carry the same."""
+    data = problem(spec, layers=layers)
+    routes, images, place = torus_routes(data.topology)
+    values = moved_solution(data, routes, images, place)
+    assert place.shape[1] == layers
+    assert max(data.residuals(values).values()) == 0
+    assert data.objective(values) == max(bound.value for bound in data.bounds())
+    every, layer = channels_routes.taken(data, values)
+    for level in range(layers):
+        assert deadlock_free([every.path(p) for p in range(every.paths) if layer[p] == level])
+
+
+@pytest.mark.parametrize("spec", ["ring:5", "torus:2x5", "torus:4x4+fail=1,seed=0", POD])
+def test_other_networks_have_no_routes_of_tori(spec):
+    assert torus_routes(parse(spec)) is None
+
+
+def test_large_tori_take_routes_in_the_order_of_dimensions():
+    run = oc.solve(NAME, "torus:12x12", method="arc-orders", layers=2)
+    assert (run.objective, run.proof, run.record["solver"]["algorithm"]) == (
+        216,
+        "optimal",
+        "dimension order on a torus",
+    )
+
+
+@pytest.mark.parametrize(
+    "spec", ["torus:4x4x4", f"{POD}+fail=1,seed=0", "pod:cubes=4,side=2,wiring=1/3/2/1/0/2/3/1/2/0/1/3"]
+)
+def test_translations_that_move_an_arc_to_the_next_or_a_parallel_one_are_not_used(monkeypatch, spec):
     monkeypatch.setattr(arc_orders, "MANY_PAIRS", 100)
     assert len(OrderSearch(problem(spec), 20.0, 1000, 0).images) == 1
 
 
-def test_routes_that_are_too_many_to_write_are_refused(monkeypatch):
+def test_pairs_that_are_too_many_to_route_are_refused(monkeypatch):
     monkeypatch.setattr(arc_orders, "MOST_PAIRS", 19)
-    with pytest.raises(NotApplicable, match="routes of 20 pairs are too many to write; use up to 19 pairs"):
+    with pytest.raises(NotApplicable, match="20 pairs are too many to route; use up to 19 pairs"):
         OrderSearch(problem("ring:5"), 3.0, 1000, 0)
 
 
@@ -397,7 +439,7 @@ def test_the_search_has_routes_at_the_deadline():
     with contextlib.suppress(TimeoutError):
         search.run(1)
     load, routing = search.best
-    values = solution(data, *search.moved(routing))
+    values = search.solution(routing)
     assert max(data.residuals(values).values()) == 0
     assert data.objective(values) == load >= 16
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 import json
+import re
 
 import networkx as nx
 import numpy as np
@@ -13,8 +15,12 @@ from hypothesis import strategies as st
 
 import opticoll as oc
 from opticoll.errors import BadFile, BadInput
+from opticoll.formulations.alltoall.channels import RoutedChannels
+from opticoll.formulations.alltoall.channels_routes import moved_solution
 from opticoll.instances import parse
+from opticoll.solvers.methods.alltoall.torus_routes import torus_routes
 from opticoll.solvers.schedules.link_schedule import dependency_cycle
+from opticoll.solvers.schedules.lowering import schedule_file
 from opticoll.solvers.schedules.verification import verify_file
 
 
@@ -128,3 +134,100 @@ def test_cycles_are_those_of_the_dependency_graph(seed):
     assert bool(circle) != nx.is_directed_acyclic_graph(graph)
     for link, following in zip(circle, [*circle[1:], *circle[:1]], strict=True):
         assert graph.has_edge(link, following)
+
+
+@pytest.fixture(scope="module")
+def moved(tmp_path_factory):
+    """A file in which routes of some pairs stand for those of all, and its topology."""
+    topology, path = parse("torus:4x4"), tmp_path_factory.mktemp("moved") / "a2a.routes.json"
+    data = RoutedChannels.prepare(topology, {"layers": 2})
+    values = moved_solution(data, *torus_routes(topology))
+    file = schedule_file(path, data.name, data, topology, values, chunks=(2, 4))
+    path.write_text("".join(file.parts), encoding="utf-8")
+    return topology, path, json.loads(path.read_text(encoding="utf-8"))
+
+
+def test_routes_that_symmetries_move_are_checked(moved):
+    _, path, document = moved
+    assert len(document["routes"]) * len(document["images"]) == 16 * 15
+    assert document["chunks"] == 2
+    checked = oc.check("alltoall.channels", "torus:4x4", path, settings={"layers": 2})
+    assert (checked["verified"], checked["objective"]) == (True, 8)
+    assert (checked["metrics"]["layers"], checked["metrics"]["paths"], checked["metrics"]["longest_path"]) == (
+        2,
+        240,
+        4,
+    )
+
+
+def without_an_order(document):
+    del document["orders"][1]
+
+
+def with_a_reversed_order(document):
+    document["orders"] = [document["orders"][0][::-1]]
+
+
+def without_a_route(document):
+    del document["routes"][3]
+
+
+def without_an_image(document):
+    del document["images"][1]
+
+
+def with_an_image_twice(document):
+    document["images"].append(document["images"][0])
+
+
+def with_an_image_that_keeps_no_links(document):
+    document["images"][0][:2] = document["images"][0][1::-1]
+
+
+def with_half_a_route(document):
+    document["routes"][0] |= {"weight": 0.5, "chunks": 1}
+
+
+def with_a_link_twice(document):
+    document["orders"][0].append(document["orders"][0][0])
+
+
+@pytest.mark.parametrize(
+    ("change", "reason", "words"),
+    [
+        (without_an_order, "cycle", "ascends in no order, so that it may wait in a circle"),
+        (with_a_reversed_order, "cycle", "ascends in no order"),
+        (without_a_route, "weights", "carry 0 of the shard"),
+        (without_an_image, "weights", "carry 0 of the shard"),
+        (with_an_image_twice, "weights", "300 routes for 240 pairs, which need one each"),
+        (with_an_image_that_keeps_no_links, "symmetry", "image 0 takes some link to none"),
+        (with_half_a_route, "weights", "every route carries a whole shard"),
+        (with_a_link_twice, "no-arc", r"orders\[0\] lists a link twice, or one that does not exist"),
+    ],
+)
+def test_wrong_symmetries_and_orders_are_refused(moved, tmp_path, change, reason, words):
+    topology, _, document = moved
+    wrong = copy.deepcopy(document)
+    change(wrong)
+    path = tmp_path / "wrong.routes.json"
+    path.write_text(json.dumps(wrong), encoding="utf-8")
+    verdict = verify_file(path, topology)
+    assert (verdict.valid, verdict.reason) == (False, reason)
+    assert re.search(words, verdict.message)
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"orders": None}, "'images' and 'orders' belong together"),
+        ({"images": [[0, 1]]}, "'images' are lists of 16 vertices each"),
+        ({"demand": [[0, 1, 1.0]]}, "omit 'demand'"),
+        ({"images": [[16] * 16]}, "vertex 16 is not one of torus:4x4"),
+    ],
+)
+def test_malformed_symmetries_are_refused(moved, tmp_path, changed, words):
+    topology, _, document = moved
+    path = tmp_path / "wrong.routes.json"
+    path.write_text(json.dumps({**document, **changed}), encoding="utf-8")
+    with pytest.raises(BadFile, match=words):
+        verify_file(path, topology)
