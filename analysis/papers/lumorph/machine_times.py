@@ -113,29 +113,13 @@ def weight(schedule: RoundSchedule, n: int) -> float:
 
 def changes(schedule: RoundSchedule) -> NDArray[np.bool_]:
     """Rounds whose circuits differ from those of the round before, ``(R,)``; the first counts as different."""
-    order = np.lexsort(
-        (schedule.circuit_wavelength, schedule.circuit_target, schedule.circuit_source, schedule.circuit_round)
-    )
-    table = schedule.taken(order, np.zeros(0, dtype=np.int64))
-    cut = np.searchsorted(table.circuit_round, np.arange(schedule.rounds + 1))
-    columns = (table.circuit_source, table.circuit_target, table.circuit_wavelength)
-
-    def circuits_of(when: int) -> list[I64]:
-        a, b = int(cut[when]), int(cut[when + 1])
-        first, last = int(table.circuit_start[a]), int(table.circuit_start[b])
-        return [
-            *(column[a:b] for column in columns),
-            np.diff(table.circuit_start[a : b + 1]),
-            table.circuit_arcs[first:last],
-        ]
-
-    changed = np.ones(schedule.rounds, dtype=bool)
-    before: list[I64] | None = None
-    for when in range(schedule.rounds):
-        now = circuits_of(when)
-        changed[when] = before is None or any(not np.array_equal(a, b) for a, b in zip(before, now, strict=True))
-        before = now
-    return changed
+    ends = zip(schedule.circuit_source.tolist(), schedule.circuit_target.tolist(), strict=True)
+    rounds: list[list[tuple[int, ...]]] = [[] for _ in range(schedule.rounds)]
+    for k, (when, pair) in enumerate(zip(schedule.circuit_round.tolist(), ends, strict=True)):
+        rounds[when].append((*pair, int(schedule.circuit_wavelength[k]), *schedule.path(k)))
+    for circuits in rounds:
+        circuits.sort()
+    return np.array([not when or rounds[when] != rounds[when - 1] for when in range(schedule.rounds)])
 
 
 def usable(lasers: int, peers: int) -> float:
