@@ -161,7 +161,7 @@ def solve_time(results: pd.DataFrame) -> Figure:
             colour, marker = series(number)
             mine = visible & (results["method"] == name)
             for kind, look in _TIME_LOOKS.items():
-                these = _thinned(sizes, seconds, mine & (kinds == kind))
+                these = mine & (kinds == kind)
                 if these.any():
                     axes.plot(
                         sizes[these],
@@ -170,7 +170,7 @@ def solve_time(results: pd.DataFrame) -> Figure:
                         color=colour,
                         **{"marker": marker, "markersize": 6, **look},
                     )
-            stopped = _thinned(sizes, seconds, mine & (kinds == "limit"))
+            stopped = mine & (kinds == "limit")
             if stopped.any():
                 above = offset_copy(axes.transData, figure, y=6.5, units="points")
                 axes.plot(sizes[stopped], seconds[stopped], linestyle="none", marker="_", color=colour, transform=above)
@@ -185,21 +185,6 @@ def solve_time(results: pd.DataFrame) -> Figure:
         if hidden:
             axes.set_title(f"{hidden} run{'s' * (hidden > 1)} without a time are not drawn", loc="left")
     return figure
-
-
-#: Number of equal marks above which overlapping ones are drawn once, and the distance that counts as overlap [decades].
-MOST_MARKS, CLOSE = 1000, 0.01
-
-
-def _thinned(x: pd.Series[float], y: pd.Series[float], chosen: pd.Series[bool]) -> pd.Series[bool]:
-    """Thin out positive points to one per cell of a logarithmic grid; the extremes of y are kept."""
-    if int(chosen.sum()) <= MOST_MARKS:
-        return chosen
-    points = y[chosen].sort_values()
-    cells = np.rint(np.log10(np.column_stack([x[points.index], points])) / CLOSE)
-    _, first = np.unique(cells, axis=0, return_index=True)
-    kept = points.index[[*first, len(points) - 1]]
-    return chosen & chosen.index.isin(kept)
 
 
 _TIME_LOOKS: dict[str, Any] = {

@@ -189,20 +189,6 @@ def test_nothing_to_draw():
     assert len(png(plots.throughput_over_bounds(bounds_table().head(0)))) > 1000
 
 
-def test_marks_that_cover_each_other_are_drawn_once_and_the_extremes_are_kept():
-    draw = np.random.default_rng(0)
-    sizes = pd.Series(draw.integers(3, 8, 5000).astype(float))
-    seconds = pd.Series(draw.lognormal(size=5000))
-    few = plots._thinned(sizes, seconds, pd.Series([True] * 500 + [False] * 4500))
-    assert few.sum() == 500
-    kept = plots._thinned(sizes, seconds, pd.Series([True] * 5000))
-    assert kept.sum() < 2500
-    assert {seconds.min(), seconds.max()} <= set(seconds[kept])
-    ends = np.log10(np.column_stack([sizes, seconds]))
-    for point in ends[~kept]:  # each mark left out stands within a cell's width of one that is drawn
-        assert np.abs(ends[kept] - point).max(axis=1).min() <= plots.CLOSE
-
-
 def test_a_figure_grows_with_its_legend():
     names = tuple(f"solver-with-a-long-name-{k}" for k in range(40))
     few, many = (
