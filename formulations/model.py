@@ -193,7 +193,8 @@ class Formulation:
     units: ClassVar[Mapping[str, str]] = {}
     #: The formulation whose solution is part of the data: :meth:`prepare` takes its values as third argument.
     _needs: ClassVar[NeededSolution | None] = None
-    #: Modules whose functions with the names of methods (``bounds``, ``describe`` for ``describe``) are the methods.
+    #: Modules whose functions with the names of methods (``bounds``, ``refute`` for ``_refute``) are the methods, and
+    #: ``prepared``, of the class, the instance and the parameters by name, makes the object.
     _beside: ClassVar[tuple[ModuleType, ...]] = ()
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -393,10 +394,15 @@ def _take_methods(cls: type[Formulation], module: ModuleType) -> None:
 
     The names of hooks have their underscore in the class only.
     """
+    own = {name: one for name, one in vars(module).items() if getattr(one, "__module__", None) == module.__name__}
     for name in vars(Formulation):
-        function = None if name.startswith("__") else vars(module).get(name.removeprefix("_"))
-        if getattr(function, "__module__", None) == module.__name__ and name not in vars(cls):
+        function = None if name.startswith("__") else own.get(name.removeprefix("_"))
+        if function is not None and name not in vars(cls):
             setattr(cls, name, function)
+    if (prepared := own.get("prepared")) is not None:
+        cls._prepare = classmethod(  # type: ignore[method-assign,assignment]
+            lambda kind, instance, given, *needed: prepared(kind, instance, *needed, **given)
+        )
 
 
 def _relax_closed_forms(cls: type[Formulation]) -> None:

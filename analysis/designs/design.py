@@ -22,7 +22,7 @@ from opticoll.analysis.result.progress_line import progress_here
 from opticoll.arguments import number as finite_number
 from opticoll.arguments import whole_number
 from opticoll.errors import BadInput
-from opticoll.formulations.topology.design import Design, design_data
+from opticoll.formulations.topology.design import Design
 from opticoll.formulations.topology.design_bounds import least_time
 from opticoll.instances.families.regular_graphs import digraph_spec
 from opticoll.instances.topology import Topology
@@ -186,7 +186,7 @@ def design(
     if n > MOST_NODES:
         msg = f"design: n={n} exceeds the limit of {MOST_NODES} nodes; use fewer"
         raise BadInput(msg)
-    data = design_data(n, degree, directed)
+    data = Design.of_nodes(n, degree, directed)
     if not directed:
         _refuse_odd(n, degree)
     record = records().get((n, degree, directed)) if table else None

@@ -38,7 +38,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -60,7 +60,6 @@ if TYPE_CHECKING:
 
     from opticoll.formulations.flows.path_sets import PathSet
     from opticoll.formulations.model import Values
-    from opticoll.instances.topology import Topology
 
 OBJECTIVES = ("load", "channels")
 
@@ -112,11 +111,7 @@ class RoutedChannels(Formulation):
     layers: int
     chosen: str
     limit: float
-
-    @property
-    def topology(self) -> Topology:
-        """Vertices and arcs."""
-        return self.routing.topology
+    topology = property(path_flow.topology)
 
     @property
     def paths(self) -> PathSet:
@@ -132,12 +127,6 @@ class RoutedChannels(Formulation):
     def layer_bound(self) -> LayerBound:
         """The bound from cycles of dependencies."""
         return LayerBound(self.routing, listed=channels_routes.listed(self))
-
-    @classmethod
-    def _prepare(cls, instance: object, given: dict[str, Any]) -> Self:
-        """The problem on a topology."""
-        layers, limit, chosen = (given.pop(name) for name in ("layers", "load", "objective"))
-        return cls(path_flow.prepare_paths(cls.name, instance, given), layers, chosen, limit)
 
     def sets(self) -> dict[str, Axis | Sequence[Any]]:
         """Pairs, paths (s,t,i), dependencies (a,b), occurrences (s,t,a,b), and layers from 1."""

@@ -15,7 +15,7 @@ import numpy as np
 from opticoll.errors import NotApplicable
 from opticoll.formulations.alltoall.dependencies import Dependencies, acyclic, positions
 from opticoll.formulations.alltoall.moved_routes import MovedRoutes
-from opticoll.formulations.flows.path_flow import arc_load
+from opticoll.formulations.flows.path_flow import arc_load, prepare_paths
 from opticoll.formulations.flows.path_sets import count_all, path_violations, subset, to_arrays
 from opticoll.formulations.rounds.segments import select
 from opticoll.formulations.variables import BANDWIDTHS, SHARDS, Links
@@ -25,12 +25,19 @@ if TYPE_CHECKING:
     from opticoll.formulations.flows.path_sets import PathSet
     from opticoll.formulations.model import Values
     from opticoll.instances.topology import F64, I64
-    from opticoll.types import Json
+    from opticoll.types import Json, Setting
 
 #: Most simple paths that are listed to write down a solution or to bound it.
 MOST_LISTED = 20_000
 #: Most pairs whose routes are written one by one.
 MOST_WRITTEN = 4_000_000
+
+
+def prepared(
+    cls: type[RoutedChannels], instance: object, *, layers: int, objective: str, load: float, **rule: Setting
+) -> RoutedChannels:
+    """The problem on a topology; errors as :func:`.path_flow.prepare_paths`."""
+    return cls(prepare_paths(cls.name, instance, rule), layers, objective, load)
 
 
 def listed(problem: RoutedChannels) -> bool:

@@ -62,7 +62,6 @@ class FewPaths(Formulation):
     bounds = path_bounds.set_bounds  # over all paths of the set
     sets = path_flow.pairs_and_paths
     _derived = path_flow.exact_amounts
-    _prepare = classmethod(few_paths_solution.prepared)
 
     routing: PathFlow
     routes_per_pair: int

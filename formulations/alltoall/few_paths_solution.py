@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from opticoll.formulations.model import Values
     from opticoll.formulations.variables import Array
     from opticoll.instances.topology import F64
-    from opticoll.types import Json, Settings
+    from opticoll.types import Json, Setting
 
 PARAMETERS = (
     *rule_parameters("all"),
@@ -28,9 +28,9 @@ PARAMETERS = (
 )
 
 
-def prepared(cls: type[FewPaths], instance: object, given: Settings) -> FewPaths:
+def prepared(cls: type[FewPaths], instance: object, *, routes_per_pair: int, **rule: Setting) -> FewPaths:
     """The problem on a topology; errors as :func:`.path_flow.prepare_paths`."""
-    return cls(path_flow.prepare_paths(cls.name, instance, given), int(given["routes_per_pair"]))
+    return cls(path_flow.prepare_paths(cls.name, instance, rule), routes_per_pair)
 
 
 def repair(problem: FewPaths, values: Values) -> dict[str, F64] | None:

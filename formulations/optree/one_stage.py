@@ -23,26 +23,22 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import permutations
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from opticoll.errors import NotApplicable
 from opticoll.formulations.builders import Cvx, Pyo
 from opticoll.formulations.index import Index
 from opticoll.formulations.model import CvxpyModel, Formulation, PyomoModel
 from opticoll.formulations.optree import one_stage_solution
 from opticoll.formulations.parameters import Parameter
-from opticoll.formulations.rounds.wavelengths import lemma_1, whole_fibres
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from opticoll.instances.photonics import WdmFibres
-    from opticoll.instances.topology import F64, I64, Mask
+    from opticoll.instances.topology import F64, I64
 
-#: Maximum number of nodes whose pairs are listed and checked.
-MOST_NODES = 1024
 #: Number of (wavelength, arc) entries that the checker handles at a time.
 BLOCK = 4_000_000
 
@@ -65,39 +61,10 @@ class AllToAll(Formulation):
     fibres: WdmFibres
     colours: int
     taken = cached_property(one_stage_solution.arcs_of_routes)
-
-    @property
-    def topology(self) -> WdmFibres:
-        """The fibres."""
-        return self.fibres
-
-    @cached_property
-    def ends(self) -> tuple[I64, I64, Mask]:
-        """Source, target and direction of every route, ``(|R|,)``: by pair, onward before backward."""
-        source, target = np.divmod(np.flatnonzero(~np.eye(self.fibres.n, dtype=bool).ravel()), self.fibres.n)
-        if not self.fibres.circular:
-            return source, target, target > source
-        onward = np.tile([True, False], source.size)
-        return np.repeat(source, 2), np.repeat(target, 2), onward
-
-    @property
-    def routes(self) -> int:
-        """Number of routes |R|."""
-        return self.fibres.n * (self.fibres.n - 1) * (2 if self.fibres.circular else 1)
-
-    @cached_property
-    def pair(self) -> I64:
-        """The pair of every route, ``(|R|,)``."""
-        return np.arange(self.routes) // (2 if self.fibres.circular else 1)
-
-    @classmethod
-    def _prepare(cls, instance: object, given: dict[str, Any]) -> Self:
-        """The data of the model."""
-        fibres = whole_fibres(instance, cls.name)
-        if fibres.n > MOST_NODES:
-            msg = f"{cls.name}: {fibres.n} nodes have too many pairs to list; use at most {MOST_NODES}"
-            raise NotApplicable(msg)
-        return cls(fibres, given["colours"] or lemma_1(fibres.n, ring=fibres.circular))
+    topology = property(one_stage_solution.topology)
+    ends = cached_property(one_stage_solution.ends_of_routes)
+    routes = property(one_stage_solution.number_of_routes)
+    pair = cached_property(one_stage_solution.pairs_of_routes)
 
     def sets(self) -> dict[str, Sequence[Any]]:
         """Pairs (u,v), their routes (u,v,way), and wavelengths."""

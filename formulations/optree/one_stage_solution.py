@@ -11,7 +11,14 @@ from opticoll.formulations.model import Bound
 from opticoll.formulations.rounds.collectives import collective
 from opticoll.formulations.rounds.round_schedule import Limits, direct, violations
 from opticoll.formulations.rounds.segments import select
-from opticoll.formulations.rounds.wavelengths import arcs_taken, assign, lemma_1, load_bound, wavelengths_needed
+from opticoll.formulations.rounds.wavelengths import (
+    arcs_taken,
+    assign,
+    lemma_1,
+    load_bound,
+    wavelengths_needed,
+    whole_fibres,
+)
 from opticoll.formulations.variables import Array, Axis, Links, members, pair_labels
 
 if TYPE_CHECKING:
@@ -19,7 +26,44 @@ if TYPE_CHECKING:
 
     from opticoll.formulations.optree.one_stage import AllToAll
     from opticoll.formulations.rounds.round_schedule import RoundSchedule
-    from opticoll.instances.topology import F64, I64
+    from opticoll.instances.photonics import WdmFibres
+    from opticoll.instances.topology import F64, I64, Mask
+
+
+#: Maximum number of nodes whose pairs are listed and checked.
+MOST_NODES = 1024
+
+
+def prepared(cls: type[AllToAll], instance: object, *, colours: int) -> AllToAll:
+    """The problem on intact fibres of at most ``MOST_NODES`` nodes."""
+    fibres = whole_fibres(instance, cls.name)
+    if fibres.n > MOST_NODES:
+        msg = f"{cls.name}: {fibres.n} nodes have too many pairs to list; use at most {MOST_NODES}"
+        raise NotApplicable(msg)
+    return cls(fibres, colours or lemma_1(fibres.n, ring=fibres.circular))
+
+
+def topology(data: AllToAll) -> WdmFibres:
+    """The fibres."""
+    return data.fibres
+
+
+def ends_of_routes(data: AllToAll) -> tuple[I64, I64, Mask]:
+    """Source, target and direction of every route, ``(|R|,)``: by pair, onward before backward."""
+    source, target = np.divmod(np.flatnonzero(~np.eye(data.fibres.n, dtype=bool).ravel()), data.fibres.n)
+    if not data.fibres.circular:
+        return source, target, target > source
+    return np.repeat(source, 2), np.repeat(target, 2), np.tile([True, False], source.size)
+
+
+def number_of_routes(data: AllToAll) -> int:
+    """Number of routes |R|."""
+    return data.fibres.n * (data.fibres.n - 1) * (2 if data.fibres.circular else 1)
+
+
+def pairs_of_routes(data: AllToAll) -> I64:
+    """The pair of every route, ``(|R|,)``."""
+    return np.arange(data.routes) // (2 if data.fibres.circular else 1)
 
 
 def arcs_of_routes(data: AllToAll) -> tuple[I64, I64]:

@@ -35,12 +35,11 @@ from opticoll.formulations.builders import Cvx, Pyo
 from opticoll.formulations.index import Index
 from opticoll.formulations.model import CvxpyModel, Formulation, PyomoModel
 from opticoll.formulations.optree import step_times, tree_solution
-from opticoll.formulations.optree.radix_trees import Fabric, walks
+from opticoll.formulations.optree.radix_trees import Fabric
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from opticoll.formulations.optree.radix_trees import RadixGraph
     from opticoll.instances.photonics import WdmFibres
     from opticoll.instances.topology import F64
 
@@ -71,17 +70,8 @@ class TreeChoice(Formulation):
     message: float = 0.0
     cost: step_times.StepCost = field(default_factory=step_times.StepCost)
 
+    graph = cached_property(tree_solution.stages)
     layers = cached_property(tree_solution.least_steps)
-
-    @cached_property
-    def graph(self) -> RadixGraph:
-        """All stages with their steps."""
-        return walks(self.fabric)
-
-    @classmethod
-    def _prepare(cls, instance: object, given: dict[str, Any]) -> TreeChoice:
-        """The data of the model."""
-        return tree_solution.prepared(cls, instance, **given)
 
     def sets(self) -> dict[str, Sequence[Any]]:
         """Products, and stages (P,m)."""
@@ -125,8 +115,8 @@ class TreeChoice(Formulation):
         """Worst violation of every block, from numpy alone.
 
         ``walk`` is 0 if the stages taken are a walk from 1 to n, ``binary`` the distance of y from integers,
-        ``stages`` the
-        deviation from the depth, ``schedule`` the violations of the schedule (up to ``CHECKED_NODES`` nodes).
+        ``stages`` the deviation from the depth, ``schedule`` the violations of the schedule (up to ``CHECKED_NODES``
+        nodes).
         """
         radices = tree_solution.radices_of(self, values)
         if radices is None:

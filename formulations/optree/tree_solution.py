@@ -12,7 +12,7 @@ from opticoll.errors import BadInput, NotApplicable
 from opticoll.formulations import rounding
 from opticoll.formulations.model import Bound
 from opticoll.formulations.optree import step_counts, step_times
-from opticoll.formulations.optree.radix_trees import MOST_NODES, check_radices
+from opticoll.formulations.optree.radix_trees import MOST_NODES, check_radices, walks
 from opticoll.formulations.optree.step_counts import COUNTS
 from opticoll.formulations.optree.tree_schedules import fabric_of, tree_schedule, violations
 from opticoll.formulations.parameters import Parameter
@@ -22,6 +22,7 @@ from opticoll.formulations.variables import Array, Axis, SolutionSize, round_lin
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
+    from opticoll.formulations.optree.radix_trees import RadixGraph
     from opticoll.formulations.optree.tree import TreeChoice
     from opticoll.formulations.rounds.round_schedule import RoundSchedule
     from opticoll.formulations.variables import Links
@@ -80,6 +81,11 @@ def prepared(
         msg = f"{cls.name}: depth={depth}; trees on {fibres.n} nodes have depth 1 to {fabric.deepest}; 0 means any"
         raise NotApplicable(msg)
     return cls(fibres, fabric, depth, data, step_times.StepCost(clock or math.inf, conversion))
+
+
+def stages(data: TreeChoice) -> RadixGraph:
+    """All stages with their steps."""
+    return walks(data.fabric)
 
 
 def least_steps(data: TreeChoice) -> list[I64]:

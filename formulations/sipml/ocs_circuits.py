@@ -33,23 +33,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from opticoll.errors import NotApplicable
 from opticoll.formulations.builders import Cvx, Pyo
 from opticoll.formulations.index import Index
 from opticoll.formulations.model import Bound, CvxpyModel, Formulation, PyomoModel
 from opticoll.formulations.parameters import Parameter
 from opticoll.formulations.sipml import ocs_solution
 from opticoll.formulations.sipml.chords import chord_index
-from opticoll.formulations.sipml.transfers import Transfers, exact_chord_numbers, transfers_of
-from opticoll.instances.servers import ServerPool
+from opticoll.formulations.sipml.transfers import Transfers, exact_chord_numbers
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from opticoll.instances.servers import ServerPool
     from opticoll.instances.topology import F64, I64
 
 NAME = "sipml.ocs-circuits"
@@ -78,6 +77,7 @@ class OcsCircuits(Formulation):
         "light_out": ("server", "switch"),
         "light_in": ("server", "switch"),
     }
+    _beside = (ocs_solution,)
 
     pool: ServerPool
     transfers: Transfers
@@ -108,16 +108,6 @@ class OcsCircuits(Formulation):
         out, into = self.peers
         fuller = np.maximum(out[self.transfers.source], into[self.transfers.target])
         return np.maximum(self.degree + 1 - fuller, 1)
-
-    @classmethod
-    def _prepare(cls, instance: object, given: dict[str, Any]) -> Self:
-        """The data of the model."""
-        if not isinstance(instance, ServerPool):
-            spec = getattr(instance, "spec", type(instance).__name__)
-            msg = f"{NAME}: needs servers with ports and traffic, servers:n=...,degree=...,traffic=..., not {spec}"
-            raise NotApplicable(msg)
-        transfers = transfers_of(instance.traffic, given["bandwidth"], f"{NAME}: {instance.spec}")
-        return cls(instance, transfers, given["model"])
 
     def sets(self) -> dict[str, Sequence[Any]]:
         """Pairs (i,j), numbers of circuits, servers and switches."""
@@ -226,14 +216,6 @@ class OcsCircuits(Formulation):
         """The exact ones among the bounds."""
         return self.bounds()
 
-    _refute = ocs_solution.too_few_ports
-    _estimate = ocs_solution.ocs_size
-    _arrays = ocs_solution.ocs_arrays
-    links = ocs_solution.ocs_links
-    repair = ocs_solution.rounded_circuits
-    bounds = ocs_solution.ocs_bounds
-    metrics = ocs_solution.ocs_metrics
-    describe = ocs_solution.described_circuits
     _derived = exact_chord_numbers
 
 

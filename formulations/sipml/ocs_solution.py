@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from opticoll.errors import NotApplicable
 from opticoll.formulations import rounding
 from opticoll.formulations.declared_axes import size
 from opticoll.formulations.model import Bound
 from opticoll.formulations.sipml.chords import pair_axis, pair_links
-from opticoll.formulations.sipml.transfers import TIME_ROUNDINGS, least_times
+from opticoll.formulations.sipml.transfers import TIME_ROUNDINGS, least_times, transfers_of
 from opticoll.formulations.variables import Array, Axis, members
+from opticoll.instances.servers import ServerPool
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -22,6 +24,15 @@ if TYPE_CHECKING:
     from opticoll.types import Json
 
 
+def prepared(cls: type[OcsCircuits], instance: object, *, model: str, bandwidth: float) -> OcsCircuits:
+    """The problem on a pool of servers."""
+    if not isinstance(instance, ServerPool):
+        spec = getattr(instance, "spec", type(instance).__name__)
+        msg = f"{cls.name}: needs servers with ports and traffic, servers:n=...,degree=...,traffic=..., not {spec}"
+        raise NotApplicable(msg)
+    return cls(instance, transfers_of(instance.traffic, bandwidth, f"{cls.name}: {instance.spec}"), model)
+
+
 def pairs_by_port(data: OcsCircuits) -> tuple[I64, I64]:
     """Entries (group, pair) of the port limits: group i is out of server i, n + j into server j."""
     moves = data.transfers
@@ -29,7 +40,7 @@ def pairs_by_port(data: OcsCircuits) -> tuple[I64, I64]:
     return group, np.tile(np.arange(moves.pairs), 2)
 
 
-def ocs_size(data: OcsCircuits) -> dict[str, int] | None:
+def estimate(data: OcsCircuits) -> dict[str, int] | None:
     """About the size of the model: circuits by pair have no switches."""
     return size(
         data, without=("x", "count", "light_out", "light_in") if data.model == "counts" else ("ports_out", "ports_in")
@@ -44,7 +55,7 @@ def least_server_times(data: OcsCircuits) -> F64:
     return np.where(np.bincount(group, minlength=2 * data.n) > 0, result, 0.0)
 
 
-def too_few_ports(data: OcsCircuits) -> Bound | None:
+def refute(data: OcsCircuits) -> Bound | None:
     """Bound that proves infeasibility if a server has more peers than ports."""
     out, into = data.peers
     for count, verb in ((out, "sends to"), (into, "receives from")):
@@ -55,7 +66,7 @@ def too_few_ports(data: OcsCircuits) -> Bound | None:
     return None
 
 
-def ocs_arrays(data: OcsCircuits, names: Collection[str]) -> dict[str, Array]:
+def arrays(data: OcsCircuits, names: Collection[str]) -> dict[str, Array]:
     """Shapes of ``match``, x or c, and t if given."""
     pair, switch, server = pair_axis(data.transfers), Axis("switch", data.degree), Axis("server", data.n)
     return {
@@ -66,14 +77,14 @@ def ocs_arrays(data: OcsCircuits, names: Collection[str]) -> dict[str, Array]:
     }
 
 
-def ocs_links(data: OcsCircuits, values: Mapping[str, F64]) -> Links:
+def links(data: OcsCircuits, values: Mapping[str, F64]) -> Links:
     """Bytes over the circuits of every pair, within the time of the slowest transfer."""
     moves, circuits = data.transfers, circuits_of(data, values)
     assert circuits is not None
     return pair_links(moves, circuits, data.objective(values))
 
 
-def rounded_circuits(data: OcsCircuits, values: Mapping[str, F64]) -> dict[str, F64] | None:
+def repair(data: OcsCircuits, values: Mapping[str, F64]) -> dict[str, F64] | None:
     """Round to integer circuits and recompute t; None if they are malformed."""
     c = circuits_of(data, values)
     if c is None or (c < 1).any():
@@ -82,7 +93,7 @@ def rounded_circuits(data: OcsCircuits, values: Mapping[str, F64]) -> dict[str, 
     return {"c": c, "t": np.asarray(data.transfers.slowest(c) / data.transfers.unit_time), **rounded}
 
 
-def ocs_bounds(data: OcsCircuits) -> list[Bound]:
+def bounds(data: OcsCircuits) -> list[Bound]:
     """Bounds from the bytes of a server over all its ports, and, exact, from integer circuits of a server."""
     moves, n = data.transfers, data.n
     sides = (np.bincount(moves.source, moves.volume, n), np.bincount(moves.target, moves.volume, n))
@@ -96,7 +107,7 @@ def ocs_bounds(data: OcsCircuits) -> list[Bound]:
     return result
 
 
-def ocs_metrics(data: OcsCircuits, value: float | None) -> dict[str, Json]:
+def metrics(data: OcsCircuits, value: float | None) -> dict[str, Json]:
     """The slowest transfer, and its ratio to the time with fractional circuits."""
     moves = data.transfers
     sides = (np.bincount(moves.source, moves.volume, data.n), np.bincount(moves.target, moves.volume, data.n))
@@ -110,7 +121,7 @@ def ocs_metrics(data: OcsCircuits, value: float | None) -> dict[str, Json]:
     }
 
 
-def described_circuits(data: OcsCircuits, values: Mapping[str, F64]) -> dict[str, Json]:
+def describe(data: OcsCircuits, values: Mapping[str, F64]) -> dict[str, Json]:
     """Number of circuits in use, and their fraction of all ports."""
     c = circuits_of(data, values)
     if c is None:

@@ -40,25 +40,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from opticoll.errors import NotApplicable
 from opticoll.formulations.builders import Cvx, Pyo
 from opticoll.formulations.index import Index
 from opticoll.formulations.model import CvxpyModel, Formulation, PyomoModel
-from opticoll.formulations.parameters import Parameter
 from opticoll.formulations.sipml import placement_bounds, placement_solution
-from opticoll.instances.families.op_graphs import OpGraph
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from opticoll.instances.families.op_graphs import OpGraph
     from opticoll.instances.topology import F64, I64
 
 NAME = "sipml.placement"
-RULES = ("distance", "degree")
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,17 +66,7 @@ class Placement(Formulation):
     where = "section 3.2, Algorithm 1"
     example = "op-graph:model=transformer,layers=4,parts=4"
     problem = "MILP"
-    parameters = (
-        Parameter("k", int, default=4, help="GPUs per group (model parallel)", least=1),
-        Parameter("degree", int, default=3, help="circuits per GPU, D", least=0),
-        Parameter("replicas", int, 2, help="groups (data parallel); with more than one, Delta = D - 1", least=1),
-        Parameter(
-            "rule", str, default="distance", help="the paper's distance on a circle, or the degree alone", choices=RULES
-        ),
-        Parameter("bandwidth", float, 0.0, help="bytes/s between two GPUs; 0: communication takes no time", least=0),
-        Parameter("memory", float, default=0.0, help="memory of a GPU [GiB]; 0: no limit", least=0),
-        Parameter("states", float, 2.0, help="copies of the parameters, including gradients and optimizer", least=0),
-    )
+    parameters = placement_solution.PARAMETERS
     meaning = "makespan of a step [us]"
     variables: ClassVar = {"a": ("op", "gpu"), "S": ("op",), "C": (), "y": ("pair",), "q": ("src", "dst")}
     constraints: ClassVar = {
@@ -94,6 +81,7 @@ class Placement(Formulation):
         "receives": ("dst",),
         "reach": ("dependency", "gpu"),
     }
+    _beside = (placement_bounds, placement_solution)
 
     graph: OpGraph
     devices: int
@@ -139,30 +127,6 @@ class Placement(Formulation):
     def free(self) -> bool:
         """Whether any GPU may send to any other."""
         return self.delta >= self.devices - 1
-
-    @classmethod
-    def _prepare(cls, instance: object, given: dict[str, Any]) -> Self:
-        """The data of the model."""
-        if not isinstance(instance, OpGraph):
-            spec = getattr(instance, "spec", type(instance).__name__)
-            msg = f"{NAME}: needs a computation graph, op-graph:model=...,layers=...,parts=..., not {spec}"
-            raise NotApplicable(msg)
-        k, degree, replicas, bandwidth = (given[name] for name in ("k", "degree", "replicas", "bandwidth"))
-        ring = int(replicas > 1)
-        if degree < ring + (k > 1):
-            reason = "one circuit goes to the next group" if ring else "a GPU needs a circuit"
-            msg = f"{NAME}: degree={degree}; {reason}, so use at least {ring + (k > 1)}"
-            raise NotApplicable(msg)
-        if k > instance.n:
-            msg = f"{NAME}: a group of k={k} GPUs for {instance.n} sub-operations; use k={instance.n}, or more parts"
-            raise NotApplicable(msg)
-        memory, delta = given["memory"] * 2**30, min(degree - ring, k - 1)
-        data = cls(instance, k, delta, given["rule"], bandwidth, replicas, memory, given["states"])
-        least = max(float(data.occupied.max()), float(data.occupied.sum()) / k)
-        if 0 < memory < least * (1 - 1e-9):
-            msg = f"{NAME}: the sub-operations need at least {least / 2**30:.4g} GiB per GPU; increase memory or k"
-            raise NotApplicable(msg)
-        return data
 
     def sets(self) -> dict[str, Sequence[Any]]:
         """Sub-operations, GPUs, dependencies (u,v) and pairs u < v of which neither precedes the other."""
@@ -291,13 +255,6 @@ class Placement(Formulation):
         read = placement_solution.placed(self, values)
         return np.inf if read is None else float((read[1] + self.graph.duration).max())
 
-    bounds = placement_bounds.placement_bounds
-    _derived = placement_bounds.exact_placement_numbers
-    _estimate = placement_solution.placement_size
-    _arrays = placement_solution.placement_arrays
-    repair = placement_solution.earliest_placement
-    metrics = placement_solution.placement_metrics
-    describe = placement_solution.described_placement
     heads = cached_property(placement_bounds.heads)
     tails = cached_property(placement_bounds.tails)
     forced = cached_property(placement_bounds.forced_delays)

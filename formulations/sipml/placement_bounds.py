@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 THRESHOLDS = 64
 
 
-def exact_placement_numbers(data: Placement) -> list[Fraction]:
+def derived(data: Placement) -> list[Fraction]:
     """Durations and delays in units of the horizon, their differences to 1, 2 and 3, the horizon, and memory."""
     durations = [rounding.decimal(value) for value in data.graph.duration.tolist()]
     horizon, delays = sum(durations, Fraction(0)), []
@@ -64,7 +64,7 @@ def chains(graph: OpGraph, delay: F64) -> tuple[F64, F64]:
     return np.array(before), np.array(after)
 
 
-def placement_bounds(data: Placement) -> list[Bound]:
+def bounds(data: Placement) -> list[Bound]:
     """Bounds from the longest chain, from the work, and from the work between heads and tails."""
     k, heads, tails, p = data.devices, data.heads, data.tails, data.graph.duration
     chain = float((heads + p + tails).max())

@@ -6,7 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from opticoll.errors import NotApplicable
+from opticoll.formulations.parameters import Parameter
 from opticoll.formulations.variables import Array, Axis, members
+from opticoll.instances.families.op_graphs import OpGraph
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -15,8 +18,60 @@ if TYPE_CHECKING:
     from opticoll.instances.topology import F64, I64
     from opticoll.types import Json
 
+RULES = ("distance", "degree")
+PARAMETERS = (
+    Parameter("k", int, default=4, help="GPUs per group (model parallel)", least=1),
+    Parameter("degree", int, default=3, help="circuits per GPU, D", least=0),
+    Parameter("replicas", int, 2, help="groups (data parallel); with more than one, Delta = D - 1", least=1),
+    Parameter(
+        "rule", str, default="distance", help="the paper's distance on a circle, or the degree alone", choices=RULES
+    ),
+    Parameter("bandwidth", float, 0.0, help="bytes/s between two GPUs; 0: communication takes no time", least=0),
+    Parameter("memory", float, default=0.0, help="memory of a GPU [GiB]; 0: no limit", least=0),
+    Parameter("states", float, 2.0, help="copies of the parameters, including gradients and optimizer", least=0),
+)
 #: Maximum number of sub-operations whose pairs are listed to estimate a size.
 MOST_LISTED = 2000
+
+
+def prepared(
+    cls: type[Placement],
+    instance: object,
+    *,
+    k: int,
+    degree: int,
+    replicas: int,
+    rule: str,
+    bandwidth: float,
+    memory: float,
+    states: float,
+) -> Placement:
+    """The problem on a computation graph.
+
+    Raises
+    ------
+    NotApplicable
+        For anything else, too few circuits or too many GPUs, and memory that cannot hold the sub-operations.
+    """
+    name = cls.name
+    if not isinstance(instance, OpGraph):
+        spec = getattr(instance, "spec", type(instance).__name__)
+        msg = f"{name}: needs a computation graph, op-graph:model=...,layers=...,parts=..., not {spec}"
+        raise NotApplicable(msg)
+    ring = int(replicas > 1)
+    if degree < ring + (k > 1):
+        reason = "one circuit goes to the next group" if ring else "a GPU needs a circuit"
+        msg = f"{name}: degree={degree}; {reason}, so use at least {ring + (k > 1)}"
+        raise NotApplicable(msg)
+    if k > instance.n:
+        msg = f"{name}: a group of k={k} GPUs for {instance.n} sub-operations; use k={instance.n}, or more parts"
+        raise NotApplicable(msg)
+    data = cls(instance, k, min(degree - ring, k - 1), rule, bandwidth, replicas, memory * 2**30, states)
+    least = max(float(data.occupied.max()), float(data.occupied.sum()) / k)
+    if 0 < data.memory < least * (1 - 1e-9):
+        msg = f"{name}: the sub-operations need at least {least / 2**30:.4g} GiB per GPU; increase memory or k"
+        raise NotApplicable(msg)
+    return data
 
 
 def unordered_pairs(data: Placement) -> tuple[I64, I64]:
@@ -30,7 +85,7 @@ def unordered_pairs(data: Placement) -> tuple[I64, I64]:
     return first, second
 
 
-def placement_arrays(data: Placement, names: Collection[str]) -> dict[str, Array]:
+def arrays(data: Placement, names: Collection[str]) -> dict[str, Array]:
     """Shapes of ``device`` and ``start``, or of a and S; and of the other variables if given."""
     k, gpu = data.devices, Axis("gpu", data.devices)
     named = {"sub-operation": range(data.n), "operation": data.graph.operation.tolist()}
@@ -48,7 +103,7 @@ def placement_arrays(data: Placement, names: Collection[str]) -> dict[str, Array
     return result
 
 
-def earliest_placement(data: Placement, values: Mapping[str, F64]) -> dict[str, F64] | None:
+def repair(data: Placement, values: Mapping[str, F64]) -> dict[str, F64] | None:
     """Keep GPUs and order, and start as early as possible; None if the values are malformed."""
     read = placed(data, values)
     if read is None:
@@ -63,7 +118,7 @@ def earliest_placement(data: Placement, values: Mapping[str, F64]) -> dict[str, 
     return kept if "a" not in values else {**kept, **program_values(data, device, fresh)}
 
 
-def placement_metrics(data: Placement, value: float | None) -> dict[str, Json]:
+def metrics(data: Placement, value: float | None) -> dict[str, Json]:
     """Makespan of the step, and the times with one GPU and with unlimited GPUs."""
     return {
         "makespan_us": value,
@@ -76,7 +131,7 @@ def placement_metrics(data: Placement, value: float | None) -> dict[str, Json]:
     }
 
 
-def described_placement(data: Placement, values: Mapping[str, F64]) -> dict[str, Json]:
+def describe(data: Placement, values: Mapping[str, F64]) -> dict[str, Json]:
     """GPUs in use, largest numbers of peers that one sends to and receives from, bytes between GPUs."""
     read = placed(data, values)
     if read is None:
@@ -162,7 +217,7 @@ def starts(data: Placement, device: I64, order: I64) -> F64 | None:
     return begun
 
 
-def placement_size(data: Placement) -> dict[str, int]:
+def estimate(data: Placement) -> dict[str, int]:
     """About the size of the model; with more than ``MOST_LISTED`` sub-operations as if no pair were ordered."""
     n, k, m = data.n, data.devices, data.graph.dependencies
     pairs = data.unordered[0].size if n <= MOST_LISTED else n * (n - 1) // 2

@@ -79,7 +79,7 @@ def least_ring_time(data: RingTraffic) -> float:
     return max(data.distance_bound, data.cut_bound[0])
 
 
-def too_many_pairs(data: RingTraffic) -> Bound | None:
+def refute(data: RingTraffic) -> Bound | None:
     """Bound that proves infeasibility if one circuit per pair exceeds the capacity of all segments or of a cut."""
     if np.isfinite(data.least):
         return None
@@ -92,7 +92,7 @@ def too_many_pairs(data: RingTraffic) -> Bound | None:
     return Bound("cut", np.inf, reason, "sipml")
 
 
-def ring_bounds(data: RingTraffic) -> list[Bound]:
+def bounds(data: RingTraffic) -> list[Bound]:
     """Bounds from the total of segments, and from the worst cut."""
     time, first, size = data.cut_bound
     arcs, time = (
@@ -106,7 +106,7 @@ def ring_bounds(data: RingTraffic) -> list[Bound]:
     ]
 
 
-def heaviest_sets_bound(data: RingTraffic, duals: Mapping[str, F64]) -> Bound | None:
+def certify(data: RingTraffic, duals: Mapping[str, F64]) -> Bound | None:
     """Bound proven by any prices of pairs; the heaviest sets are recomputed."""
     if "serve" not in duals:
         return None

@@ -25,7 +25,7 @@ MOST_CIRCUITS = 20_000_000
 MOST_NODES, MOST_WAVELENGTHS = 256, 100_000
 
 
-def ring_arrays(data: RingTraffic, names: Collection[str]) -> dict[str, Array]:
+def arrays(data: RingTraffic, names: Collection[str]) -> dict[str, Array]:
     """Shapes of ``circuits``, x, or the walks; with c and t if given, and of the duals of ``serve``."""
     pair, direction = pair_axis(data.transfers), Axis("direction", 2, WAYS)
     result = {
@@ -48,7 +48,7 @@ def ring_arrays(data: RingTraffic, names: Collection[str]) -> dict[str, Array]:
     return result
 
 
-def whole_circuits(data: RingTraffic, values: Mapping[str, F64]) -> dict[str, F64] | None:
+def repair(data: RingTraffic, values: Mapping[str, F64]) -> dict[str, F64] | None:
     """Round to integer flows (or x) and recompute c and t; None if they are malformed."""
     read = circuits_of(data, values)
     if read is None:
@@ -61,7 +61,7 @@ def whole_circuits(data: RingTraffic, values: Mapping[str, F64]) -> dict[str, F6
     return {**whole, "c": c, "t": np.asarray(data.transfers.slowest(c) / data.transfers.unit_time)}
 
 
-def described_ring(data: RingTraffic, values: Mapping[str, F64]) -> dict[str, Json]:
+def describe(data: RingTraffic, values: Mapping[str, F64]) -> dict[str, Json]:
     """Circuits, wavelengths in use, fraction of (segment, wavelength) in use, and circuits on the longer side."""
     read = circuits_of(data, values)
     if read is None:
@@ -76,7 +76,7 @@ def described_ring(data: RingTraffic, values: Mapping[str, F64]) -> dict[str, Js
     }
 
 
-def loads_of_ring(data: RingTraffic, values: Mapping[str, F64]) -> Links:
+def links(data: RingTraffic, values: Mapping[str, F64]) -> Links:
     """Circuits over every segment, in both directions."""
     read = circuits_of(data, values)
     assert read is not None
@@ -115,7 +115,7 @@ def circuits_of(data: RingTraffic, values: Mapping[str, F64]) -> tuple[I64, floa
     return circuits_of_sets(sets), fraction
 
 
-def ring_metrics(data: RingTraffic, value: float | None) -> dict[str, Json]:
+def metrics(data: RingTraffic, value: float | None) -> dict[str, Json]:
     """The slowest transfer and the size of the problem."""
     moves = data.transfers
     return {
@@ -127,7 +127,7 @@ def ring_metrics(data: RingTraffic, value: float | None) -> dict[str, Json]:
     }
 
 
-def ring_size(data: RingTraffic) -> dict[str, int]:
+def estimate(data: RingTraffic) -> dict[str, int]:
     """About the size of the model."""
     pairs, n, W, walk = data.transfers.pairs, data.n, data.wavelengths, data.walks
     arcs, rows = data.model == "arcs", pairs + int(np.maximum(data.high - 1, 1).sum())

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from opticoll.errors import NotApplicable
 from opticoll.formulations.parameters import Parameter, changed_from_defaults
 from opticoll.formulations.rounds.wavelengths import whole_fibres
 from opticoll.formulations.sipml.ring_solution import MOST_NODES, MOST_WAVELENGTHS
-from opticoll.formulations.sipml.transfers import Transfers, transfers_of
+from opticoll.formulations.sipml.transfers import transfers_of
 from opticoll.instances.families.machines import servers
 from opticoll.instances.photonics import WdmRing
 from opticoll.instances.servers import ServerPool
-from opticoll.types import Settings
+
+if TYPE_CHECKING:
+    from opticoll.formulations.sipml.ring_wavelengths import RingTraffic
+    from opticoll.types import Setting
 
 PARAMETERS = (
     Parameter("traffic", str, default="alltoall", help="on a wdm-ring: as traffic= of servers:..."),
@@ -19,8 +24,10 @@ PARAMETERS = (
 )
 
 
-def on_ring(name: str, instance: object, given: Settings) -> tuple[int, int, Transfers]:
-    """Nodes, wavelengths each way, and transfers.
+def prepared(
+    cls: type[RingTraffic], instance: object, *, wavelengths: int, bandwidth: float, model: str, **traffic: Setting
+) -> RingTraffic:
+    """The problem with the ``traffic`` of servers, or that of :data:`PARAMETERS` on an optical ring.
 
     Raises
     ------
@@ -30,19 +37,19 @@ def on_ring(name: str, instance: object, given: Settings) -> tuple[int, int, Tra
     BadInput
         For unknown or empty traffic, or a bandwidth that is not positive.
     """
-    count = int(given["wavelengths"])
+    name, count = cls.name, wavelengths
     if isinstance(instance, ServerPool):
         if instance.n < 3:
             msg = f"{name}: a ring needs at least 3 servers, but {instance.spec} has {instance.n}"
             raise NotApplicable(msg)
-        for other in changed_from_defaults(PARAMETERS, given):
-            msg = f"{name}: {other}={given[other]} has no effect on {instance.spec}, which has its own traffic"
+        for other in changed_from_defaults(PARAMETERS, traffic):
+            msg = f"{name}: {other}={traffic[other]} has no effect on {instance.spec}, which has its own traffic"
             raise NotApplicable(msg)
         n, pool, count = instance.n, instance, count or instance.degree
     elif isinstance(instance, WdmRing):
         ring = whole_fibres(instance, name)
         n, count = ring.n, count or ring.channels
-        pool = servers(n, 1, str(given["traffic"]), seed=int(given["seed"]), volume=float(given["volume"]))
+        pool = servers(n, 1, str(traffic["traffic"]), seed=int(traffic["seed"]), volume=float(traffic["volume"]))
     else:
         spec = getattr(instance, "spec", type(instance).__name__)
         msg = f"{name}: needs wdm-ring:n=...,wavelengths=... or servers:n=...,degree=...,traffic=..., not {spec}"
@@ -50,4 +57,4 @@ def on_ring(name: str, instance: object, given: Settings) -> tuple[int, int, Tra
     if n > MOST_NODES or count > MOST_WAVELENGTHS:
         msg = f"{name}: {n} nodes with {count} wavelengths; use at most {MOST_NODES} and {MOST_WAVELENGTHS}"
         raise NotApplicable(msg)
-    return n, count, transfers_of(pool.traffic, float(given["bandwidth"]), f"{name}: {instance.spec}")
+    return cls(n, count, transfers_of(pool.traffic, bandwidth, f"{name}: {instance.spec}"), model)

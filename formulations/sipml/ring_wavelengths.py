@@ -42,7 +42,7 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -107,6 +107,7 @@ class RingTraffic(Formulation):
         "free": ("way", "segment", "wavelength"),
         "serve": ("pair",),
     }
+    _beside = (ring_traffic, ring_bounds, ring_solution)
 
     n: int
     wavelengths: int
@@ -134,11 +135,6 @@ class RingTraffic(Formulation):
     def walks(self) -> Walks:
         """Index sets of ``model=sets``."""
         return walks(self.n, self.transfers.source, self.transfers.target)
-
-    @classmethod
-    def _prepare(cls, instance: object, given: dict[str, Any]) -> Self:
-        """The data of the model."""
-        return cls(*ring_traffic.on_ring(NAME, instance, given), given["model"])
 
     def sets(self) -> dict[str, Sequence[Any]]:
         """Pairs (i,j), numbers of circuits, directions, segments, wavelengths, and the walks."""
@@ -288,16 +284,7 @@ class RingTraffic(Formulation):
         return self.transfers.slowest(np.bincount(read[0][:, 0], minlength=self.transfers.pairs))
 
     priced_time = ring_bounds.priced_time
-    _refute = ring_bounds.too_many_pairs
-    _estimate = ring_solution.ring_size
-    _arrays = ring_solution.ring_arrays
-    repair = ring_solution.whole_circuits
-    bounds = ring_bounds.ring_bounds
-    certify = ring_bounds.heaviest_sets_bound
-    describe = ring_solution.described_ring
     _derived = exact_chord_numbers
-    links = ring_solution.loads_of_ring
-    metrics = ring_solution.ring_metrics
 
 
 FORMULATION = RingTraffic

@@ -41,14 +41,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from opticoll.errors import NotApplicable
 from opticoll.formulations.builders import Cvx, Pyo
 from opticoll.formulations.declared_axes import all_arrays
 from opticoll.formulations.index import Index
 from opticoll.formulations.model import CvxpyModel, Formulation, PyomoModel
-from opticoll.formulations.parameters import Parameter
 from opticoll.formulations.topology import design_bounds, design_solution
-from opticoll.formulations.topology.node_demand import pool_of_nodes, refuse_racks
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -72,12 +69,7 @@ class Design(Formulation):
     example = "servers:n=6,degree=2,traffic=alltoall"
     sense = "max"
     problem = "MILP"
-    parameters = (
-        Parameter("directed", bool, default=False, help="allow one-way links"),
-        Parameter("rack", int, default=0, help="nodes per rack; 0 for no racks"),
-        Parameter("cables", int, default=0, help="maximum number of cables from one rack to another; 0 for no limit"),
-        Parameter("uplinks", int, default=0, help="maximum number of cables from a rack to all others; 0 for no limit"),
-    )
+    parameters = design_solution.PARAMETERS
     meaning = "concurrent flow F [link bandwidths / shard]; T = 1/F"
     variables: ClassVar = {"x": ("src", "dst"), "g": ("source", "src", "dst"), "F": ()}
     constraints: ClassVar = {
@@ -98,6 +90,7 @@ class Design(Formulation):
     rack: int = 0
     cables: int = 0
     uplinks: int = 0
+    of_nodes = classmethod(design_solution.of_nodes)
 
     @property
     def racks(self) -> int:
@@ -108,18 +101,6 @@ class Design(Formulation):
     def rack_of(self) -> I64:
         """The rack of every node, ``(n,)``; all 0 without racks."""
         return np.arange(self.n) // (self.rack or self.n)
-
-    @property
-    def pairs(self) -> tuple[I64, I64]:
-        """Tail and head of every pair, ``(n (n-1),)``."""
-        tail, head = np.nonzero(~np.eye(self.n, dtype=bool))
-        return tail, head
-
-    @classmethod
-    def _prepare(cls, instance: object, given: dict[str, Any]) -> Design:
-        """Prepare the data of the model."""
-        pool = pool_of_nodes(instance, NAME, "needs the uniform all-to-all, topoopt.topology takes other traffic")
-        return design_data(pool.n, pool.degree, **given)
 
     def sets(self) -> dict[str, range]:
         """Nodes, as ends of links, as sources and by themselves, and racks."""
@@ -193,7 +174,7 @@ class Design(Formulation):
             "ports_out": float(max((links.sum(axis=1) - d).max(), 0.0)),
             "ports_in": float(max((links.sum(axis=0) - d).max(), 0.0)),
             "both_ways": 0.0 if self.directed else float(np.abs(links - links.T).max()),
-            **rack_excess(self, links),
+            **design_solution.rack_excess(self, links),
             "balance": float(max(short.max(), 0.0)) / max(abs(float(F)), 1e-300),
             "capacity": float(max((g.sum(axis=0) - links).max(), 0.0)),
             "sign": float(max(-g.min(), -float(F), 0.0)),
@@ -206,44 +187,6 @@ class Design(Formulation):
     _arrays = all_arrays
     most_links = property(design_bounds.most_links)
     leaving = design_bounds.leaving
-
-
-def design_data(n: int, degree: int, directed: bool, *, rack: int = 0, cables: int = 0, uplinks: int = 0) -> Design:
-    """The problem, if there is such a topology.
-
-    Raises
-    ------
-    NotApplicable
-        If n is less than 2, the degree does not lie in 1..n-1, one link per node cannot connect the nodes, or the racks
-        are inconsistent.
-    """
-    if n < 2:
-        msg = f"{NAME}: a topology needs at least 2 nodes, not {n}"
-        raise NotApplicable(msg)
-    if not 1 <= degree <= n - 1:
-        msg = f"{NAME}: {n} nodes without parallel links have degrees 1 to {n - 1}, not {degree}"
-        raise NotApplicable(msg)
-    if degree == 1 and n > 2 and not directed:
-        msg = f"{NAME}: one two-way link per node cannot connect {n} nodes; use degree=2 or directed=true"
-        raise NotApplicable(msg)
-    refuse_racks(NAME, n, rack, cables, uplinks)
-    return Design(n, degree, directed, rack, cables, uplinks)
-
-
-def rack_excess(data: Design, links: F64) -> dict[str, float]:
-    """Links in excess of the rack limits, for a matrix of links ``(n, n)``; empty without racks."""
-    if not data.rack:
-        return {}
-    member = np.eye(data.racks)[data.rack_of]
-    between = member.T @ links @ member
-    np.fill_diagonal(between, 0.0)
-    result = {}
-    if data.cables:
-        result["cables"] = float(max((between - data.cables).max(), 0.0))
-    if data.uplinks:
-        result["uplinks_out"] = float(max((between.sum(axis=1) - data.uplinks).max(), 0.0))
-        result["uplinks_in"] = float(max((between.sum(axis=0) - data.uplinks).max(), 0.0))
-    return result
 
 
 FORMULATION = Design

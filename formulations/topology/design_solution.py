@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from opticoll.errors import NotApplicable
+from opticoll.formulations.parameters import Parameter
+from opticoll.formulations.topology.node_demand import pool_of_nodes, refuse_racks
 from opticoll.formulations.variables import BANDWIDTHS, Links
 from opticoll.instances.families.regular_graphs import digraph_spec
 from opticoll.instances.topology import Topology
@@ -16,6 +19,60 @@ if TYPE_CHECKING:
     from opticoll.formulations.topology.design import Design
     from opticoll.instances.topology import F64
     from opticoll.types import Json
+
+
+PARAMETERS = (
+    Parameter("directed", bool, default=False, help="allow one-way links"),
+    Parameter("rack", int, default=0, help="nodes per rack; 0 for no racks"),
+    Parameter("cables", int, default=0, help="maximum number of cables from one rack to another; 0 for no limit"),
+    Parameter("uplinks", int, default=0, help="maximum number of cables from a rack to all others; 0 for no limit"),
+)
+
+
+def prepared(cls: type[Design], instance: object, **stated: Any) -> Design:
+    """The problem of a pool of nodes."""
+    pool = pool_of_nodes(instance, cls.name, "needs the uniform all-to-all, topoopt.topology takes other traffic")
+    return of_nodes(cls, pool.n, pool.degree, **stated)
+
+
+def of_nodes(
+    cls: type[Design], n: int, degree: int, directed: bool, *, rack: int = 0, cables: int = 0, uplinks: int = 0
+) -> Design:
+    """The problem, if there is such a topology.
+
+    Raises
+    ------
+    NotApplicable
+        If n is less than 2, the degree does not lie in 1..n-1, one link per node cannot connect the nodes, or the racks
+        are inconsistent.
+    """
+    if n < 2:
+        msg = f"{cls.name}: a topology needs at least 2 nodes, not {n}"
+        raise NotApplicable(msg)
+    if not 1 <= degree <= n - 1:
+        msg = f"{cls.name}: {n} nodes without parallel links have degrees 1 to {n - 1}, not {degree}"
+        raise NotApplicable(msg)
+    if degree == 1 and n > 2 and not directed:
+        msg = f"{cls.name}: one two-way link per node cannot connect {n} nodes; use degree=2 or directed=true"
+        raise NotApplicable(msg)
+    refuse_racks(cls.name, n, rack, cables, uplinks)
+    return cls(n, degree, directed, rack, cables, uplinks)
+
+
+def rack_excess(data: Design, links: F64) -> dict[str, float]:
+    """Links in excess of the rack limits, for a matrix of links ``(n, n)``; empty without racks."""
+    if not data.rack:
+        return {}
+    member = np.eye(data.racks)[data.rack_of]
+    between = member.T @ links @ member
+    np.fill_diagonal(between, 0.0)
+    result = {}
+    if data.cables:
+        result["cables"] = float(max((between - data.cables).max(), 0.0))
+    if data.uplinks:
+        result["uplinks_out"] = float(max((between.sum(axis=1) - data.uplinks).max(), 0.0))
+        result["uplinks_in"] = float(max((between.sum(axis=0) - data.uplinks).max(), 0.0))
+    return result
 
 
 def describe(data: Design, values: Mapping[str, F64]) -> dict[str, Json]:

@@ -49,14 +49,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from opticoll.errors import NotApplicable
 from opticoll.formulations.builders import Cvx, Pyo
-from opticoll.formulations.flows.concurrent_flow import demand_parameter
 from opticoll.formulations.index import Index
 from opticoll.formulations.model import CvxpyModel, Formulation, PyomoModel
-from opticoll.formulations.parameters import Parameter
 from opticoll.formulations.topology import matching_bounds, matchings_solution
-from opticoll.formulations.topology.node_demand import pool_of_nodes, stated_demand
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -65,8 +61,6 @@ if TYPE_CHECKING:
 
 
 NAME = "topology.matchings"
-#: Maximum numbers of switches and of configurations of a switch.
-MOST_SWITCHES, MOST_CONFIGURATIONS = 1_024, 100_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,13 +75,7 @@ class TopologyMatchings(Formulation):
     where = "ours, on the problem of arXiv 2603.07373"
     example = "servers:n=4,degree=2,traffic=alltoall"
     problem = "MILP"
-    parameters = (
-        Parameter("switches", int, 0, help="number of parallel switches; 0 for the ports of a node", least=0),
-        Parameter("delay", float, default=1.0, help="time before a matching [shards / link bandwidth]", least=0),
-        Parameter("first", bool, default=True, help="the first matching of a switch takes the delay, too"),
-        Parameter("configurations", int, 0, help="most matchings of a switch; 0 for as many as can help", least=0),
-        demand_parameter(),
-    )
+    parameters = matchings_solution.PARAMETERS
     meaning = "makespan of all switches [shards / link bandwidth]"
     variables: ClassVar = {
         "x": ("switch", "configuration", "src", "dst"),
@@ -119,18 +107,12 @@ class TopologyMatchings(Formulation):
     first: bool = True
     total: int = 0
     enough: bool = False
+    of_demand = classmethod(matchings_solution.of_demand)
 
     @cached_property
     def pairs(self) -> I64:
         """Pairs with demand, in C order, ``(P, 2)``."""
         return np.argwhere(self.demand > 0)
-
-    @classmethod
-    def _prepare(cls, instance: object, given: dict[str, Any]) -> TopologyMatchings:
-        """Prepare the data of the model."""
-        pool = pool_of_nodes(instance, NAME)
-        demand = stated_demand(pool.n, given, NAME)
-        return matchings_data(**{**given, "demand": demand, "switches": given["switches"] or pool.degree})
 
     def sets(self) -> dict[str, range]:
         """Switches and configurations, also all but the last of each, and nodes."""
@@ -240,26 +222,6 @@ class TopologyMatchings(Formulation):
         return float((t.sum(axis=1) + self.delay * charged).max(initial=0.0))
 
     filled = matchings_solution.schedule_values
-
-
-def matchings_data(
-    demand: F64, switches: int, delay: float, *, first: bool = True, configurations: int = 0
-) -> TopologyMatchings:
-    """The problem for a demand with a diagonal of zeros; with 0 ``configurations``, as many as can help.
-
-    Raises
-    ------
-    NotApplicable
-        If the parameters are out of range.
-    """
-    if switches > MOST_SWITCHES or configurations > MOST_CONFIGURATIONS:
-        most = f"at most {MOST_SWITCHES} switches, and {MOST_CONFIGURATIONS} configurations of each"
-        msg = f"{NAME}: {switches} switches, {configurations} configurations: give {most}"
-        raise NotApplicable(msg)
-    if configurations:
-        return TopologyMatchings(len(demand), switches, configurations, demand, delay, first)
-    number, total = matching_bounds.most_useful(demand, switches, delay)
-    return TopologyMatchings(len(demand), switches, number, demand, delay, first, total, enough=True)
 
 
 FORMULATION = TopologyMatchings

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from opticoll.errors import NotApplicable
 from opticoll.formulations import rounding
 from opticoll.formulations.declared_axes import size
+from opticoll.formulations.flows.concurrent_flow import demand_parameter
+from opticoll.formulations.parameters import Parameter
+from opticoll.formulations.topology.matching_bounds import most_useful
+from opticoll.formulations.topology.node_demand import pool_of_nodes, stated_demand
 from opticoll.formulations.variables import SHARDS, TIME, Array, Axis, Links, SolutionSize
 from opticoll.instances.topology import Topology
 
@@ -17,6 +22,50 @@ if TYPE_CHECKING:
     from opticoll.formulations.topology.matchings import TopologyMatchings
     from opticoll.instances.topology import F64
     from opticoll.types import Json
+
+
+#: Maximum numbers of switches and of configurations of a switch.
+MOST_SWITCHES, MOST_CONFIGURATIONS = 1_024, 100_000
+PARAMETERS = (
+    Parameter("switches", int, 0, help="number of parallel switches; 0 for the ports of a node", least=0),
+    Parameter("delay", float, default=1.0, help="time before a matching [shards / link bandwidth]", least=0),
+    Parameter("first", bool, default=True, help="the first matching of a switch takes the delay, too"),
+    Parameter("configurations", int, 0, help="most matchings of a switch; 0 for as many as can help", least=0),
+    demand_parameter(),
+)
+
+
+def prepared(cls: type[TopologyMatchings], instance: object, **stated: Any) -> TopologyMatchings:
+    """The problem of a pool of nodes."""
+    pool = pool_of_nodes(instance, cls.name)
+    demand = stated_demand(pool.n, stated, cls.name)
+    return of_demand(cls, **{**stated, "demand": demand, "switches": stated["switches"] or pool.degree})
+
+
+def of_demand(
+    cls: type[TopologyMatchings],
+    demand: F64,
+    switches: int,
+    delay: float,
+    *,
+    first: bool = True,
+    configurations: int = 0,
+) -> TopologyMatchings:
+    """The problem for a demand with a diagonal of zeros; with 0 ``configurations``, as many as can help.
+
+    Raises
+    ------
+    NotApplicable
+        If the parameters are out of range.
+    """
+    if switches > MOST_SWITCHES or configurations > MOST_CONFIGURATIONS:
+        most = f"at most {MOST_SWITCHES} switches, and {MOST_CONFIGURATIONS} configurations of each"
+        msg = f"{cls.name}: {switches} switches, {configurations} configurations: give {most}"
+        raise NotApplicable(msg)
+    if configurations:
+        return cls(len(demand), switches, configurations, demand, delay, first)
+    number, total = most_useful(demand, switches, delay)
+    return cls(len(demand), switches, number, demand, delay, first, total, enough=True)
 
 
 def estimate(data: TopologyMatchings) -> dict[str, int] | None:

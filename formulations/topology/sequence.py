@@ -77,7 +77,8 @@ from opticoll.formulations.index import Index
 from opticoll.formulations.model import CvxpyModel, Formulation, PyomoModel
 from opticoll.formulations.parameters import Parameter
 from opticoll.formulations.topology import sequence_bounds, sequence_data, sequence_solution
-from opticoll.formulations.topology.design import Design, rack_excess
+from opticoll.formulations.topology.design import Design
+from opticoll.formulations.topology.design_solution import rack_excess
 from opticoll.formulations.topology.node_demand import pool_of_nodes, stated_demand
 from opticoll.instances.duration import Duration, relative, shard_seconds
 from opticoll.instances.topology_setting import TopologySetting, read_topology

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.formulations.declared_axes import size
-from opticoll.formulations.topology.design import rack_excess
+from opticoll.formulations.topology.design_solution import rack_excess
 from opticoll.formulations.variables import SHARDS, TIME, Array, Axis, Links
 from opticoll.instances.families.regular_graphs import circuits_spec
 from opticoll.instances.topology import Topology

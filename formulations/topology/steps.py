@@ -68,7 +68,7 @@ class TopologySteps(Formulation):
     meaning = "time of all steps and changes [shards / link bandwidth]"
     variables: ClassVar = {"y": ("step", "topology"), "v": ("step", "topology")}
     constraints: ClassVar = {"one": ("step",), "changed": ("step", "topology")}
-    _beside = (steps_solution,)
+    _beside = (timed_steps, steps_solution)
 
     n: int
     steps: tuple[str, ...]
@@ -84,15 +84,6 @@ class TopologySteps(Formulation):
         """C: whether a topology may be chosen for a step, ``(m, |Q|)``."""
         return np.isfinite(self.time)
 
-    @classmethod
-    def _prepare(cls, instance: object, given: dict[str, Any]) -> TopologySteps:
-        """Prepare the data of the model; ``times`` is the function that routes the steps."""
-        return cls(*timed_steps.prepared(NAME, instance, **given))
-
-    @property
-    def _cost(self) -> F64:
-        return self.time + self.startup
-
     def sets(self) -> dict[str, range]:
         """Steps and topologies."""
         return {"step": range(len(self.steps)), "topology": range(len(self.topologies))}
@@ -107,7 +98,7 @@ class TopologySteps(Formulation):
         before = C.of(C, step=C["step"] - 1) @ y + standing
         b.row("one", Index.grid(step=len(self.steps)).of(C) @ y == 1)
         b.row("changed", v >= y - before, over=C)
-        return b.minimize(self._cost[C["step"], C["topology"]] @ y + self.delay * cp.sum(v))
+        return b.minimize((self.time + self.startup)[C["step"], C["topology"]] @ y + self.delay * cp.sum(v))
 
     def pyomo(self) -> PyomoModel:
         """The model in Pyomo: ``y[i,q]``, ``v[i,q]`` for the choices."""
@@ -141,7 +132,7 @@ class TopologySteps(Formulation):
         """Time of all steps and changes."""
         chosen = self.chosen(values)
         changes = int((np.diff(chosen, prepend=0) != 0).sum())
-        return float(self._cost[np.arange(len(chosen)), chosen].sum() + self.delay * changes)
+        return float((self.time[np.arange(len(chosen)), chosen] + self.startup).sum() + self.delay * changes)
 
     chosen = steps_solution.chosen_topologies
 

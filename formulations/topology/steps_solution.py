@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 def derived(data: TopologySteps) -> list[Fraction]:
     """Times of the choices, with the start-up."""
-    return [rounding.decimal(float(value)) for value in np.unique(data._cost[data.allowed])]
+    return [rounding.decimal(float(value)) for value in np.unique((data.time + data.startup)[data.allowed])]
 
 
 def estimate(data: TopologySteps) -> dict[str, int] | None:
@@ -59,7 +59,7 @@ def describe(data: TopologySteps, values: Mapping[str, F64]) -> dict[str, Json]:
     """Properties of a verified solution: the topology and time of every step, and the time on the standing one."""
     chosen = data.chosen(values)
     time = data.time[np.arange(len(chosen)), chosen]
-    stay = float(data._cost[:, 0].sum())
+    stay = float((data.time[:, 0] + data.startup).sum())
     return {
         "changes": int((np.diff(chosen, prepend=0) != 0).sum()),
         "T_flow": float(time.sum()),

@@ -16,6 +16,7 @@ from opticoll.instances.topology import Topology
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from opticoll.formulations.topology.steps import TopologySteps
     from opticoll.instances.topology import F64
 
 
@@ -68,7 +69,7 @@ def capacities_of_spec(where: str, spec: str, n: int) -> F64:
 
 
 def prepared(
-    where: str,
+    cls: type[TopologySteps],
     instance: object,
     *,
     algorithm: str,
@@ -79,8 +80,8 @@ def prepared(
     between: str,
     reuse: bool,
     times: Callable[[Sequence[tuple[F64, F64]]], list[pattern_times.PatternFlow | None]],
-) -> tuple[int, tuple[str, ...], tuple[str, ...], F64, F64, float, float, tuple[F64, ...]]:
-    """The fields of the data of the model; ``times`` is the function that routes the steps.
+) -> TopologySteps:
+    """The problem; ``times`` is the function that routes the steps.
 
     It returns a flow and lengths for every pair (capacities, demand), or None where nothing serves it.
 
@@ -92,6 +93,7 @@ def prepared(
     BadInput
         For an algorithm that is unknown or does not fit the number of nodes.
     """
+    where = cls.name
     if not isinstance(instance, Topology) or instance.num_ranks != instance.n:
         msg = f"{where}: needs a standing topology all of whose nodes are ranks, such as ring:8"
         raise NotApplicable(msg)
@@ -131,16 +133,8 @@ def prepared(
         msg = f"{where}: no topology serves step {i} ({steps[i].name}); give more ports, or a topology between"
         raise NotApplicable(msg)
     every = np.array(which)
-    return (
-        n,
-        tuple(step.name for step in steps),
-        tuple(names),
-        time[every],
-        least[every],
-        delay,
-        startup,
-        tuple(circuits),
-    )
+    labels = tuple(step.name for step in steps)
+    return cls(n, labels, tuple(names), time[every], least[every], delay, startup, tuple(circuits))
 
 
 def times_of_choices(

@@ -69,7 +69,7 @@ class Plane(Formulation):
     meaning = "iteration time by Eq. (1) [s]"
     variables: ClassVar = {"x": ("kind", "way")}
     constraints: ClassVar = {"parts": ("kind",), "memory": ()}
-    _beside = (strategy_solution,)
+    _beside = (strategy_traffic, strategy_solution)
 
     pool: ServerPool
     kinds: tuple[TrainingJob, ...]
@@ -95,11 +95,6 @@ class Plane(Formulation):
     def time(self, x: F64) -> float:
         """Time by Eq. (1) with the alphas of the data [s]."""
         return self.computing + float((self.cost * x).sum())
-
-    @classmethod
-    def _prepare(cls, instance: object, given: dict[str, Any]) -> Plane:
-        """The data of the model."""
-        return strategy_traffic.prepared(cls, instance, **given)
 
     def sets(self) -> dict[str, Sequence[Any]]:
         """Kinds of parts, and ways to place one."""

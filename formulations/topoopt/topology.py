@@ -104,7 +104,7 @@ class Wiring(Formulation):
         "total_hops": (),
     }
     parameters = wiring_demand.PARAMETERS
-    _beside = (wiring_bounds, wiring_solution)
+    _beside = (wiring_demand, wiring_bounds, wiring_solution)
 
     pool: ServerPool
     goal: str
@@ -165,11 +165,6 @@ class Wiring(Formulation):
         """Tail and head of every pair, ``(n (n-1),)``."""
         tail, head = np.nonzero(~np.eye(self.n, dtype=bool))
         return tail, head
-
-    @classmethod
-    def _prepare(cls, instance: object, given: dict[str, Any]) -> Wiring:
-        """The data of the model."""
-        return wiring_demand.prepared(cls, instance, **given)
 
     def sets(self) -> dict[str, Sequence[Any]]:
         """Servers, parallel circuits, groups, commodities s or (s,t), and rings (group, order)."""

@@ -84,11 +84,6 @@ class CircuitUtility(Formulation):
         """g_l, ``(L,)``."""
         return np.array([float(gain) for gain in utility_solution.exact_gains(self.discount, self.degree)])
 
-    @classmethod
-    def _prepare(cls, instance: object, given: dict[str, Any]) -> CircuitUtility:
-        """The data of the model."""
-        return utility_solution.prepared(cls, instance, **given)
-
     def sets(self) -> dict[str, Sequence[Any]]:
         """Pairs (i,j) with demand, circuits of a pair from 1, and servers."""
         P, L = list(map(tuple, self.pairs.tolist())), range(1, self.gains.size + 1)

@@ -16,7 +16,7 @@ import opticoll as oc
 from opticoll.analysis.cli.main import main
 from opticoll.analysis.designs import design
 from opticoll.errors import BadInput
-from opticoll.formulations.topology.design import NAME, design_data
+from opticoll.formulations.topology.design import NAME, Design
 from opticoll.formulations.topology.design_bounds import depth_sum, least_time
 from opticoll.instances import parse
 from opticoll.instances.families.low_diameter import inverse, product
@@ -68,7 +68,7 @@ def test_no_topology_of_the_degree_is_below_the_bound(name):
 
     directed = "digraphs" in name
     n, d = (int(part.split("=")[1]) for part in name.partition(":")[2].split(","))
-    bound = least_time(design_data(n, d, directed))[0]
+    bound = least_time(Design.of_nodes(n, d, directed))[0]
     results = [parse(spec) for spec in (all_digraphs if directed else all_graphs)(n, d)]
     assert results
     for topology in results:
@@ -79,7 +79,7 @@ def test_no_topology_of_the_degree_is_below_the_bound(name):
 
 def test_bounds_of_moore_graphs_and_of_graphs_that_do_not_exist():
     def least(n, d, directed=False):
-        return least_time(design_data(n, d, directed))[0]
+        return least_time(Design.of_nodes(n, d, directed))[0]
 
     assert least(10, 3) == 5  # the Petersen graph: 3 + 2 * 6
     assert least(50, 7) == Fraction(7 + 2 * 42, 7)  # the Hoffman-Singleton graph
@@ -141,7 +141,7 @@ def test_unusable_groups_are_refused(spec, message):
 
 @pytest.mark.parametrize("directed", [False, True])
 def test_candidates_have_the_degree_and_the_sum_that_they_state(directed):
-    data = design_data(20, 4, directed)
+    data = Design.of_nodes(20, 4, directed)
     listed = candidates(data, seed=3, starts=1, moves=10)
     assert len(listed) > 5
     for candidate in listed:
@@ -161,7 +161,7 @@ def test_the_search_is_solved_checked_and_compared_with_the_bound():
     assert result.verified
     topology = parse(result.metrics["found"])
     assert result.metrics["T"] == pytest.approx(all_to_all_time(topology), rel=1e-7)
-    assert result.metrics["T"] == pytest.approx(float(least_time(design_data(13, 4, False))[0]), rel=1e-7)
+    assert result.metrics["T"] == pytest.approx(float(least_time(Design.of_nodes(13, 4, False))[0]), rel=1e-7)
     assert parse(result.metrics["topology"]) == topology
 
 
@@ -194,7 +194,7 @@ def test_every_record_has_its_size_and_stays_above_the_bound():
     assert len(rows) >= 200
     improved = optimal = 0
     for (n, degree, directed), row in rows.items():
-        bound = least_time(design_data(n, degree, directed))[0]
+        bound = least_time(Design.of_nodes(n, degree, directed))[0]
         assert row.bound == bound
         assert row.time >= float(bound) * (1 - 1e-9)
         optimal += row.best_possible
@@ -238,7 +238,7 @@ def test_no_topology_is_faster_than_a_larger_enumerated_record(key):
 def assert_enumerated(key):
     """All topologies again: as many are left by their distances, and none of them is faster."""
     row, (n, degree, directed) = design.records()[key], key
-    exclusion = Exclusion(design_data(n, degree, directed), row.time, 1e-9, most=10**8)
+    exclusion = Exclusion(Design.of_nodes(n, degree, directed), row.time, 1e-9, most=10**8)
     assert exclusion.run(lambda topology: all_to_all_time(topology), lambda: None)
     assert exclusion.whole == row.enumerated
     assert row.time * (1 - 1e-8) <= exclusion.least <= row.time
@@ -246,7 +246,7 @@ def assert_enumerated(key):
 
 
 def test_a_record_that_can_be_beaten_is_noticed():
-    exclusion = Exclusion(design_data(12, 3, False), 7.25, 1e-9, most=10**8)  # Cayley graphs and exchanges of links
+    exclusion = Exclusion(Design.of_nodes(12, 3, False), 7.25, 1e-9, most=10**8)  # Cayley graphs and exchanges of links
     assert exclusion.run(lambda topology: all_to_all_time(topology), lambda: None)
     assert exclusion.best == pytest.approx(107 / 15, rel=1e-7)
 
@@ -339,7 +339,7 @@ def test_a_spent_limit_names_the_first_candidate_without_flows():
         solve.solve,
         lambda answer, objective: None,
     )
-    match = search(context, design_data(24, 3, False), starts=2)
+    match = search(context, Design.of_nodes(24, 3, False), starts=2)
     assert (match.interrupted, match.orbits, match.time) == (True, None, np.inf)
     topology = parse(match.spec)
     assert topology.n == 24
@@ -394,12 +394,12 @@ def keeps_to(topology, rack, cables, uplinks):
 @pytest.mark.parametrize(("name", "limits"), RACKS)
 def test_no_topology_that_keeps_to_the_racks_is_below_the_bound(name, limits):
     """All numberings of all topologies: the checker accepts those that keep to the limits, and the bound holds."""
-    from opticoll.formulations.topology.design import rack_excess
+    from opticoll.formulations.topology.design_solution import rack_excess
     from opticoll.instances.families.regular_graphs import all_digraphs, all_graphs
 
     directed = "digraphs" in name
     n, d = (int(part.split("=")[1]) for part in name.partition(":")[2].split(","))
-    data = design_data(n, d, directed, **dict(zip(("rack", "cables", "uplinks"), limits, strict=True)))
+    data = Design.of_nodes(n, d, directed, **dict(zip(("rack", "cables", "uplinks"), limits, strict=True)))
     bound, kept = least_time(data)[0], 0
     for spec in (all_digraphs if directed else all_graphs)(n, d):
         topology = parse(spec)
@@ -431,7 +431,7 @@ def test_exchanges_keep_to_racks_and_ports_and_their_norm_is_that_of_equal_split
     from opticoll.solvers.methods.topology.link_exchanges import load_norm
 
     limits = (4, 2, 5)
-    data = design_data(12, 4, directed, rack=4, cables=2, uplinks=5)
+    data = Design.of_nodes(12, 4, directed, rack=4, cables=2, uplinks=5)
     results = [one.topology() for one in exchange_candidates(data, seed=3, starts=2, steps=300)]
     assert results
     assert [one.spec for one in exchange_candidates(data, seed=3, starts=2, steps=300)] == [one.spec for one in results]
@@ -452,7 +452,7 @@ def test_exchanges_improve_on_circulants_where_the_order_is_a_prime():
     result = oc.solve(NAME, "servers:n=17,degree=4", method="symmetric-search", starts=2, exchanges=1500)
     assert result.verified
     assert result.metrics["found"].startswith("digraph:")
-    circulants = [c for c in candidates(design_data(17, 4, False), starts=4) if c.spec.startswith("cayley")]
+    circulants = [c for c in candidates(Design.of_nodes(17, 4, False), starts=4) if c.spec.startswith("cayley")]
     assert result.metrics["T"] < min(candidate.least for candidate in circulants)
 
 

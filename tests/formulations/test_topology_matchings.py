@@ -23,7 +23,7 @@ from opticoll.formulations.topology.matching_bounds import (
     price_bound,
     shifts,
 )
-from opticoll.formulations.topology.matchings import NAME, matchings_data
+from opticoll.formulations.topology.matchings import NAME, TopologyMatchings
 from opticoll.solvers.methods.topology.matching_enumeration import MatchingEnumeration
 from opticoll.solvers.methods.topology.matching_prices import MatchingColumns
 from opticoll.solvers.methods.topology.matching_schedules import (
@@ -111,7 +111,7 @@ def optimum(case):
 @pytest.mark.parametrize("case", range(len(EVERY)))
 def test_bounds_and_models_against_all_lists(case):
     demand, switches, delay = EVERY[case]
-    data = matchings_data(demand, switches, delay)
+    data = TopologyMatchings.of_demand(demand, switches, delay)
     best = optimum(case)
     assert all(bound.value <= best * (1 + 1e-9) for bound in data.bounds())
     assert best <= float(known_makespan(demand, switches, delay)) * (1 + 1e-9)
@@ -140,7 +140,7 @@ def test_more_configurations_than_stated_do_not_help(case):
 def test_any_prices_bound(prices, case):
     demand, switches, delay = EVERY[case]
     for first in (True, False):
-        data = matchings_data(demand, switches, delay, first=first)
+        data = TopologyMatchings.of_demand(demand, switches, delay, first=first)
         value = price_bound(data, np.array(prices).reshape(3, 3))
         assert value <= optimum(case) * (1 + 1e-9) - (0.0 if first else delay)
 
@@ -177,9 +177,8 @@ def test_closed_forms(demand, switches, delay, value):
             method="birkhoff" if delay == 0 else "matching-search",
         )
         expected = value - (0.0 if first else delay)
-        assert max(bound.value for bound in matchings_data(demand, switches, delay, first=first).bounds()) == (
-            pytest.approx(expected)
-        )
+        bounds = TopologyMatchings.of_demand(demand, switches, delay, first=first).bounds()
+        assert max(bound.value for bound in bounds) == pytest.approx(expected)
         if delay > 0 or switches == 1:
             assert run.objective == pytest.approx(expected)
             assert run.proof == "optimal"
@@ -187,7 +186,7 @@ def test_closed_forms(demand, switches, delay, value):
 
 def test_without_delay_every_switch_takes_a_share():
     demand = drawn(5, 1)
-    data = matchings_data(demand, 2, 0.0)
+    data = TopologyMatchings.of_demand(demand, 2, 0.0)
     heads, lengths = permutations_of(data)
     twice = assigned(data, np.concatenate([heads, heads]), np.concatenate([lengths, lengths]) / 2)
     assert equalized(data, twice).makespan(data) == pytest.approx(data.bounds()[0].value)
@@ -233,7 +232,7 @@ def test_known_matchings_cover_the_demand_once():
 
 @pytest.mark.parametrize("seed", range(4))
 def test_schedules_keep_ports_and_serve(seed):
-    data = matchings_data(drawn(6, seed, 0.7), 2, 1.5)
+    data = TopologyMatchings.of_demand(drawn(6, seed, 0.7), 2, 1.5)
     heads, lengths = fewest_permutations(data)
     for schedule in (assigned(data, heads, lengths), equalized(data, assigned(data, heads, lengths))):
         values = values_of(data, schedule)
@@ -262,7 +261,7 @@ def test_exchanges_keep_every_circuit(seed):
 
 
 def test_extended_matchings_have_only_pairs_with_demand():
-    data = matchings_data(drawn(6, 2, 0.5), 1, 1.0)
+    data = TopologyMatchings.of_demand(drawn(6, 2, 0.5), 1, 1.0)
     heads = extended(data, fewest_matchings(data.demand))
     for row in heads:
         sent = np.flatnonzero(row >= 0)
@@ -301,7 +300,7 @@ def enumerated(data, value):
 def test_enumeration_against_all_lists(case, first):
     demand, switches, delay = EVERY[case]
     best = optimum(case) - (0.0 if first else delay)
-    data = matchings_data(demand, switches, delay, first=first)
+    data = TopologyMatchings.of_demand(demand, switches, delay, first=first)
     least, value = enumerated(data, 2.0 * best)
     assert value == pytest.approx(best, rel=1e-6)
     assert best * (1 - 2e-6) <= least <= best * (1 + 1e-9)
@@ -316,7 +315,7 @@ def test_enumeration_against_the_stated_model(seed):
     demand = (1.0 + 0.3 * np.random.default_rng(seed).random((4, 4))) * uniform(4)
     run = oc.solve(NAME, "servers:n=4,degree=1", delay=0.2, demand=demand, method="highs", time_limit=60)
     assert run.termination == "optimal"
-    least, value = enumerated(matchings_data(demand, 1, 0.2), 20.0)
+    least, value = enumerated(TopologyMatchings.of_demand(demand, 1, 0.2), 20.0)
     assert value == pytest.approx(run.objective, rel=1e-5)
     assert least <= value * (1 + 1e-9)
 
@@ -335,7 +334,7 @@ def test_small_problems_are_proven_unless_assignments_are_too_many(switches, ass
 
 @pytest.fixture
 def solved():
-    data = matchings_data(drawn(5, 7), 2, 1.0)
+    data = TopologyMatchings.of_demand(drawn(5, 7), 2, 1.0)
     heads, lengths = fewest_permutations(data)
     return data, values_of(data, equalized(data, assigned(data, heads, lengths)))
 

@@ -16,7 +16,7 @@ from slow_cases import marked
 import opticoll as oc
 from opticoll.errors import BadInput
 from opticoll.formulations.topology.design import NAME as DESIGN
-from opticoll.formulations.topology.design import design_data
+from opticoll.formulations.topology.design import Design
 from opticoll.formulations.topology.design_bounds import least_time
 from opticoll.formulations.topology.sequence import NAME, TopologySequence
 from opticoll.formulations.topology.sequence_bounds import (
@@ -233,7 +233,7 @@ def test_two_way_counts_are_the_coefficients_of_their_generating_function():
 @each(("n", "degree"), [(5, 2), (7, 2), (10, 3), (9, 3), (22, 3), (13, 4)])
 def test_one_configuration_has_the_bound_of_designs(n, degree, directed):
     data = TopologySequence.of_nodes(n, degree, 1, directed=directed)
-    assert hop_time(data, 1)[0] == least_time(design_data(n, degree, directed))[0]
+    assert hop_time(data, 1)[0] == least_time(Design.of_nodes(n, degree, directed))[0]
 
 
 def test_bounds_of_two_prototypes():

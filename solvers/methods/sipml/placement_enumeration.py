@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.formulations.parameters import Parameter
-from opticoll.formulations.sipml.placement_bounds import placement_bounds
 from opticoll.formulations.sipml.placement_solution import starts
 from opticoll.solvers.methods.method import Answer, Method
 from opticoll.solvers.methods.sipml.degree_aware import Unrolled
@@ -40,7 +39,7 @@ class Enumeration:
             begun = starts(data, self.device, np.arange(data.n))
             assert begun is not None
             self.start, self.best = begun, float((begun + graph.duration).max())
-        self.floor = max(bound.value for bound in placement_bounds(data))
+        self.floor = max(bound.value for bound in data.bounds())
 
     def search(self) -> bool:
         """Search; return whether the search was completed. The best placement is kept either way."""

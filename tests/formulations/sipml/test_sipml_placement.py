@@ -221,7 +221,7 @@ def test_hybrids_by_hand_and_by_what_they_leave_out():
 def test_closed_forms():
     """One part before m parts: 1 + ceil(m / (Delta + 1)); the paper's example has four on three GPUs."""
     for m, degree, makespan in ((4, 3, 3.0), (4, 4, 2.0), (3, 3, 2.0), (6, 3, 3.0), (7, 4, 3.0)):
-        for rule in placement.RULES:
+        for rule in placement_solution.RULES:
             parameters = {"k": 4, "degree": degree, "rule": rule}
             search = Enumeration(
                 placement.Placement.prepare(parse(f"op-graph:model=chain,splits=1x{m}"), parameters), 10**6

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from msgspec import structs
 
-from opticoll.formulations.topology.design import design_data
+from opticoll.formulations.topology.design import Design
 from opticoll.instances import Topology, parse
 from opticoll.solvers import solve
 from opticoll.solvers.methods.topology.graph_enumeration import Exclusion, least_sums, topologies
@@ -44,7 +44,7 @@ def regular(n, degree, directed):
     ("n", "degree", "directed"), [(4, 2, True), (5, 2, True), (5, 2, False), (5, 4, False), (4, 3, True)]
 )
 def test_every_regular_topology_is_listed(n, degree, directed):
-    data = design_data(n, degree, directed)
+    data = Design.of_nodes(n, degree, directed)
     listed = list(topologies(data, lambda *_: False, lambda: None))
     for links in listed:
         assert links.sum(axis=0).max() <= degree
@@ -117,19 +117,19 @@ def test_the_proof_agrees_with_the_stated_model(n, degree, directed):
 
 def test_the_fastest_two_way_topology_of_eight_nodes_with_three_links():
     """Of all five connected cubic graphs (OEIS A002851), by a linear program for each."""
-    data = design_data(8, 3, False)
+    data = Design.of_nodes(8, 3, False)
     listed = [links for links in topologies(data, lambda *_: False, lambda: None) if links.sum() == 24]
     assert len(listed) == 5
     assert min(time_of(Topology(8, *np.nonzero(links))) for links in listed) == pytest.approx(4.0)
 
 
 def test_an_enumeration_that_is_too_long_proves_nothing():
-    exclusion = Exclusion(design_data(8, 2, True), 20 / 3, 1e-6, most=20)
+    exclusion = Exclusion(Design.of_nodes(8, 2, True), 20 / 3, 1e-6, most=20)
     assert not exclusion.run(lambda _: 20 / 3, lambda: None)
 
 
 def test_a_slow_incumbent_is_replaced():
-    exclusion, seen = Exclusion(design_data(5, 2, True), 100.0, 1e-6, most=100_000), []
+    exclusion, seen = Exclusion(Design.of_nodes(5, 2, True), 100.0, 1e-6, most=100_000), []
 
     def improved(topology):
         seen.append(time_of(topology))
