@@ -12,12 +12,10 @@ contain every pair once. If sigma has load rho (its busiest arc), its moves fall
     balanced    c = 2 h even: (b, x) -> (b + f(x), pi(x)), pi the reflections x -> k - x of Z_h, f in {0, 1} different
                 on the two ends of every pair of pi, and 1 - f: load ceil(c / 4) or floor(c / 4), which sum up to
                 floor(c^2 / 4), the cut. So on c >= r the products take r floor(c^2 / 4) / W colours, which is the cut,
-                wherever the loads divide.
+                wherever the loads divide. An odd line has those of one tile more, without it.
     shifts      j -> j + k mod c, load min(k, c - k): with W >= floor(max(r, c) / 2) every product is one colour; the
                 product of identities moves nothing, so N - 1 colours suffice and every tile always sends. For powers of
                 two i -> i xor k does the same.
-    searched    odd lines, loads between c / 4 and c / 2, and partial permutations of load W where c / 4 is not a
-                multiple of W: ejection search on the line.
 
 Broadcast in ceil(log_{L+1} n) rounds (:func:`halving_broadcast`). The mesh is traversed row by row, every other row
 backwards. A holder is responsible for a stretch of the walk; in a round it splits the stretch into L + 1 parts of sizes
@@ -34,28 +32,20 @@ previous one. With k chunks per shard, wavelength w carries the chunks ``w, w + 
 
 from __future__ import annotations
 
-from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.formulations.flows.path_sets import PathSet
-from opticoll.formulations.rounds.round_schedule import Limits, direct
+from opticoll.formulations.rounds.round_schedule import direct
 from opticoll.formulations.rounds.segments import offsets, select
-from opticoll.instances import Topology
 from opticoll.instances.photonics import LightpathMesh
-from opticoll.solvers.methods.lumorph.assignment import intact, pack_first, packing, squeeze
+from opticoll.solvers.methods.lumorph.assignment import intact
 
 if TYPE_CHECKING:
     from opticoll.formulations.rounds.collectives import Collective
     from opticoll.formulations.rounds.round_schedule import RoundSchedule
-    from opticoll.instances.topology import I64
-
-#: Longest line [tiles] for the search.
-LONGEST_SEARCH = 64
-#: Attempts of that search, each of about a tenth of a second.
-CALLS = 12
+    from opticoll.instances.topology import I64, Topology
 
 
 def shifts(c: int) -> I64:
@@ -108,56 +98,15 @@ def line_classes(permutation: I64) -> I64:
     return classes
 
 
-@lru_cache(maxsize=256)
-def searched(c: int, load: int, parts: int, *, rest: bool = False) -> I64 | None:
-    """Partial permutations of a line with at most this load that contain every pair once, ``(parts, c)``.
-
-    -1 marks a tile that does not take part; with ``parts`` = c they are permutations. With ``rest`` the first is the
-    identity. None if the search fails.
-    """
-    if not 2 <= c <= LONGEST_SEARCH or load * (parts - rest) < c * c // 4 or parts < c:
-        return None
-    source, target = (grid.ravel() for grid in np.indices((c, c)))
-    if rest:
-        source, target = source[source != target], target[source != target]
-    length = np.abs(target - source)
-    start = offsets(length)
-    owner = np.repeat(np.arange(source.size), length)
-    along = np.arange(start[-1]) - start[owner]
-    # Arcs of a line: j -> j + 1 is 2 j, j -> j - 1 is 2 j - 1.
-    arcs = np.where(target[owner] > source[owner], 2 * (source[owner] + along), 2 * (source[owner] - along) - 1)
-    j = np.arange(c)
-    line = Topology(c, np.concatenate([j[:-1], j[1:]]), np.concatenate([j[1:], j[:-1]]))
-    items = packing(line, Limits(1, load), PathSet(line, source, target, arcs, start, np.arange(source.size)))
-    bins = parts - rest
-    if pack_first(items, np.argsort(-length, kind="stable")) > bins:
-        calls = iter([1.0] * CALLS)
-        if not squeeze(items, bins, np.random.default_rng(1000 * c + load), lambda: next(calls, 0.0)):
-            return None
-    permutations = np.full((parts, c), -1)
-    if rest:
-        permutations[0] = j
-    permutations[items.bin_of + rest, source] = target
-    return permutations
-
-
 def decompositions(c: int, waveguides: int) -> list[I64]:
     """Candidate decompositions of all pairs of a line for this number of waveguides."""
     if c == 1:
         return [np.zeros((1, 1), dtype=np.int64)]
     result = [shifts(c)]
-    if waveguides >= c // 2:
-        return result
-    crossing = c * c // 4
-    mean = -(-crossing // c)
-    tries = [balanced(c) if c % 2 == 0 else searched(c, mean, c)]
-    if waveguides * (c - 1) >= crossing:
-        tries.append(searched(c, waveguides, c, rest=True))
-    elif mean % waveguides or crossing % c:
-        least = -(-crossing // waveguides)
-        parts = (searched(c, waveguides, least + more) for more in range(0, 3 + least // 50, 1 + least // 100))
-        tries.append(next((part for part in parts if part is not None), None))
-    return result + [part for part in tries if part is not None]
+    if waveguides < c // 2:
+        pairs = balanced(c + c % 2)[:, :c]
+        result.append(np.where(pairs < c, pairs, -1))
+    return result
 
 
 def mesh_exchange(rows: int, columns: int, waveguides: int, in_rows: int | None = None) -> tuple[I64, int]:

@@ -16,12 +16,12 @@ from opticoll.solvers import solve
 from opticoll.solvers.methods.lumorph.assignment import assign_rounds
 from opticoll.solvers.methods.lumorph.constructions import (
     balanced,
+    decompositions,
     halving_broadcast,
     line_classes,
     line_load,
     mesh_exchange,
     ring_all_gather,
-    searched,
     shifts,
 )
 from opticoll.solvers.methods.lumorph.round_search import (
@@ -69,21 +69,15 @@ def test_line_classes_have_load_one_and_number_the_load(c):
         assert classes.max() + 1 == max(line_load(each), 1)
 
 
-def test_searched_lines_keep_to_their_load(monkeypatch):
-    result = searched(7, 2, 7)
-    assert result is not None
-    assert (np.sort(result, axis=1) == np.arange(7)).all()
-    assert max(line_load(each) for each in result) == 2
-    rest = searched(8, 3, 8, rest=True)
-    assert rest is not None
-    np.testing.assert_array_equal(rest[0], np.arange(8))
-    assert (rest[1:] != np.arange(8)).all()
-    monkeypatch.setattr(
-        "opticoll.solvers.methods.lumorph.constructions.CALLS", 2
-    )  # what no search finds, a longer one does not
-    parts = searched(6, 2, 5)
-    assert parts is None, "five permutations cannot hold six moves of a tile"
-    assert searched(8, 1, 8) is None, "load 1 in 8 parts is below the cut of 16"
+@pytest.mark.parametrize("c", [5, 7, 11])
+def test_an_odd_line_has_every_pair_once_in_one_permutation_more(c):
+    parts = decompositions(c, 1)[1]
+    assert len(parts) == c + 1
+    place, tile = np.nonzero(parts >= 0)
+    assert sorted(zip(tile.tolist(), parts[place, tile].tolist(), strict=True)) == [
+        (i, j) for i in range(c) for j in range(c)
+    ]
+    assert max(line_load(each) for each in parts) <= -(-(c + 1) // 4)
 
 
 @pytest.mark.parametrize("shape", ["4x8", "8x8", "2x16", "4x4", "1x8", "2x2"])
