@@ -122,31 +122,28 @@ class Options:
 
 
 @compiled()
-def length_bounds(count: I64, demand: F64, member: I64, transfer: F64, steps: int, target: float, worst: float) -> F64:  # noqa: C901 - compiled
-    """Bounds on a wiring's minimum maximum load by multiplicative weights: below (by lengths), above (by routes).
+def length_bound(count: I64, demand: F64, member: I64, transfer: F64, steps: int, target: float) -> float:  # noqa: C901 - compiled
+    """Lower bound on a wiring's minimum maximum load: the best of lengths by multiplicative weights.
 
     Parameters
     ----------
     count, demand
         Circuits and bytes, ``(n, n)``.
     member, transfer
-        Whether a server is in a group, ``(G, n)``, and the group's bytes per hop, ``(G,)``. With groups the upper bound
-        is infinite.
+        Whether a server is in a group, ``(G, n)``, and the group's bytes per hop, ``(G,)``.
     steps
         Most steps.
-    target, worst
-        Ends once the lower bound reaches ``target``, or is above ``worst``.
+    target
+        Ends once the bound reaches it.
 
     Returns
     -------
-    Lower and upper bound, ``(2,)``; infinite if some demand has no path.
+    The bound, infinite if some demand has no path.
     """
     n = count.shape[0]
-    weight, lengths, load, mean = np.zeros((n, n)), np.ones((n, n)), np.zeros((n, n)), np.zeros((n, n))
+    weight, lengths, load = np.zeros((n, n)), np.ones((n, n)), np.zeros((n, n))
     dist, before, order, need = np.empty(n), np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n)
-    best = np.zeros(2)
-    best[1] = np.inf
-    total = 0.0
+    best = 0.0
     for step in range(steps):
         load[:] = 0.0
         paid = 0.0
@@ -165,8 +162,7 @@ def length_bounds(count: I64, demand: F64, member: I64, transfer: F64, steps: in
                     need[near] += transfer[g]
                     paid += transfer[g] * dist[near]
             if paid == np.inf:
-                best[0] = np.inf
-                return best
+                return np.inf
             for k in range(reached - 1, 0, -1):
                 v = order[k]
                 u = before[v]
@@ -179,21 +175,15 @@ def length_bounds(count: I64, demand: F64, member: I64, transfer: F64, steps: in
                     capacity += count[u, v] * lengths[u, v]
                     load[u, v] /= count[u, v]
                     peak = max(peak, load[u, v])
-        best[0] = max(best[0], paid / capacity)
-        if best[0] >= target or best[0] > worst or peak <= 0.0:
+        best = max(best, paid / capacity)
+        if best >= target or peak <= 0.0:
             return best
-        pace = 1.0 / (1.0 + DAMPING * step)
-        total += pace
-        top, highest = -np.inf, 0.0
+        top = -np.inf
         for u in range(n):
             for v in range(n):
                 if count[u, v] > 0:
-                    mean[u, v] += pace * load[u, v]
-                    highest = max(highest, mean[u, v])
-                    weight[u, v] += pace * load[u, v] / peak
+                    weight[u, v] += load[u, v] / peak / (1.0 + DAMPING * step)
                     top = max(top, weight[u, v])
-        if transfer.size == 0:
-            best[1] = min(best[1], min(highest / total, peak))
         for u in range(n):
             for v in range(n):
                 if count[u, v] > 0:
@@ -335,7 +325,7 @@ def enumerate_wirings(  # noqa: C901 - compiled
     degree, most, deficits
         Ports; most circuits of a pair; whether servers may have free ports (only where no circuit can be added).
     member, transfer, steps
-        As for :func:`length_bounds`.
+        As for :func:`length_bound`.
     target
         Maximum load, or byte-hops if ``tax``, from which a wiring is ruled out.
     nodes
@@ -450,14 +440,12 @@ def enumerate_wirings(  # noqa: C901 - compiled
         for v in range(n):
             count[v] = options[index[v]]
         if tax:
-            bound = length_bounds(count, demand, member, transfer, 1, np.inf, np.inf)[0]
-            hops = bound * count.sum()
-            if hops >= goal:
+            bound = length_bound(count, demand, member, transfer, 1, np.inf) * count.sum()
+            if bound >= goal:
                 continue
-            bound = hops
         else:
             if transfer.size:
-                bound = length_bounds(count, demand, member, transfer, steps, target, np.inf)[0]
+                bound = length_bound(count, demand, member, transfer, steps, target)
             else:
                 lengths[:] = kept
                 bound = least_load(count, demand, lengths, target)[0]
