@@ -14,9 +14,10 @@ min T  s.t.
 The lifted flow :math:`g_{\sigma a, \sigma r} = y_{p(a) r}` meets all demands and loads all arcs of an orbit equally, so
  T is the optimum of the whole problem. The duals of ``capacity``, divided by |P|, are arc lengths for it.
 
-A transversal (one t_s in G with t_s r = s for each source) comes from breadth-first search over the generators, the
-stabilisers from Schreier's lemma: the permutations :math:`t_{\sigma s}^{-1} \sigma t_s` generate G_r (Seress,
-Permutation Group Algorithms, 2003, lemma 4.2.1). The order of G is not needed.
+A transversal (one t_s in G with t_s r = s for each source) comes from breadth-first search over the generators. Random
+elements :math:`\sigma` of G, found by product replacement (Celler et al., Communications in Algebra 23(13), 1995), give
+the elements :math:`t_{\sigma r}^{-1} \sigma` of G_r, almost surely enough to generate it (Seress, Permutation Group
+Algorithms, 2003, chapter 4). If not, the reduced problem is larger than necessary, and has the same optimum.
 """
 
 from __future__ import annotations
@@ -30,22 +31,16 @@ import numpy as np
 from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow
 from opticoll.formulations.flows.symmetric_flow import SymmetricFlow, Trees, group_images, keeps, trees
 from opticoll.formulations.standard_form import StandardForm, blocks
-from opticoll.instances.symmetry import arc_image, automorphisms, orbits_of
+from opticoll.instances.symmetry import automorphisms, orbits_of
 from opticoll.solvers.task import Termination
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from opticoll.instances.topology import F64, I64, Mask
 
-    from opticoll.instances.topology import F64, I64, Mask, Topology
-
-#: Maximum number of entries in a transversal of one orbit (8 bytes each, twice).
-MOST_ENTRIES = 4_000_000
-#: Random elements of a stabiliser, and of the group: how many are kept, multiplied, and multiplied before the first.
+#: Random elements of the group: how many are taken, multiplied, and multiplied before the first.
 RANDOM_ELEMENTS, POOL, MIXING = 24, 10, 60
 #: Up to so many orbits of sources, stabilisers are computed to choose a method.
 COUNTED_ORBITS = 8
-#: Number of permutations composed at a time.
-CHUNK_ENTRIES = 2_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,16 +176,18 @@ def _reduce(data: ConcurrentFlow, vertices: I64, arcs: I64) -> Orbits:
     topology, n = data.topology, data.topology.n
     moves = group_images(vertices, data.sources, n)
     made = trees(moves)
+    images = np.hstack([vertices, n + arcs])
+    elements, back = _elements(images, moves), np.argsort(images, axis=1)
     vertex_class: list[I64 | None] = []
     arc_class: list[I64 | None] = []
     # The trees are listed one after the other, each without its root.
     ends = np.cumsum(np.bincount(made.orbit) - 1)
     for root, first, last in zip(made.root.tolist(), [0, *ends[:-1].tolist()], ends.tolist(), strict=True):
         branch = Trees(made.orbit, made.root, *(one[first:last] for one in made[2:]))
-        fixing, images = _stabiliser(topology, vertices, arcs, moves, root, branch)
+        fixing = _stabiliser(elements, back, root, branch)
         if fixing.size:
-            vertex_class.append(orbits_of(fixing, n))
-            arc_class.append(orbits_of(images, topology.arcs))
+            vertex_class.append(orbits_of(fixing[:, :n], n))
+            arc_class.append(orbits_of(fixing[:, n:] - n, topology.arcs))
         else:
             vertex_class.append(None)
             arc_class.append(None)
@@ -207,85 +204,43 @@ def _reduce(data: ConcurrentFlow, vertices: I64, arcs: I64) -> Orbits:
     )
 
 
-def _stabiliser(topology: Topology, vertices: I64, arcs: I64, moves: I64, root: int, branch: Trees) -> tuple[I64, I64]:
-    """Generators of the stabiliser of a group, without duplicates and the identity, ``(k, n)`` and ``(k, m)``.
+def _elements(images: I64, moves: I64) -> list[tuple[I64, I64]]:
+    """Elements of the group, its generators and random ones: images of vertices and of arcs, ``(n + m,)``, and groups.
 
-    ``branch`` is the tree of its orbit. Small orbits have Schreier's generators. Of a large one random elements of G
-    are taken, each followed by the way back to the root: elements of the stabiliser, almost surely enough to generate
-    it. If not, the reduced problem is larger than necessary, and has the same optimum.
+    Arcs are numbered after the vertices; those of the generators are ``(k, n + m)`` and ``(k, |K|)``.
     """
-    n = topology.n
-    if not len(vertices):
-        return vertices, arcs
-    members = np.concatenate([[root], branch.order])
-    place = dict(zip(members.tolist(), range(members.size), strict=True))
-    above = [-1, *(place[group] for group in branch.parent.tolist())]
-    by = [-1, *branch.generator.tolist()]
-    if members.size * n <= MOST_ENTRIES:
-        moved = _schreier(vertices, moves, members, above, by)
-    else:
-        moved = _random_elements(np.hstack([vertices, n + arcs]), moves, members, above, by)
-    mark = np.random.default_rng(0).integers(1, 1 << 62, size=n)
-    identity = int((mark * np.arange(n)).sum())
-    result: dict[int, I64] = {}
-    for block in moved:
-        # Duplicates are found by a random linear form; permutations that share a value count as equal.
-        value = block[:, :n] @ mark
-        for i in np.unique(value, return_index=True)[1].tolist():
-            if value[i] != identity:
-                result.setdefault(int(value[i]), block[i])
+    result = list(zip(images, moves, strict=True))
     if not result:
-        return vertices[:0], arcs[:0]
-    found = np.array(list(result.values()))
-    if found.shape[1] > n:
-        return found[:, :n], found[:, n:] - n
-    return found, np.array([arc_image(topology, image) for image in found])
-
-
-def _schreier(vertices: I64, moves: I64, members: I64, above: list[int], by: list[int]) -> Iterator[I64]:
-    """Schreier's generators of the stabiliser of ``members[0]``, in blocks of permutations ``(j, n)``."""
-    count, n = members.size, vertices.shape[1]
-    ahead = np.empty((count, n), dtype=np.int64)
-    ahead[0] = np.arange(n)
-    for i in range(1, count):
-        np.take(vertices[by[i]], ahead[above[i]], out=ahead[i])
-    back = np.empty_like(ahead)
-    for i in range(count):
-        back[i, ahead[i]] = ahead[0]
-    where = np.empty(moves.shape[1], dtype=np.int64)
-    where[members] = np.arange(count)
-    step = max(1, CHUNK_ENTRIES // n)
-    for g, image in enumerate(vertices):
-        for first in range(0, count, step):
-            last = min(first + step, count)
-            moved = np.take(image, ahead[first:last])
-            moved += n * where[moves[g, members[first:last]]][:, None]
-            yield np.take(back, moved)
-
-
-def _random_elements(images: I64, moves: I64, members: I64, above: list[int], by: list[int]) -> Iterator[I64]:
-    """Elements of the stabiliser of ``members[0]``: the generators in it, and random ones by product replacement.
-
-    ``images`` are those of vertices and of arcs, numbered after the vertices.
-    """
-    random, root = np.random.default_rng(0), int(members[0])
-    yield from (images[g][None, :] for g in np.flatnonzero(moves[:, root] == root).tolist())
-    back = np.argsort(images, axis=1)
-    place = np.empty(moves.shape[1], dtype=np.int64)
-    place[members] = np.arange(members.size)
-    # An element of G, as images of vertices and arcs, and of groups.
-    pool = [(images[i % len(images)], moves[i % len(images)]) for i in range(max(POOL, len(images)))]
+        return []
+    random = np.random.default_rng(0)
+    pool = [result[i % len(result)] for i in range(max(POOL, len(result)))]
     element = pool[0]
     for step in range(MIXING + RANDOM_ELEMENTS):
         i, j = random.choice(len(pool), 2, replace=False).tolist()
         pool[i] = (pool[j][0][pool[i][0]], pool[j][1][pool[i][1]])
         element = (pool[i][0][element[0]], pool[i][1][element[1]])
-        if step < MIXING:
-            continue
-        image, at = element[0], int(place[element[1][root]])
-        while at:
-            image, at = back[by[at]][image], above[at]
-        yield image[None, :]
+        if step >= MIXING:
+            result.append(element)
+    return result
+
+
+def _stabiliser(elements: list[tuple[I64, I64]], back: I64, root: int, branch: Trees) -> I64:
+    """Elements that fix a group, without duplicates and the identity, ``(j, n + m)``.
+
+    ``back`` are the inverses of the generators, and ``branch`` the tree of the group's orbit, by which every element is
+    followed by the way back to it.
+    """
+    found: dict[bytes, I64] = {}
+    above = {root: (-1, -1)}
+    above |= {one: (up, by) for one, up, by in zip(*(a.tolist() for a in branch[2:]), strict=True)}
+    for image, move in elements:
+        at = int(move[root])
+        while at != root:
+            at, by = above[at]
+            image = back[by][image]
+        found[image.tobytes()] = image
+    found.pop(np.arange(back.shape[1]).tobytes(), None)
+    return np.array(list(found.values()), dtype=np.int64).reshape(-1, back.shape[1])
 
 
 def model(orbits: Orbits, keep: Mask | None = None) -> StandardForm:
