@@ -1,4 +1,4 @@
-"""Edge colouring of bipartite graphs: a matching for every optical switch (Koenig)."""
+"""Matrices of whole numbers as sums of permutations, and edge colourings of bipartite multigraphs (Koenig)."""
 
 from __future__ import annotations
 
@@ -12,11 +12,46 @@ if TYPE_CHECKING:
     from opticoll.instances.topology import I64
 
 
+def filled_up(matrix: I64, top: int) -> I64:
+    """A matrix no smaller than this one whose rows and columns all have the sum ``top``, at least the largest here."""
+    out, into = top - matrix.sum(axis=1), top - matrix.sum(axis=0)
+    result, i, j = matrix.copy(), 0, 0
+    while i < len(matrix) and j < len(matrix):
+        more = min(out[i], into[j])
+        result[i, j] += more
+        out[i] -= more
+        into[j] -= more
+        if out[i] == 0:
+            i += 1
+        else:
+            j += 1
+    return result
+
+
+def permutations_and_weights(matrix: I64) -> tuple[I64, I64]:
+    """Permutations ``(m, n)`` and their whole weights ``(m,)``, for a matrix of equal line sums.
+
+    Hopcroft and Karp's algorithm finds a perfect matching of the positive entries, which exists by Hall's theorem; its
+    weight is its least entry, so that at least one entry vanishes with each.
+    """
+    import scipy.sparse as sp
+    from scipy.sparse.csgraph import maximum_bipartite_matching
+
+    left, rows = matrix.copy(), np.arange(len(matrix))
+    heads, weights = [], []
+    while left.any():
+        image = maximum_bipartite_matching(sp.csr_matrix(left > 0), perm_type="column").astype(np.int64)
+        least = int(left[rows, image].min())
+        left[rows, image] -= least
+        heads.append(image)
+        weights.append(least)
+    return np.array(heads, dtype=np.int64).reshape(-1, len(matrix)), np.array(weights, dtype=np.int64)
+
+
 def matchings(n: int, source: I64, target: I64, colours: int) -> I64:
     """Find a matching for every switch: ``match[q, i]`` is the server to which i sends on switch q, -1 for none.
 
-    Each edge gets a colour that is free at both ends; if there is none, the alternating path of a free colour of each
-    end is swapped. O(E n) steps, far fewer in practice.
+    The numbers of circuits are filled up to D in all rows and columns: a sum of D permutations, without what was added.
 
     Parameters
     ----------
@@ -32,47 +67,16 @@ def matchings(n: int, source: I64, target: I64, colours: int) -> I64:
     BadInput
         If a server has more outgoing or incoming circuits than there are switches.
     """
-    for name, ends in (("out of", source), ("into", target)):
-        degree = np.bincount(ends, minlength=n)
+    count = np.bincount(source * n + target, minlength=n * n).reshape(n, n)
+    for name, degree in (("out of", count.sum(axis=1)), ("into", count.sum(axis=0))):
         if degree.max(initial=0) > colours:
             i = int(degree.argmax())
             msg = f"edge colouring: {int(degree[i])} circuits {name} server {i} on {colours} switches; remove some"
             raise BadInput(msg)
-    ahead = [[-1] * n for _ in range(colours)]
-    back = [[-1] * n for _ in range(colours)]
-    free_out, free_in = [(1 << colours) - 1] * n, [(1 << colours) - 1] * n
-    for u, v in zip(source.tolist(), target.tolist(), strict=True):
-        both = free_out[u] & free_in[v]
-        if both:
-            bit = both & -both
-            c = bit.bit_length() - 1
-        else:
-            bit, other = free_out[u] & -free_out[u], free_in[v] & -free_in[v]
-            c, d = bit.bit_length() - 1, other.bit_length() - 1
-            # At v colour c is used and d free: swap the path c, d, c, ... from v. It cannot end in u, where c is free.
-            path: list[tuple[int, int, int]] = []
-            w = v
-            while True:
-                x = back[c][w]
-                if x < 0:
-                    break
-                path.append((x, w, c))
-                w = ahead[d][x]
-                if w < 0:
-                    break
-                path.append((x, w, d))
-            for x, y, colour in path:
-                ahead[colour][x] = back[colour][y] = -1
-            for x, y, colour in path:
-                swapped = d if colour == c else c
-                ahead[swapped][x], back[swapped][y] = y, x
-            for end in {(0, x) for x, _, _ in path} | {(1, y) for _, y, _ in path}:
-                side, node = end
-                table = ahead if side == 0 else back
-                mask = free_out if side == 0 else free_in
-                for colour, owner_bit in ((c, bit), (d, other)):
-                    mask[node] = mask[node] & ~owner_bit if table[colour][node] >= 0 else mask[node] | owner_bit
-        ahead[c][u], back[c][v] = v, u
-        free_out[u] &= ~bit
-        free_in[v] &= ~bit
-    return np.array(ahead, dtype=np.int64).reshape(colours, n)
+    match = np.repeat(*permutations_and_weights(filled_up(count, colours)), axis=0)
+    servers = np.arange(n)
+    for row in match:
+        wanted = count[servers, row] > 0
+        count[servers, row] -= wanted
+        row[~wanted] = -1
+    return match

@@ -24,6 +24,7 @@ from opticoll.formulations.topology.matching_bounds import (
     shifts,
 )
 from opticoll.formulations.topology.matchings import NAME, TopologyMatchings
+from opticoll.solvers.methods.edge_colouring import filled_up, permutations_and_weights
 from opticoll.solvers.methods.topology.matching_enumeration import MatchingEnumeration
 from opticoll.solvers.methods.topology.matching_prices import MatchingColumns
 from opticoll.solvers.methods.topology.matching_schedules import (
@@ -37,8 +38,6 @@ from opticoll.solvers.methods.topology.matching_search import exchanged
 from opticoll.solvers.methods.topology.permutations import (
     fewest_matchings,
     fewest_permutations,
-    filled_up,
-    permutations_and_weights,
     permutations_of,
 )
 
@@ -197,8 +196,10 @@ def test_without_delay_every_switch_takes_a_share():
 
 @pytest.mark.parametrize("seed", range(4))
 def test_birkhoff_adds_up(seed):
-    matrix = filled_up(drawn(6, seed, 0.5).astype(np.int64))
-    top = int(max(drawn(6, seed, 0.5).sum(axis=0).max(), drawn(6, seed, 0.5).sum(axis=1).max()))
+    counts = drawn(6, seed, 0.5).astype(np.int64)
+    top = int(max(counts.sum(axis=0).max(), counts.sum(axis=1).max()))
+    matrix = filled_up(counts, top)
+    assert (matrix >= counts).all()
     assert (matrix.sum(axis=0) == top).all()
     assert (matrix.sum(axis=1) == top).all()
     heads, weights = permutations_and_weights(matrix)

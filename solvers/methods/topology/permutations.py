@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.formulations.topology import matching_bounds
+from opticoll.solvers.methods.edge_colouring import filled_up, permutations_and_weights
 from opticoll.solvers.methods.method import Answer, Method
 from opticoll.solvers.methods.topology.matching_schedules import (
     assigned,
@@ -29,48 +30,12 @@ if TYPE_CHECKING:
 UNITS = 2.0**40
 
 
-def filled_up(demand: I64) -> I64:
-    """A matrix no smaller than the demand whose rows and columns all have its largest line sum."""
-    out, into = demand.sum(axis=1), demand.sum(axis=0)
-    top = max(out.max(), into.max())
-    result, i, j = demand.copy(), 0, 0
-    out, into = top - out, top - into
-    while i < len(demand) and j < len(demand):
-        more = min(out[i], into[j])
-        result[i, j] += more
-        out[i] -= more
-        into[j] -= more
-        if out[i] == 0:
-            i += 1
-        else:
-            j += 1
-    return result
-
-
-def permutations_and_weights(matrix: I64) -> tuple[I64, I64]:
-    """Permutations ``(m, n)`` and their whole weights ``(m,)``, for a matrix of equal line sums.
-
-    Hopcroft and Karp's algorithm finds a perfect matching of the positive entries, which exists by Hall's theorem; its
-    weight is its least entry, so that at least one entry vanishes with each.
-    """
-    import scipy.sparse as sp
-    from scipy.sparse.csgraph import maximum_bipartite_matching
-
-    left, rows = matrix.copy(), np.arange(len(matrix))
-    heads, weights = [], []
-    while left.any():
-        image = maximum_bipartite_matching(sp.csr_matrix(left > 0), perm_type="column").astype(np.int64)
-        least = int(left[rows, image].min())
-        left[rows, image] -= least
-        heads.append(image)
-        weights.append(least)
-    return np.array(heads), np.array(weights)
-
-
 def permutations_of(data: TopologyMatchings) -> tuple[I64, F64]:
     """Matchings of pairs with demand ``(m, n)`` and their lengths ``(m,)``."""
     unit = max(data.demand.sum(axis=1).max(), data.demand.sum(axis=0).max()) / UNITS
-    heads, weights = permutations_and_weights(filled_up(np.ceil(data.demand / unit).astype(np.int64)))
+    counted = np.ceil(data.demand / unit).astype(np.int64)
+    top = max(counted.sum(axis=1).max(), counted.sum(axis=0).max())
+    heads, weights = permutations_and_weights(filled_up(counted, top))
     heads = wanted(data, heads)
     some = (heads >= 0).any(axis=1)
     return heads[some], weights[some] * unit
