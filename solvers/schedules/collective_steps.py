@@ -431,7 +431,7 @@ def _packings(
 ) -> tuple[TreePacking | None, TreePacking | None]:
     """Trees for the copies, and trees of the reversed topology for the sums; both with the same number of chunks."""
     from opticoll.formulations.flows.worst_cuts import reversed_arcs
-    from opticoll.solvers.schedules.tree_packing import pack, pack_dividing, pack_into
+    from opticoll.solvers.schedules.tree_packing import pack, pack_dividing
 
     weight = None if root is None else tuple(int(v == root) for v in topology.terminals.tolist())
     back = reversed_arcs(topology)
@@ -443,7 +443,7 @@ def _packings(
     summed = pack(back, None, most) if sums else None
     if spread is not None and summed is not None and lcm(spread.chunks, summed.chunks) > most:
         chunks = max(spread.chunks, summed.chunks)
-        return pack_into(topology, None, chunks), pack_into(back, None, chunks)
+        return pack_dividing(topology, None, chunks), pack_dividing(back, None, chunks)
     return spread, summed
 
 

@@ -121,9 +121,6 @@ class TreePacking:
         return float(self.time / self.bound - 1)
 
 
-# Max-flow kernels -------------------------------------------------------------------------------------------------
-
-
 def pack(topology: Topology, weight: Sequence[int] | None = None, most: int | None = None) -> TreePacking:
     """Pack trees from every root to all ranks in minimum time.
 
@@ -191,15 +188,6 @@ def _translated(topology: Topology, network: Network, time: Fraction, numbers: S
     trees = tuple(PackedTree(one.root, one.count, way) for one, way in zip(found.trees, hops, strict=True))
     unit = network.unit
     return TreePacking(topology, network.weight, found.chunks, trees, found.time / unit, time / unit, images)
-
-
-def pack_into(topology: Topology, weight: Sequence[int] | None, chunks: int) -> TreePacking:
-    """As :func:`pack`, with exactly ``chunks`` trees per shard."""
-    weights = tuple(weight) if weight is not None else (1,) * topology.num_ranks
-    network = network_of(topology, weights)
-    time, _ = least_time_of(network, _receivers(topology, weights))
-    moved = _translated(topology, network, time, [chunks])
-    return moved or _packed(topology, network, _fewest(network, time, chunks), chunks, time)
 
 
 def pack_dividing(
@@ -468,8 +456,6 @@ def _grow(
     head: I64,
     capacity: I64,
     first_out: I64,
-    sorted_arcs: I64,
-    arcs: int,
     reached: Mask,
     blocked: Mask,
     order: I64,
@@ -480,8 +466,9 @@ def _grow(
 ) -> tuple[int, int, int]:
     """Add arcs that all ``count`` trees can take, breadth first; ``order`` lists the reached vertices.
 
-    Arcs from ``arcs`` on belong to the auxiliary network, whose source is vertex n - 1. Returns the number of vertices
-    reached and, if some are missing and no arc serves all trees, the arc that serves most of them, and their number.
+    Arcs out of vertex v are ``first_out[v]`` to ``first_out[v + 1] - 1``; those after all of these belong to the
+    auxiliary network, whose source is vertex n - 1. Returns the number of vertices reached and, if some are missing and
+    no arc serves all trees, the arc that serves most of them, and their number.
     """
     first, listed = adjacency(n, tail, head)
     residual = np.zeros(2 * tail.size, dtype=np.int64)
@@ -491,8 +478,7 @@ def _grow(
         most = 0
         for i in range(size):
             x = order[i]
-            for j in range(first_out[x], first_out[x + 1]):
-                a = sorted_arcs[j]
+            for a in range(first_out[x], first_out[x + 1]):
                 y = head[a]
                 if reached[y] or blocked[a] or capacity[a] <= most:
                     continue
@@ -576,8 +562,6 @@ class _Growth:
                 head,
                 capacity,
                 self.first_out,
-                np.arange(self.tail.size),
-                self.tail.size,
                 reached,
                 blocked,
                 order,
