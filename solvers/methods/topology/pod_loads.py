@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.compiled import compiled
-from opticoll.solvers.methods.topology.link_exchanges import split_norm
+from opticoll.solvers.methods.topology.split_loads import split_norm
 
 if TYPE_CHECKING:
     from collections.abc import Callable

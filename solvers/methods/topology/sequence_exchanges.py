@@ -14,8 +14,8 @@ import numpy as np
 
 from opticoll.compiled import compiled
 from opticoll.formulations.topology.sequence_bounds import one_by_one
-from opticoll.solvers.methods.topology.link_exchanges import load_norm
 from opticoll.solvers.methods.topology.sequence_flows import no_hops, with_circuits
+from opticoll.solvers.methods.topology.split_loads import load_norm
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -44,9 +44,9 @@ def work(counts, demand, step):  # type: ignore[no-untyped-def]
 
 
 @compiled()
-def cost_of(counts, demand, step, links):  # type: ignore[no-untyped-def]
-    """The work of circuits, or, with the most ``links`` of a single configuration, the norm of its loads."""
-    return load_norm(counts[0] > 0, links) if links > 0 else work(counts, demand, step)
+def cost_of(counts, demand, step, squarings):  # type: ignore[no-untyped-def]
+    """The work of circuits, or, unless ``squarings`` is -1, the norm of the loads of a single configuration."""
+    return work(counts, demand, step) if squarings < 0 else load_norm(counts[0], demand, squarings)
 
 
 @compiled()
@@ -139,12 +139,13 @@ def _fits(counts, parallel, rack, cables, uplinks):  # type: ignore[no-untyped-d
 
 @compiled()
 def _annealed(  # type: ignore[no-untyped-def]
-    rng, counts, now, begin, end, moves, links, demand, step, fixed, degree, directed, parallel, rack, cables, uplinks
+    rng, counts, now, span, worse, squarings, demand, step, fixed, degree, directed, limits
 ):
-    """Exchanges ``begin`` to ``end`` of ``moves`` in ``counts``, whose cost is ``now``; the last and the least cost.
+    """Exchanges ``span[0]`` to ``span[1]`` of ``span[2]`` in ``counts``, whose cost is ``now``.
 
-    Also the circuits of the least cost.
+    Returns the last cost, the least one, and its circuits.
     """
+    begin, end, moves = span
     number, tail, head = listed(counts, directed)
     best, kept = now, counts.copy()
     for move in range(begin, end):
@@ -152,9 +153,9 @@ def _annealed(  # type: ignore[no-untyped-def]
         if k < 0:
             continue
         v = _swap(counts, tail, head, k, a, b, y, directed)
-        fits = _fits(counts[k], parallel, rack, cables, uplinks)
-        value = cost_of(counts, demand, step, links) if fits else np.inf
-        if value > now * (1 + THRESHOLD * (1 - move / moves) ** 2):
+        fits = _fits(counts[k], *limits)
+        value = cost_of(counts, demand, step, squarings) if fits else np.inf
+        if value > now * (1 + worse * (1 - move / moves) ** 2):
             _swap(counts, tail, head, k, a, b, v, directed)
             continue
         now = value
@@ -170,20 +171,22 @@ def anneal_circuits(
     moves: int,
     wait: Callable[[], object],
     *,
-    links: int = 0,
+    squarings: int = -1,
+    worse: float = THRESHOLD,
 ) -> I64:
     """Circuits ``(K, n, n)`` of the least :func:`cost_of` that is found by so many exchanges.
 
-    Exchanges that are worse within a falling threshold are accepted (Dueck & Scheuer, J. Comput. Phys. 90, 1990);
-    ``wait`` is called now and then.
+    Exchanges that are worse within a threshold, which falls from the share ``worse`` to 0, are accepted (Dueck &
+    Scheuer, J. Comput. Phys. 90, 1990); ``wait`` is called now and then.
     """
     step, fixed = one_by_one(data), 0 if data.standing is None else 1
-    settings = data.demand, step, fixed, data.degree, data.directed, data.parallel, data.rack, data.cables, data.uplinks
-    now = best = cost_of(counts, data.demand, step, links)
+    limits = data.parallel, data.rack, data.cables, data.uplinks
+    settings = worse, squarings, data.demand, step, fixed, data.degree, data.directed, limits
+    now = best = cost_of(counts, data.demand, step, squarings)
     result, counts = counts, counts.copy()
     for begin in range(0, moves, CALLED):
         wait()
-        now, least, kept = _annealed(random, counts, now, begin, min(begin + CALLED, moves), moves, links, *settings)
+        now, least, kept = _annealed(random, counts, now, (begin, min(begin + CALLED, moves), moves), *settings)
         if least < best:
             best, result = least, kept
     return np.array(result)

@@ -21,8 +21,7 @@ from opticoll.instances.families.regular_graphs import DIGITS, digraph_spec
 from opticoll.instances.topology import Topology
 from opticoll.solvers.methods.method import Answer, Beyond, Method
 from opticoll.solvers.methods.topology.graph_enumeration import MOST_ENUMERATED, Exclusion
-from opticoll.solvers.methods.topology.link_exchanges import load_norm
-from opticoll.solvers.methods.topology.sequence_exchanges import anneal_circuits, fill_ports, random_circuits
+from opticoll.solvers.methods.topology.sequence_exchanges import anneal_circuits, cost_of, fill_ports, random_circuits
 from opticoll.solvers.methods.topology.sequence_orbits import UNREACHED, annealed, drawn, groups, named_group
 from opticoll.solvers.task import Termination
 
@@ -39,6 +38,8 @@ MOST_ELEMENTS = 4096
 MOST_ASYMMETRIC = 64
 #: Most nodes of topologies whose links are exchanged: they are printed as ``digraph:`` specs.
 MOST_EXCHANGED = len(DIGITS)
+#: The exponent of the norm of loads is 2 to this power.
+SQUARINGS = 3
 #: Number of topologies from exchanges of links whose flow problem is solved.
 MOST_EXCHANGE_CANDIDATES = 3
 
@@ -137,9 +138,9 @@ def exchange_candidates(
         if given is not None and start == starts:
             counts[0] = 0
             counts[0, given.tail, given.head] = 1
-        best = anneal_circuits(sequence, rng, counts, steps, lambda: None, links=data.most_links)
+        best = anneal_circuits(sequence, rng, counts, steps, lambda: None, squarings=SQUARINGS)
         fill_ports(sequence, rng, best)
-        found.append((load_norm(best[0] > 0, data.most_links), best[0]))
+        found.append((cost_of(best, sequence.demand, False, SQUARINGS), best[0]))
     for _, links in sorted(found, key=lambda one: one[0])[:MOST_EXCHANGE_CANDIDATES]:
         topology = Topology(data.n, *np.nonzero(links))
         if topology.connected:

@@ -10,13 +10,14 @@ import numpy as np
 
 from opticoll.formulations.parameters import Parameter
 from opticoll.formulations.standard_form import StandardForm
+from opticoll.formulations.topology.sequence import TopologySequence
 from opticoll.formulations.topoopt.circuit_design import default_rings, ring_demand, sorted_circuits
 from opticoll.formulations.topoopt.forwarding import routed_design
 from opticoll.formulations.topoopt.wiring_demand import MOST_MEMBERS
 from opticoll.formulations.topoopt.wiring_solution import design_from_flow, rings_of
 from opticoll.solvers.methods.method import Answer, Beyond, Method
-from opticoll.solvers.methods.topology.link_exchanges import annealed
 from opticoll.solvers.methods.topology.load_annealing import anneal_loads
+from opticoll.solvers.methods.topology.sequence_exchanges import anneal_circuits
 from opticoll.solvers.methods.topoopt.ocs_reconfig import starting_design
 from opticoll.solvers.methods.topoopt.wiring_kernels import DONE, Options, enumerate_wirings, renamings
 from opticoll.solvers.process.isolation import solve_here
@@ -204,6 +205,8 @@ MOST_DESCENTS, IDLE = 2000, 200
 #: Steps per pair of circuits of an annealing run over split paths, used in turn; the first alone before optimal loads
 #: are annealed.
 LENGTHS = (16, 32, 64, 128, 256)
+#: Share of the norm over split paths by which an exchange may be worse at first.
+WARM_SPLITS = 0.005
 #: Most circuits and servers together for which optimal loads are annealed; the first temperature from random circuits
 #: and from annealed ones, and the last, relative to the load, times the circuits and the ports.
 MOST_LOADED, WARM_LOADS, REHEATED, COOL_LOADS = 80, 0.32, 0.18, 0.08
@@ -260,11 +263,16 @@ class WiringSearch:
         for g, group in enumerate(groups):
             self.member[g] = np.isin(self.order, group.members)
         self.transfer = np.array([group.transfer for group in groups])
-        #: The demand with the default rings of all groups, as if they were not free.
-        self.split_demand = self.demand
-        if groups:
-            whole_demand = ring_demand(data.pool, default_rings(data.pool))
-            self.split_demand = np.ascontiguousarray(whole_demand[np.ix_(self.order, self.order)])
+        #: Circuits for the demand with the default rings of all groups, as if they were not free.
+        split = ring_demand(data.pool, default_rings(data.pool)) if groups else fixed
+        self.circuits = TopologySequence.of_nodes(
+            data.n,
+            data.degree,
+            1,
+            directed=True,
+            parallel=data.parallel,
+            demand=np.ascontiguousarray(split[np.ix_(self.order, self.order)]),
+        )
         self.constant = float(sum(group.total for group in groups)) + (0.0 if self.tax else data.idle)
         whole = self.tax or len(groups) > 0
         #: Whether descents anneal optimal loads; whether they do for few servers.
@@ -334,19 +342,16 @@ class WiringSearch:
             if left is not None and np.isfinite(self.pace):
                 moves = max(min(moves, int(self.pace * left / 2)), least)
         begun = time.monotonic()
-        result = annealed(
-            tail,
-            head,
-            self.data.parallel,
-            self.split_demand,
-            squarings=0 if self.tax else 2 - self.splits % 2,
-            moves=moves,
-            random=self.random,
-            tick=self.tick,
-        )
+        counts = np.zeros((1, self.data.n, self.data.n), dtype=np.int64)
+        np.add.at(counts[0], (tail, head), 1)
+        squarings = 0 if self.tax else 2 - self.splits % 2
+        best = anneal_circuits(
+            self.circuits, self.random, counts, moves, self.tick, squarings=squarings, worse=WARM_SPLITS
+        )[0]
         self.pace = moves / max(time.monotonic() - begun, 1e-9)
         self.splits += 1
-        return result
+        tail, head = np.nonzero(best)
+        return np.repeat(tail, best[tail, head]), np.repeat(head, best[tail, head])
 
     def _anneal_loads(self, tail: I64, head: I64, moves: int | None) -> None:
         """Anneal optimal loads in ``moves`` steps (None: as many as the chain has, for at most half of the time left).
