@@ -7,6 +7,7 @@ to the stated tolerance.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from time import process_time
 from typing import TYPE_CHECKING, Any
@@ -14,7 +15,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opticoll.analysis.ledger.claim import Measurement, Measures
-from opticoll.analysis.ledger.comparisons import certified_flow, certified_optimum, scipy_program, seconds_of
+from opticoll.analysis.ledger.comparisons import (
+    certified_flow,
+    certified_optimum,
+    linear_optimum,
+    scipy_program,
+    seconds_of,
+)
 from opticoll.analysis.ledger.readings import Readings, Sweep
 from opticoll.analysis.ledger.tolerances import ABOUT, SAME
 from opticoll.formulations.alltoall import link_mcf, path_mcf
@@ -67,33 +74,14 @@ def inequality_flow(topology: Topology, *, net: bool) -> float:
 
     With ``net``, the flow out of the sink is subtracted from the flow into it.
     """
-    import scipy.sparse as sp
-    from scipy.optimize import linprog
+    from opticoll.solvers.compile.compilation import compile_model
 
-    n, m = topology.n, topology.arcs
-    ends = np.arange(m)
-    into = sp.csr_array((np.ones(m), (topology.head, ends)), shape=(n, m))
-    surplus = into - sp.csr_array((np.ones(m), (topology.tail, ends)), shape=(n, m))
-    blocks, demands = [], []
-    for s in range(n):
-        for t in (t for t in range(n) if t != s):
-            relays = [u for u in range(n) if u not in (s, t)]
-            blocks.append(sp.vstack([-surplus[relays], -(surplus if net else into)[[t]]]))
-            demands += [0.0] * len(relays) + [1.0]
-    conservation = sp.hstack([sp.block_diag(blocks), sp.csr_array(np.array(demands)[:, None])])
-    capacity = sp.hstack([sp.kron(np.ones((1, len(blocks))), sp.identity(m)), sp.csr_array((m, 1))])
-    objective = np.zeros(m * len(blocks) + 1)
-    objective[-1] = -1.0
-    result = linprog(
-        objective,
-        A_ub=sp.vstack([conservation, capacity], format="csc"),
-        b_ub=np.concatenate([np.zeros(conservation.shape[0]), topology.capacity]),
-        method="highs",
-    )
-    if result.status != 0:
-        msg = f"(1)-(5) on {topology.spec}: {result.message}"
-        raise ArithmeticError(msg)
-    return float(-result.fun)
+    form = compile_model(link_mcf.LinkFlow.prepare(topology, {"printed": not net}).cvxpy())
+    if net:  # the matrix form with inequalities, and no flow fixed at 0
+        lower = form.row_lower.copy()
+        lower[form.rows["balance"].index] = -np.inf  # the rows are F D - M f = 0
+        form = replace(form, row_lower=lower, col_upper=np.full_like(form.col_upper, np.inf))
+    return linear_optimum(form)[0]
 
 
 @MEASURES.of("link-mcf-printed")
