@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,9 +23,6 @@ if TYPE_CHECKING:
     F64 = NDArray[np.float64]
     I64 = NDArray[np.int64]
 
-Layout = Literal[
-    "auto", "circular", "grid", "hypercube", "columns", "rings", "star", "layers", "racks", "given", "spring"
-]
 LAYOUTS = ("auto", "circular", "grid", "hypercube", "columns", "rings", "star", "layers", "racks", "given", "spring")
 #: Positions by vertex: a mapping of labels or numbers, or an array of shape (n, 2).
 Places = Mapping[Any, Sequence[float]] | Sequence[Sequence[float]]
