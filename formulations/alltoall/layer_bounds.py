@@ -11,7 +11,7 @@ times the sum of the capacities. Several cycles add up if each counts other pair
 pair, the minimum is infinite, and no routes on L layers exist.
 
 Where there are too many paths, the shortest ones of near pairs are listed; any other path of such a pair is at least
-one arc longer.
+one arc longer, and two if the network has two colours that all arcs change, as tori and pods of even sides.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from opticoll.formulations.flows.path_sets import PathRule, PathSet, build_path_
 
 if TYPE_CHECKING:
     from opticoll.formulations.flows.path_flow import PathFlow
-    from opticoll.instances.topology import F64, I64, Mask
+    from opticoll.instances.topology import F64, I64, Mask, Topology
 
 #: Most paths that are listed; most sets X of a cycle, and how many are examined at a time; most cycles that are added.
-MOST_LISTED, MOST_SETS, SETS, MOST_CYCLES = 20_000, 50_000, 500, 200
+MOST_LISTED, MOST_SETS, SETS, MOST_CYCLES = 20_000, 50_000, 500, 1_000
 
 
 def near_paths(routing: PathFlow) -> tuple[PathSet, F64]:
@@ -47,6 +47,12 @@ def near_paths(routing: PathFlow) -> tuple[PathSet, F64]:
     return PathSet(topology, none, none, none, np.zeros(1, dtype=np.int64), none), np.empty(0)
 
 
+def two_coloured(topology: Topology) -> bool:
+    """Whether every arc joins a vertex of even distance from the first rank with one of odd distance."""
+    odd = topology.hops[0] % 2 == 1
+    return bool(np.isfinite(topology.hops[0]).all() and (odd[topology.tail] != odd[topology.head]).all())
+
+
 class LayerBound:
     """The bound for a problem over paths: all of them if ``listed``, else :func:`near_paths`."""
 
@@ -57,7 +63,9 @@ class LayerBound:
         longer = (self.paths.length - self.paths.length[first[:-1]][pair]).astype(float)
         #: D_k e_p of every path, and of a path of every pair that is not listed.
         self.excess = longer * self.amount[pair]
-        self.unlisted = np.full(self.amount.size, np.inf) if listed else self.amount
+        self.unlisted = (
+            np.full(self.amount.size, np.inf) if listed else self.amount * (1 + two_coloured(routing.topology))
+        )
         self.dependencies = Dependencies(self.paths)
         self._found: dict[int, float] = {}
 

@@ -16,7 +16,7 @@ from opticoll.formulations.alltoall import channels_routes
 from opticoll.formulations.alltoall.channels import RoutedChannels
 from opticoll.formulations.alltoall.channels_bounds import least_layers, load_on
 from opticoll.formulations.alltoall.channels_routes import moved_solution, solution
-from opticoll.formulations.alltoall.layer_bounds import LayerBound
+from opticoll.formulations.alltoall.layer_bounds import LayerBound, two_coloured
 from opticoll.formulations.flows.path_flow import arc_load
 from opticoll.formulations.flows.path_sets import subset
 from opticoll.instances import parse
@@ -117,11 +117,25 @@ def test_no_routes_beat_the_bound_from_cycles(seed, paths):
     tail, head = zip(*sorted(arcs), strict=True)
     topology = Topology(n, tail, head, draw.integers(1, 3, len(arcs)).astype(float))
     data = problem(topology, layers=1, paths=paths)
-    assert load_on(data, 1) <= enumerated(data, 1)
+    best = enumerated(data, 1)
+    assert load_on(data, 1) <= best
     near = LayerBound(data.routing, listed=False).excess_arcs(1)
-    assert near <= data.layer_bound.excess_arcs(1) or paths == "shortest"
+    assert near <= best * topology.capacity.sum() - topology.hops.sum() + 1e-9
     if data.paths.paths <= 9:
         assert load_on(data, 2) <= enumerated(data, 2)
+
+
+@pytest.mark.parametrize(
+    ("spec", "load"), [("ring:4", 2), ("ring:5", 4), ("ring:6", 6), ("ring:8", 12), ("hypercube:3", 4), ("mesh:2x3", 4)]
+)
+def test_detours_are_two_arcs_longer_where_arcs_change_colours(spec, load):
+    """By shortest paths of near pairs alone, against arcs at the least load of one layer."""
+    data = problem(spec, layers=1)
+    graph = nx.Graph(zip(data.topology.tail.tolist(), data.topology.head.tolist(), strict=True))
+    assert two_coloured(data.topology) == nx.is_bipartite(graph)
+    near = LayerBound(data.routing, listed=False)
+    assert set(near.unlisted) == {2.0 if nx.is_bipartite(graph) else 1.0}
+    assert near.excess_arcs(1) <= load * data.topology.arcs - data.topology.hops.sum()
 
 
 @pytest.mark.parametrize(
