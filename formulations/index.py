@@ -199,7 +199,7 @@ def _pairs(ours: Sequence[I64], theirs: Sequence[I64], left: int, right: int) ->
     """All pairs of lines of two tables whose columns agree, in the order of the first table."""
     code, other, most = _codes(list(zip(ours, theirs, strict=True)), left, right)
     order = np.argsort(other, kind="stable")
-    if most <= 8 * (left + right):  # where every key is, is a short list
+    if most <= 32 * (left + right):  # where every key is, is a short list
         start = _starts(other, most)
         first, count = start[code], start[code + 1] - start[code]
     else:

@@ -89,7 +89,7 @@ def last_nodes(n: int, tail: Mapping[Chord, int], head: Mapping[Chord, int]) -> 
     last = {(d, 0): n for d in (0, 1)}
     for chord, v in head.items():
         if v < tail[chord]:
-            last[chord[0], v] = max(last.get((chord[0], v), 0), tail[chord])
+            last[chord[0], v] = max(last.get((chord[0], v), tail[chord]), tail[chord])
     return dict(sorted(last.items()))
 
 

@@ -21,7 +21,7 @@ def draw(random: Random) -> Drawn:
 
 PROBLEMS = Problems(
     cases=[
-        ("servers:n=3,degree=2", {"delay": "0.5", "configurations": "3", "charge": "changed", "overlap": "true"}),
+        ("servers:n=3,degree=2", {"delay": "0.5", "configurations": "4", "charge": "changed", "overlap": "true"}),
         ("servers:n=3,degree=1", {"directed": "true"}),
         ("servers:n=4,degree=2", {"directed": "true", "relays": "step", "parallel": "1", "delay": "1"}),
         ("servers:n=4,degree=2", {"start": "ring:4", "delay": "0.25", "overlap": "true", "charge": "changed"}),
