@@ -87,7 +87,7 @@ def test_the_bounds_of_routes(row):
 def test_routes_are_found_again(row, tmp_path):
     """By the same seed, as a file that is checked."""
     pod, given = pod_records()[row["cubes"], 4, "free"].pod, {"layers": row["layers"]}
-    found = oc.solve("alltoall.channels", pod, **given, time_limit=600)
+    found = oc.solve("alltoall.channels", pod, **given, time_limit=600 if row["cubes"] < 64 else 2000)
     assert found.value <= row["load"]
     found.schedule().save(tmp_path / "pod.routes.json")
     checked = oc.check("alltoall.channels", pod, tmp_path / "pod.routes.json", settings=given)
