@@ -27,6 +27,7 @@ from opticoll.formulations.topology.sequence_bounds import (
     layers,
     nodes_at,
     port_time,
+    rack_time,
     ring_time,
     rotation,
 )
@@ -425,6 +426,20 @@ def test_times_in_seconds_are_those_of_a_shard_over_a_link():
     assert seconds.task.settings["shard"] == "100kB"
     inside = oc.solve(NAME, spec, configurations=0, delay="6µs", startup="8e-4ms", shard=100_000, **sized)
     assert inside.objective == pytest.approx(seconds.objective)
+
+
+@pytest.mark.parametrize(
+    ("n", "given", "time", "reason"),
+    [
+        (6, {"rack": 2, "uplinks": 1}, 8, "a rack sends or receives 8 shards over at most 1 circuits"),
+        (5, {"rack": 2, "uplinks": 1}, 6, "a rack sends or receives 6 shards over at most 1 circuits"),
+        (6, {"rack": 2, "cables": 1, "demand": 5 * np.eye(6)[[1, 0, 3, 2, 0, 0]]}, 5, None),  # 10 of the last over 2
+    ],
+)
+def test_circuits_between_racks_bound_the_time(n, given, time, reason):
+    data = TopologySequence.of_nodes(n, 2, 2, **{"demand": uniform(n), **given})
+    assert rack_time(data)[0] == time
+    assert reason in {None, rack_time(data)[1]}
 
 
 @pytest.mark.parametrize("seed", [*range(6), *(pytest.param(s, marks=pytest.mark.slow) for s in range(6, 20))])

@@ -30,7 +30,7 @@ from opticoll.errors import BadInput
 from opticoll.formulations.topology import sequence_bounds
 from opticoll.formulations.topology.sequence import TopologySequence
 from opticoll.instances.collective_steps import collective_steps
-from opticoll.solvers.methods.topology.sequence_flows import least_hops
+from opticoll.solvers.methods.topology.sequence_flows import CircuitLines, RoutedSequence, least_hops
 from opticoll.solvers.methods.topology.sequence_orbits import (
     annealed,
     drawn,
@@ -125,6 +125,25 @@ def confirm(row):
             for g in generators:
                 assert any(multiplied(row.n, row.group, g, back) == 0 for back in generators)
     assert time_from_one_node(row) == pytest.approx(row.time, rel=1e-7)
+
+
+@pytest.mark.parametrize(
+    ("phases", "lengths", "flow", "expected"),
+    [
+        ([0, 1, 1], [2, 1], [2, 1, 0], 0),
+        ([0, 1, 1], [1.5, 1], [2, 1, 0], 0.5),  # 2 shards in a configuration for 1.5
+        ([0, 1, 1], [2, 1], [2, 0.75, 0], 0.25),  # a quarter of the shard of node 2 stays at node 1
+        ([1, 0, 1], [1, 2], [2, 1, 0], 1),  # node 1 sends on what it does not have yet
+        ([0, 1, 1], [2.25, 1], [2.25, 1, -0.25], 0.25),
+    ],
+)
+def test_a_flow_of_a_record_is_checked(phases, lengths, flow, expected):
+    """0 sends to 1 for both nodes, 1 to 2; the third circuit leads back."""
+    ends = {"tail": np.array([0, 1, 2]), "head": np.array([1, 2, 1])}
+    own = {"group": np.arange(3), "shared_phase": np.array(phases), "circuits": np.ones(3, dtype=int)}
+    lines = CircuitLines(np.array(phases), **ends, **own, sources=np.array([0]), demand=np.array([[0.0, 1, 1]]))
+    routed = RoutedSequence(3.0, np.array(lengths), np.array([flow]), np.zeros(3))
+    assert sequence_records_of.violation(lines, routed, 3, 2) == expected
 
 
 @each("row", [row for row in ROWS if row.n <= 16][::3])
