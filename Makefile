@@ -49,9 +49,10 @@ soak: setup      ## random kills, false reports, full disks, bad input (BUDGET=1
 readme: setup    ## regenerate the tables and plots of README and docs/ from stored results (seconds)
 	$(BIN)/python docs/documents.py --from-store
 
-lint: setup types ## lint and type checks only
+lint: setup      ## lint and type checks only
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/mypy
 
 lab: setup       ## open JupyterLab on notebooks/
 	$(BIN)/opticoll lab
