@@ -169,8 +169,9 @@ def says_something(cell) -> bool:
 @every_notebook
 def test_notebook_runs(path, tmp_path, monkeypatch):
     """No cell raises or logs, tables are styled, and pictures fit the page."""
-    monkeypatch.setenv("OPTICOLL_STORE", str(tmp_path / "store"))
-    work = tmp_path / "work"
+    store, work = tmp_path / "store", tmp_path / "work"
+    store.mkdir()  # a store that is named must be there
+    monkeypatch.setenv("OPTICOLL_STORE", str(store))
     work.mkdir()
     done = executor().run(path, work)
     outputs = [output for cell in done.cells if cell.cell_type == "code" for output in cell.outputs]
