@@ -343,8 +343,8 @@ def ranks_of(instance: object, formulation: str) -> Topology:
     return instance
 
 
-def all_to_all_topology(instance: object, formulation: str) -> Topology:
-    """Return the instance if it is a topology with a path between all ranks.
+def all_to_all_topology(instance: object, formulation: str, root: int | None = None) -> Topology:
+    """Return the instance if it is a topology with a path between all ranks, or from the rank ``root`` to all.
 
     Raises
     ------
@@ -353,13 +353,15 @@ def all_to_all_topology(instance: object, formulation: str) -> Topology:
     """
     instance = ranks_of(instance, formulation)
     if not instance.connected:
-        cut_off = np.argwhere(~np.isfinite(instance.hops[:, instance.terminals]))
-        source, target = (instance.labels[instance.terminals[i]] for i in cut_off[0])
-        msg = (
-            f"{formulation}: {instance.spec} is disconnected: no path from {source} to {target} "
-            f"({len(cut_off)} such pairs); {connecting_remedy(instance)}"
-        )
-        raise NotApplicable(msg)
+        sources = instance.terminals[slice(None) if root is None else slice(root, root + 1)]
+        cut_off = np.argwhere(~np.isfinite(instance.distances(np.ones(instance.arcs), sources)[:, instance.terminals]))
+        if cut_off.size:
+            source, target = instance.labels[sources[cut_off[0, 0]]], instance.labels[instance.terminals[cut_off[0, 1]]]
+            msg = (
+                f"{formulation}: {instance.spec} is disconnected: no path from {source} to {target} "
+                f"({len(cut_off)} such pairs); {connecting_remedy(instance)}"
+            )
+            raise NotApplicable(msg)
     return instance
 
 

@@ -52,9 +52,10 @@ def from_root(cls: type[Broadcast], instance: object, given: Mapping[str, int]) 
     Raises
     ------
     BadInput
-        If there is no rank of this number.
+        If there is no rank of this number, or no path from it to some rank.
     """
-    topology, number = all_to_all_topology(instance, cls.name), given["root"]
+    number = given["root"]
+    topology = all_to_all_topology(instance, cls.name, number)
     if not 0 <= number < topology.num_ranks:
         msg = f"{cls.name}: root={number} is not a rank of {topology.spec}; use 0..{topology.num_ranks - 1}"
         raise BadInput(msg)

@@ -100,10 +100,10 @@ def _refusal(problem: AllGather | Broadcast | ReduceScatter | AllReduction) -> s
     """Why max-flows do not have the solution: switches of an all-reduce, or capacities too large for SciPy's."""
     topology = problem.topology
     if problem.name == "alltoall.all-reduce" and topology.num_ranks < topology.n:
-        return "switches of an all-reduce forward what they receive; use the method tree-packing"
+        return "needs an all-reduce without switches, tree-packing does not"
     # p is at most N, and q at most the sum of the capacities.
     if 2 * topology.num_ranks * sum(network_of(topology, (1,) * topology.num_ranks).capacity) > MOST_FLOW:
-        return "the capacities, scaled to whole numbers, are too large; use the method highs-ipx"
+        return "needs capacities of fewer digits: scaled to whole numbers, they are too large"
     return None
 
 

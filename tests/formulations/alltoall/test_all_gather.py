@@ -116,6 +116,16 @@ def test_refusals():
             model.AllGather.prepare(topology)
 
 
+@pytest.mark.parametrize("method", ["highs", "receiver-flows", "tree-packing"])
+def test_a_broadcast_needs_paths_from_its_root_alone(method):
+    one_way = Topology(4, [0, 0, 1, 2, 1], [1, 2, 2, 3, 3], [2.0, 1.0, 0.5, 4.0, 0.25])
+    run = solve.solve(Task("alltoall.broadcast", one_way, method=method))
+    assert run.record["proof"] == "optimal"
+    assert run.record["objective"] == pytest.approx(1 / 1.5)  # into vertex 2
+    with pytest.raises(NotApplicable, match=r"no path from 1 to 0 \(1 such pairs\)"):
+        solve.solve(Task("alltoall.broadcast", one_way, settings={"root": 1}))
+
+
 @pytest.mark.slow
 def test_a_large_topology():
     assert worst_cut(parse("genkautz:n=200,d=4"))[0] >= 199 / 4 - 1e-9
