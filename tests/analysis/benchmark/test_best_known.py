@@ -141,6 +141,15 @@ def test_open_problems_say_what_was_tried():
     assert all(one.tried for one in best_known().values() if one.open)
 
 
+def test_the_list_says_open_or_how_the_optimum_is_proven():
+    known, rows = benchmark_set.best_known(), benchmark_set.problem_rows([])
+    assert {row["problem"]: row["proof"] for row in rows if row["proof"] != "open"} == {
+        name: best.proof for name, best in known.items() if not best.open
+    }
+    left = benchmark_set.problem_rows([], only_open=True)
+    assert {row["problem"] for row in left} == {row["problem"] for row in rows if row["proof"] == "open"}
+
+
 def test_problems_are_listed_with_their_sizes_and_an_empty_list_keeps_its_header():
     result = CliRunner().invoke(cli, ["benchmark", "list", NAME])
     size = best_known()[NAME].size
