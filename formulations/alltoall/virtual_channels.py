@@ -1,7 +1,7 @@
 r"""Fewest layers of virtual channels for given routes such that no dependency cycle remains.
 
-Source  all-to-all paper, Appendix D.1; Dally & Seitz, IEEE Trans. Computers 36(5), 1987; fewest layers: Domke,
-        Hoefler & Nagel, IPDPS 2011 (NP-hard)
+Source  all-to-all paper, Appendix D.1, which states the problem and heuristics; the program is ours. Dally & Seitz,
+        IEEE Trans. Computers 36(5), 1987; fewest layers: Domke, Hoefler & Nagel, IPDPS 2011 (NP-hard)
 Sets    r in R routes, one per pair of ranks; a in A arcs (channels); l in 1..L layers (virtual channels of every arc);
         e = (a,b) in E dependencies: some route uses b right after a; E_r those of route r
 Data    the routes, from a solution of ``alltoall.min-congestion`` over the path set ``paths`` (all paths by default),
