@@ -9,7 +9,6 @@ symmetries is taken on trust.
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
@@ -148,22 +147,12 @@ def _demands(data: ConcurrentFlow, k: int) -> list[tuple[int, Fraction]]:
 
 def distances(data: ConcurrentFlow, lengths: list[Fraction]) -> list[list[Fraction]]:
     """Exact shortest distances from every source to every vertex; 0 where there is no path."""
+    import networkx as nx
+
     whole, below = common(lengths)
-    out: list[list[tuple[int, int]]] = [[] for _ in range(data.topology.n)]
-    ends = zip(data.topology.tail.tolist(), data.topology.head.tolist(), whole.tolist(), strict=True)
-    for tail, head, length in ends:
-        out[tail].append((head, length))
-    results = []
-    for source in data.sources.tolist():
-        best: dict[int, int] = {}
-        heap = [(0, source)]
-        while heap:
-            distance, u = heapq.heappop(heap)
-            if u in best:
-                continue
-            best[u] = distance
-            for v, length in out[u]:
-                if v not in best:
-                    heapq.heappush(heap, (distance + length, v))
-        results.append([Fraction(best.get(u, 0), below) for u in range(data.topology.n)])
-    return results
+    topology, graph = data.topology, nx.MultiDiGraph()
+    ends = topology.tail.tolist(), topology.head.tolist()
+    graph.add_nodes_from(range(topology.n))
+    graph.add_weighted_edges_from(zip(*ends, whole.tolist(), strict=True))
+    reached = (nx.single_source_dijkstra_path_length(graph, source) for source in data.sources.tolist())
+    return [[Fraction(found.get(u, 0), below) for u in range(topology.n)] for found in reached]

@@ -257,6 +257,14 @@ class Unrolled(Repair):
         return True
 
 
+def measured(data: Placement, state: Repair | Unrolled) -> tuple[float, I64, F64]:
+    """Makespan [us], GPUs and starts of a complete placement."""
+    device = np.array(state.device)
+    begun = starts(data, device, np.arange(data.n))
+    assert begun is not None
+    return float((begun + data.graph.duration).max()), device, begun
+
+
 @dataclass(frozen=True)
 class Hybrid:
     """k-way model and l-way data parallelism: the step of a group, then the all-reduce between groups [us].
@@ -315,22 +323,14 @@ def hybrids(spec: str, gpus: int, batch: int, *, degree: int, bandwidth: float, 
             data = Placement.prepare(parse(f"{spec},parts={k},batch={batch // groups}"), parameters)
         except NotApplicable:
             continue
-        best: tuple[float, I64] | None = None
-        for kind in (Unrolled, Repair):
-            state = kind(data, MOVES * data.n)
-            if not state.place():
-                continue
-            device = np.array(state.device)
-            begun = starts(data, device, np.arange(data.n))
-            assert begun is not None
-            makespan = float((begun + data.graph.duration).max())
-            best = min(best, (makespan, device), key=lambda one: one[0]) if best else (makespan, device)
-        if best is not None:
-            held = float(np.bincount(best[1], data.graph.weights).max())
+        placed = [state for state in (kind(data, MOVES * data.n) for kind in (Unrolled, Repair)) if state.place()]
+        if placed:
+            makespan, device, _ = min((measured(data, state) for state in placed), key=lambda one: one[0])
+            held = float(np.bincount(device, data.graph.weights).max())
             ring = 2e6 * (groups - 1) / groups / bandwidth
             even = rounding.down(ring * float(data.graph.weights.sum()) / k, data.n + 6)
             least = max(bound.value for bound in data.bounds())
-            results.append(Hybrid(k, groups, best[0], ring * held, float(rounding.down(least + even))))
+            results.append(Hybrid(k, groups, makespan, ring * held, float(rounding.down(least + even))))
     return results
 
 
@@ -379,7 +379,7 @@ def run(context: Context) -> Answer:
             if best is None:
                 raise
             break
-        measured: dict[str, Any] = {
+        found: dict[str, Any] = {
             "converged": complete,
             "conflicts": state.conflicts,
             "moved": state.moved,
@@ -387,13 +387,10 @@ def run(context: Context) -> Answer:
             "without_memory": state.unplaced,
         }
         if complete:
-            device = np.array(state.device)
-            begun = starts(data, device, np.arange(data.n))
-            assert begun is not None
-            measured["makespan_us"] = float((begun + data.graph.duration).max())
-            if best is None or measured["makespan_us"] < best[0]:
-                best = (measured["makespan_us"], name, device, begun)
-        repairs[name] = measured
+            found["makespan_us"], device, begun = measured(data, state)
+            if best is None or found["makespan_us"] < best[0]:
+                best = (found["makespan_us"], name, device, begun)
+        repairs[name] = found
     solver: dict[str, Any] = {"name": "degree-aware", "version": None, "algorithm": "Algorithm 1", "options": {}}
     if best is None:
         message = _failure(repairs)

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.formulations.parameters import Parameter
-from opticoll.formulations.sipml.placement_solution import starts
 from opticoll.solvers.methods.method import Answer, Method
-from opticoll.solvers.methods.sipml.degree_aware import Unrolled
+from opticoll.solvers.methods.sipml.degree_aware import Unrolled, measured
 from opticoll.solvers.task import Termination
 
 if TYPE_CHECKING:
@@ -35,10 +34,7 @@ class Enumeration:
         first = Unrolled(data, 0)
         self.device, self.start, self.best = np.zeros(0, dtype=np.int64), np.zeros(0), np.inf
         if first.place():
-            self.device = np.array(first.device)
-            begun = starts(data, self.device, np.arange(data.n))
-            assert begun is not None
-            self.start, self.best = begun, float((begun + graph.duration).max())
+            self.best, self.device, self.start = measured(data, first)
         self.floor = max(bound.value for bound in data.bounds())
 
     def search(self) -> bool:
