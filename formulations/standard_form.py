@@ -283,6 +283,16 @@ def entry_names(blocks: Mapping[str, Block], count: int, letter: str) -> list[st
     return names
 
 
+def packed(blocks: Mapping[str, Block], size: int, values: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64]:
+    """The flat vector of named arrays, nan where they give nothing: the opposite of :meth:`Block.gather`."""
+    vector = np.full(size, np.nan)
+    for name, block in blocks.items():
+        kept = block.index >= 0
+        if name in values and np.size(values[name]) == kept.size:
+            vector[block.index[kept]] = np.ravel(values[name])[kept]
+    return vector
+
+
 def blocks(named: Mapping[str, tuple[tuple[int, ...], NDArray[np.int64]]]) -> dict[str, Block]:
     """Blocks by name, from their shapes and positions."""
     return {name: Block(name, shape, index) for name, (shape, index) in named.items()}

@@ -21,6 +21,7 @@ from opticoll.formulations.matrix.program import FileProgram
 from opticoll.formulations.model import Bound, PyomoModel, build_model, forms_of, is_own, states
 from opticoll.formulations.parameters import read_parameters
 from opticoll.formulations.rounds.round_formulation import RoundFormulation
+from opticoll.formulations.standard_form import packed
 from opticoll.instances import MatrixProgram, Topology
 from opticoll.instances.demands import traffic_of
 from opticoll.instances.readers import reading
@@ -317,10 +318,7 @@ def _recomputed_bound(data: Formulation, duals: Mapping[str, NDArray[np.float64]
     """The bound that duals prove, of a program's rows by weak duality; None if they prove nothing."""
     if isinstance(data, FileProgram) or not states(data, "certify"):
         form = compile_model(data.matrix()) if isinstance(data, FileProgram) else compile_built(data, build_model(data))
-        y = np.zeros(form.A.shape[0])
-        for name, array in duals.items():
-            index = form.rows[name].index.ravel()
-            y[index[index >= 0]] = array.ravel()[index >= 0]
+        y = np.nan_to_num(packed(form.rows, form.A.shape[0], duals))
         bound: Bound | None = Bound("lp-dual", dual_bound(form, y), "weak duality from the file's row duals")
     else:
         with np.errstate(all="ignore"):

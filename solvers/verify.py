@@ -36,6 +36,7 @@ from opticoll.errors import BadInput
 from opticoll.formulations import declared_axes
 from opticoll.formulations.model import Bound, is_own
 from opticoll.formulations.rounding import TINY, UNIT, fraction_down, fraction_up
+from opticoll.formulations.standard_form import packed
 from opticoll.plugin_faults import place_of
 from opticoll.solvers.task import PROVEN, Fields, Proof
 
@@ -570,12 +571,7 @@ def _over(values: NDArray[np.float64], size: float) -> float:
 
 def pack(form: StandardForm, values: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64] | None:
     """The column vector of named arrays; None if some column has no name, or no value as in another form of a model."""
-    x = np.full(form.stored.shape[1], np.nan)
-    for name, block in form.columns.items():
-        mask, given = block.index >= 0, np.asarray(values.get(name, ()), dtype=float).ravel()
-        if given.size != mask.size:
-            return None
-        x[block.index[mask]] = given[mask]
+    x = packed(form.columns, form.stored.shape[1], values)
     return None if np.isnan(x).any() else x
 
 

@@ -20,7 +20,7 @@ import numpy as np
 from opticoll.errors import BadInput, NotApplicable
 from opticoll.formulations.matrix.program import FileProgram
 from opticoll.formulations.model import Formulation, states
-from opticoll.formulations.standard_form import Block, StandardForm
+from opticoll.formulations.standard_form import Block, StandardForm, packed
 from opticoll.formulations.variables import Array, numbered
 from opticoll.instances.matrix_program import MatrixProgram
 
@@ -99,11 +99,7 @@ class StatedModel(FileProgram):
 
     def columns(self, values: Values) -> dict[str, F64]:
         """The named arrays as one vector x, shape ``(n,)``."""
-        x = np.zeros(self.program.n)
-        for name, block in self.model.variables.items():
-            kept = block.index >= 0
-            x[block.index[kept]] = np.asarray(values[name], dtype=float).ravel()[kept]
-        return {"x": x}
+        return {"x": packed(self.model.variables, self.program.n, values)}
 
     def residuals(self, values: Values) -> dict[str, float]:
         """Worst violations of the rows, the bounds and the integrality of the columns."""

@@ -20,6 +20,7 @@ import numpy as np
 
 from opticoll.errors import OpticollError
 from opticoll.formulations.model import CvxpyModel
+from opticoll.formulations.standard_form import packed
 from opticoll.solvers import verify
 from opticoll.solvers.task import PROVEN, Termination
 
@@ -185,8 +186,8 @@ class _IntoPyomo:
         x = verify.pack(form, values) if "slack" in suffixes else None
         if x is not None:
             suffixes["slack"].update(zip(self._rows, _slacks(form, x).tolist(), strict=True))
-        y = None if duals is None or not suffixes.keys() & {"dual", "rc"} else _row_vector(form, duals)
-        if y is not None:
+        y = packed(form.rows, form.A.shape[0], duals or {})
+        if duals is not None and suffixes.keys() & {"dual", "rc"} and not np.isnan(y).any():
             self._load_prices(suffixes, form, y)
 
     def _load_prices(self, suffixes: Mapping[str, Any], form: StandardForm, y: NDArray[np.float64]) -> None:
@@ -238,16 +239,6 @@ class _IntoPyomo:
             pyo.Suffix, active=True, descent_order=TraversalStrategy.BreadthFirstSearch
         )
         return [one for one in suffixes if one.import_enabled()]
-
-
-def _row_vector(form: StandardForm, duals: Arrays) -> NDArray[np.float64] | None:
-    """The duals of all rows; None if some row has none."""
-    y = np.full(form.A.shape[0], np.nan)
-    for name, block in form.rows.items():
-        if name in duals:
-            mask = block.index >= 0
-            y[block.index[mask]] = np.asarray(duals[name]).ravel()[mask]
-    return None if np.isnan(y).any() else y
 
 
 def _slacks(form: StandardForm, x: NDArray[np.float64]) -> NDArray[np.float64]:

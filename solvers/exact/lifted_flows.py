@@ -18,6 +18,7 @@ import numpy as np
 
 from opticoll.errors import NoSolution
 from opticoll.formulations.rounding import decimal
+from opticoll.formulations.standard_form import packed
 from opticoll.solvers.compile.compilation import compile_model
 from opticoll.solvers.exact.exact_form import ExactAnswer, ExactForm, Leaf, common
 from opticoll.solvers.exact.integer import nearby
@@ -128,11 +129,7 @@ def bounded_by(problem: Any, form: ExactForm, duals: Mapping[str, NDArray[np.flo
         leaf = _priced(flow, form, [Fraction(abs(float(length))) for length in np.ravel(lengths)])
         tried: list[Mapping[int, Fraction]] = [leaf.y]
     else:
-        vector = np.zeros(form.shape[0])
-        for name, block in form.rows.items():
-            if name in duals and np.size(duals[name]) == block.index.size:
-                mask = block.index.ravel() >= 0
-                vector[block.index.ravel()[mask]] = form.flip * np.ravel(duals[name])[mask]
+        vector = form.flip * np.nan_to_num(packed(form.rows, form.shape[0], duals))
         tried = [*nearby(form, vector, rays=False)]
     bounds = [(bound, -k) for k, y in enumerate(tried) if (bound := form.dual_bound(y)) is not None]
     if not bounds:
@@ -150,9 +147,10 @@ def distances(data: ConcurrentFlow, lengths: list[Fraction]) -> list[list[Fracti
     import networkx as nx
 
     whole, below = common(lengths)
-    topology, graph = data.topology, nx.MultiDiGraph()
+    topology = data.topology
+    graph: nx.MultiDiGraph[int] = nx.MultiDiGraph()
     ends = topology.tail.tolist(), topology.head.tolist()
     graph.add_nodes_from(range(topology.n))
     graph.add_weighted_edges_from(zip(*ends, whole.tolist(), strict=True))
     reached = (nx.single_source_dijkstra_path_length(graph, source) for source in data.sources.tolist())
-    return [[Fraction(found.get(u, 0), below) for u in range(topology.n)] for found in reached]
+    return [[Fraction(int(found.get(u, 0)), below) for u in range(topology.n)] for found in reached]

@@ -22,6 +22,7 @@ from opticoll.errors import BadInput, NoSolution
 from opticoll.formulations.model import build_model, is_own
 from opticoll.formulations.registry import bounds_of
 from opticoll.formulations.rounding import DIGITS, decimal, is_entered
+from opticoll.formulations.standard_form import packed
 from opticoll.solvers import verify
 from opticoll.solvers.auto import fastest_form
 from opticoll.solvers.compile.compilation import compile_built
@@ -255,7 +256,8 @@ def _answered(
     form: ExactForm | None = None
 
     def started(wanted: ExactForm) -> ExactAnswer:
-        return solve(wanted, None if wanted is not form or run.values is None else _vector(wanted, run.values))
+        start = packed(wanted.columns, len(wanted.cost), run.values or {}) if wanted is form else np.array([np.nan])
+        return solve(wanted, None if np.isnan(start).all() else start)
 
     try:
         form = plan.stated or exact_problem(plan.problem, needed=needed_arrays(run))
@@ -268,16 +270,6 @@ def _answered(
     if (wrong := fault(form, answer)) is not None:
         return form, None, figures, f"exact: rejected by the check: {wrong}"
     return form, answer, figures, ""
-
-
-def _vector(form: ExactForm, values: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64] | None:
-    """The column vector of named arrays, nan for columns that they do not set; None if they set none."""
-    x = np.full(len(form.cost), np.nan)
-    for name, block in form.columns.items():
-        if name in values and np.size(values[name]) == block.index.size:
-            mask = block.index >= 0
-            x[block.index[mask]] = np.asarray(values[name], dtype=float).ravel()[mask]
-    return None if np.isnan(x).all() else x
 
 
 def _best_bound(run: Run, form: ExactForm, answer: ExactAnswer) -> tuple[Fraction, str]:

@@ -18,7 +18,7 @@ import opticoll as oc
 from opticoll.errors import BadFile, BadInput
 from opticoll.formulations import formulation
 from opticoll.formulations.parameters import read_parameters
-from opticoll.formulations.standard_form import StandardForm
+from opticoll.formulations.standard_form import StandardForm, packed
 from opticoll.instances.demands import DemandSpec
 from opticoll.instances.readers.objects import as_instance
 from opticoll.solvers import solve
@@ -400,7 +400,7 @@ def test_an_analytic_bound_closes_what_the_tree_leaves_open():
     """The bound `hops` of the sequence of circuits on four servers is its optimum 3/2; suppose the rows prove 1/2."""
     run = solve.solve(Task("topology.sequence", "servers:n=4,degree=2", "highs", tol=1e-6))
     form = prove.exact_problem(run.plan.problem)
-    x = tuple(Q(round(2 * value), 2) for value in prove._vector(form, run.values))
+    x = tuple(Q(round(2 * value), 2) for value in packed(form.columns, len(form.cost), run.values))
     open_answer = prove.ExactAnswer("bounded", Q(3, 2), x, (), None, Q(1, 2))
     for one in (run, replace(run, bounds=None)):  # as where the usual solve needed no bound
         closed = prove._with_answer(one, form, open_answer).record
