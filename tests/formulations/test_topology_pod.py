@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from fractions import Fraction
+from itertools import islice
 from math import factorial
 
 import networkx as nx
@@ -247,6 +248,25 @@ def test_cubes_of_a_group_are_alike(cubes, side):
             every = load_norm(walks.head, walks.letter, follow, np.argsort(follow, axis=1), False, power)
             assert norm == pytest.approx(every, rel=1e-9)
             assert not same or (wiring == wiring[:, :1]).all()
+
+
+def test_a_search_that_is_ended_keeps_what_it_has_found():
+    def ended(calls):
+        left = iter([None] * calls)
+
+        def tick():
+            if next(left, TimeoutError) is TimeoutError:
+                raise TimeoutError
+
+        return list(islice(group_wirings(3, 2, same=False, survive=False, rng=rng, starts=1, moves=80, tick=tick), 1))
+
+    rng = np.random.default_rng(0)
+    for calls in (0, 1):  # before a group, and before the first piece of its annealing
+        with pytest.raises(TimeoutError):
+            ended(calls)
+    (_, norm, wiring), *_ = ended(2)
+    assert wiring.shape == (3, 4, 3)
+    assert np.isfinite(norm)
 
 
 def test_a_demand_may_be_data_or_a_file_that_names_chips(tmp_path):

@@ -142,14 +142,19 @@ def annealed(
     lost
         The switches of which any one may be lost; -1 for none.
     tick
-        Called between pieces of the run; ends it by raising.
+        Called before every piece of the run; ends it by raising TimeoutError, after the first with what was found.
     """
     sets, k = int(group.max()) + 1, len(table)
     chosen, lost = random.integers(k, size=sets), lost.copy()
     best, least = chosen.copy(), np.inf
     heats = np.geomspace(*HEAT, PIECES + 1).tolist()
     for heat, cool in pairwise(heats):
-        tick()
+        try:
+            tick()
+        except TimeoutError:
+            if np.isinf(least):
+                raise
+            break
         found = chosen.copy()
         norm = _anneal(
             links.head, links.letter, chosen, found, table, inverses, group, squarings, lost,
