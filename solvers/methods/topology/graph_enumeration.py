@@ -112,10 +112,11 @@ class Exclusion:
     partial: int = 0
     whole: int = 0
 
-    def run(self, improved: Callable[[Topology], float], tick: Callable[[], object]) -> bool:
+    def run(self, improved: Callable[[Topology], tuple[float, float]], tick: Callable[[], object]) -> bool:
         """Enumerate topologies; False if there are too many.
 
-        ``improved`` is called with every topology that may be faster, and returns the best time known then.
+        ``improved`` is called with every topology that may be faster, and returns a lower bound on its time, and the
+        best time known then.
         """
         demand = 1.0 - np.eye(self.data.n)
         lengths = np.ones_like(demand)
@@ -140,8 +141,8 @@ class Exclusion:
                         lengths = trial
                         with_distances(links.astype(np.int64), lengths)
                     continue
-                self.best = min(self.best, improved(Topology(self.data.n, *np.nonzero(links))))
-                self.least = min(self.least, bound)
+                proven, best = improved(Topology(self.data.n, *np.nonzero(links)))
+                self.best, self.least = min(self.best, best), min(self.least, max(bound, proven))
         except TooMany:
             return False
         self.least = min(self.least, self.target)

@@ -243,8 +243,8 @@ def search(
 
 def improve(
     context: Context, result: SearchResult, topology: Topology, on_better: Callable[[SearchResult], None]
-) -> None:
-    """Solve the flow problem of a topology, and keep it if it is the fastest.
+) -> float:
+    """Solve the flow problem of a topology, and keep it if it is the fastest; return a lower bound on its time.
 
     Raises
     ------
@@ -259,7 +259,7 @@ def improve(
     try:
         orbits = flow_orbits.find(Master.prepare(topology).flow)
     except NotApplicable:  # disconnected
-        return
+        return np.inf
     solved = solve_reduced(context, orbits, None, "auto")
     result.tried += 1
     if solved.flows is not None and solved.upper < result.time * (1 - 1e-9):
@@ -267,6 +267,7 @@ def improve(
         result.spec, result.time, result.orbits, result.flows = spec, solved.upper, orbits, solved.flows
         result.given = None
         on_better(result)
+    return solved.lower
 
 
 def exclude_others(
@@ -279,9 +280,9 @@ def exclude_others(
     if data.rack or data.n > MOST_ENUMERATED or most <= 0:
         return None
 
-    def improved(topology: Topology) -> float:
-        improve(context, result, topology, on_better)
-        return result.time
+    def improved(topology: Topology) -> tuple[float, float]:
+        least = improve(context, result, topology, on_better)
+        return least, result.time
 
     exclusion = Exclusion(data, result.time, context.task.tol, most)
     try:

@@ -11,6 +11,7 @@ from msgspec import structs
 from opticoll.formulations.topology.design import Design
 from opticoll.instances import Topology, parse
 from opticoll.solvers import solve
+from opticoll.solvers.methods.topology import graph_enumeration
 from opticoll.solvers.methods.topology.graph_enumeration import Exclusion, least_sums, topologies
 from opticoll.solvers.task import Proof, Task, Termination
 
@@ -125,7 +126,7 @@ def test_the_fastest_two_way_topology_of_eight_nodes_with_three_links():
 
 def test_an_enumeration_that_is_too_long_proves_nothing():
     exclusion = Exclusion(Design.of_nodes(8, 2, True), 20 / 3, 1e-6, most=20)
-    assert not exclusion.run(lambda _: 20 / 3, lambda: None)
+    assert not exclusion.run(lambda _: (20 / 3, 20 / 3), lambda: None)
 
 
 def test_a_slow_incumbent_is_replaced():
@@ -133,13 +134,22 @@ def test_a_slow_incumbent_is_replaced():
 
     def improved(topology):
         seen.append(time_of(topology))
-        return min(seen)
+        return seen[-1], min(seen)
 
     assert exclusion.run(improved, lambda: None)
     best = solve.solve(Task(NAME, "servers:n=5,degree=2,traffic=alltoall", settings={"directed": True})).objective
     assert min(seen) == pytest.approx(1 / best, rel=1e-6)
     assert exclusion.least == pytest.approx(1 / best, rel=1e-6)
     assert exclusion.least <= 1 / best
+
+
+def test_a_topology_that_prices_do_not_exclude_is_excluded_by_its_program(monkeypatch):
+    """Prices may fail because of round-off: the best time is proven by the lower bounds that ``improved`` returns."""
+    monkeypatch.setattr(graph_enumeration, "least_load", lambda *_: (0.0, np.inf))
+    exclusion = Exclusion(Design.of_nodes(6, 2, True), 4.2, 1e-6, most=100_000)
+    assert exclusion.run(lambda topology: (time_of(topology), 4.2), lambda: None)
+    assert exclusion.whole > 0
+    assert exclusion.least == pytest.approx(4.2, rel=1e-6)
 
 
 def test_a_topology_that_only_the_enumeration_finds_is_the_answer():
