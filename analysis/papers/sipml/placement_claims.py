@@ -292,7 +292,7 @@ def _convergence(laboratory: Laboratory) -> Measurement:
 
 @MEASURES.of("prohibitive")
 def _prohibitive(laboratory: Laboratory) -> Measurement:
-    from opticoll.formulations.sipml import placement
+    from opticoll.formulations.sipml import placement, placement_solution
     from opticoll.instances import parse
     from opticoll.solvers.methods.sipml.degree_aware import Unrolled
 
@@ -314,13 +314,14 @@ def _prohibitive(laboratory: Laboratory) -> Measurement:
     data = placement.Placement.prepare(parse(whole), {"k": 32, "degree": 5})
     placed = data.n if data.n > size and Unrolled(data, 0).place() else 0
     measured["placed by Algorithm 1"] = placed
+    variables = placement_solution.estimate(data)["variables"]
     choices = Readings("model of the transformer")
     for name, sizes in unproven.items():
         choices.add(name, min(sizes) <= share * size and placed > size, f"no proof for {min(sizes)} sub-ops")
     return choices.measurement(
         (*specs, whole),
         f"A disjunctive program, solved by HiGHS, is out of reach at less than {100 * share:g} % of the size; "
-        f"with {data.n:,} sub-ops it has up to {data._estimate()['variables'] - data.n - 1:,} binaries. The paper "
+        f"with {data.n:,} sub-ops it has up to {variables - data.n - 1:,} binaries. The paper "
         "states no program, and layers and parts are our choice; another program may go further. Algorithm 1 "
         "places the whole graph in seconds.",
         measured,
