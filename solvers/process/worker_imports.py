@@ -57,7 +57,7 @@ def defer(*names: str) -> None:
 
 def _imported(deferred: ModuleType, attribute: str) -> Any:
     """An attribute of the module itself, which takes the place of the deferred one."""
-    if attribute.startswith("__") and attribute not in ("__path__", "__all__"):  # asked of every module
+    if attribute.startswith("__") and attribute not in ("__path__", "__all__", "__version__"):  # asked of every module
         raise AttributeError(attribute)
     if sys.modules[deferred.__name__] is deferred:
         del sys.modules[deferred.__name__]

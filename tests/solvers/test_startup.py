@@ -110,6 +110,13 @@ def test_a_small_solve_by_the_command_loads_only_what_it_needs() -> None:
     assert not {"opticoll.instances.families.machines", "opticoll.instances.readers.files"} & loaded
 
 
+def test_a_command_that_builds_models_itself_loads_their_layer() -> None:
+    result = loaded_by(COMMAND, "solve", "alltoall.all-gather", "ring:3", "--exact", "--no-store")
+    assert result["status"] == 0
+    assert isinstance(result["loaded"], list)
+    assert {"pyomo.core", "scipy.stats"} <= set(result["loaded"])
+
+
 def test_a_small_solve_in_python_loads_no_solver_and_no_scipy() -> None:
     result = loaded_by(PYTHON, "alltoall.master", "torus:4x4")
     assert result["proof"] == "optimal"
