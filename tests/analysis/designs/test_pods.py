@@ -148,11 +148,11 @@ def test_what_a_lost_switch_costs(cubes):
 
 @pytest.mark.parametrize("cubes", [2, 4, 8])
 def test_the_bounds_for_a_lost_switch(cubes):
-    """Those of the formulation; 8 and 16 cubes keep the wiring that is best without a loss."""
+    """Those of the formulation; a wiring for the loss is no slower than the one that is best without it."""
     rows = pod_records()
     row, problem = rows[cubes, 4, "survive"], PodWiring(cubes, 4, False, survive=True, demand=1.0 - np.eye(64 * cubes))
     assert row.bound == least_time(problem)[0] < row.time
-    assert cubes < 8 or (row.pod, row.time) == (rows[cubes, 4, "free"].pod, rows[cubes, 4, "free"].lost_switch)
+    assert row.time <= rows[cubes, 4, "free"].lost_switch
 
 
 def test_a_design_is_solved_and_compared():
