@@ -637,7 +637,7 @@ def check_schedule(
     Returns
     -------
     The record of :func:`check`; its ``schedule`` contains the key of the reason and the first violated rank, chunk and
-    step; ``objective`` is the time of the schedule.
+    step; ``objective`` is the time of the schedule, or the number of layers where the formulation counts these.
 
     Raises
     ------
@@ -669,7 +669,7 @@ def check_schedule(
         verdict = _within_channels(verdict, instance, traffic, most, float(parameters.get("load", 0.0)))
     record = _executed(model, instance, None, verdict)
     layers = verdict.metrics.get("layers")
-    if isinstance(layers, int) and parameters.get("objective") == "channels":
+    if isinstance(layers, int) and "layers" in parameters and parameters.get("objective", "channels") == "channels":
         record["objective"] = layers
     record["verified"] = verdict.valid
     record["schedule"] = {"collective": collective, **record["schedule"]}
