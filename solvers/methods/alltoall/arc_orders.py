@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.errors import NotApplicable
-from opticoll.formulations.alltoall.channels_routes import equal_demands, moved_solution, solution
+from opticoll.formulations.alltoall.channels_routes import equal_demands, moved_solution, routed, solution
 from opticoll.formulations.alltoall.dependencies import positions
 from opticoll.formulations.flows.path_sets import PathSet, subset
 from opticoll.formulations.parameters import Parameter
@@ -480,7 +480,9 @@ def run(context: Context) -> Answer:
     and the orders are annealed again, for other paths, while some pair has none. With ``objective=channels`` this is
     done for one layer more until the load is small enough. Of many pairs, one of each orbit under translations
     (:mod:`opticoll.instances.translations`) has a route and the others the moved one, where no translation takes a
-    vertex to a neighbour: in pods the orders are those of the links of one cube. Under a time limit all of it is
+    vertex to a neighbour: in pods the orders are those of the links of one cube. Large tori take dimension order on the
+    layers that it needs (:mod:`opticoll.solvers.methods.alltoall.torus_routes`) if they may have so many, whose load
+    is small enough; fewer are searched if ``layers`` is lower. Under a time limit all of it is
     repeated with the next seeds
     until the bound is attained or three quarters of the time are over.
     """
@@ -490,10 +492,11 @@ def run(context: Context) -> Answer:
     fewest = 1 if by_load else int(max(bound.value for bound in problem.bounds()))
     now = time.monotonic()
     many = problem.routing.amount.size > MANY_PAIRS and problem.routing.rule.unrestricted and equal_demands(problem)
-    torus = torus_routes(problem.topology) if many and by_load else None
+    torus = torus_routes(problem.topology) if many else None
     if torus is not None and torus[2].shape[1] <= problem.layers:
         values = moved_solution(problem, *torus)
-        if float(values["Lambda"]) <= enough * (1 + TOLERANCE):
+        found = routed(problem, values)
+        if found is not None and found.load.max() <= enough * (1 + TOLERANCE):
             return Answer.heuristic(values, "dimension order on a torus", {})
     # A round of many pairs takes long, and ends after the deadline of the search.
     deadline = None if context.deadline is None else now + SEARCHED * (context.deadline - now)

@@ -361,6 +361,11 @@ def test_large_tori_take_routes_in_the_order_of_dimensions():
     )
 
 
+def test_large_tori_have_the_layers_of_the_order_of_dimensions_at_the_least_load():
+    run = oc.solve(NAME, "torus:12x12", method="arc-orders", layers=5, objective="channels", load=216)
+    assert (run.objective, run.record["metrics"]["max_load"], run.record["proof"]) == (2, 216, "optimal")
+
+
 @pytest.mark.parametrize(
     "spec", ["torus:4x4x4", f"{POD}+fail=1,seed=0", "pod:cubes=4,side=2,wiring=1/3/2/1/0/2/3/1/2/0/1/3"]
 )
