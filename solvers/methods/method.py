@@ -63,7 +63,7 @@ class Answer:
         cls, values: dict[str, NDArray[np.float64]], algorithm: str, metrics: Mapping[str, Json] | None = None
     ) -> Answer:
         """Values of a method that proves nothing."""
-        solver, message = {"algorithm": algorithm}, "a heuristic: it proves no bound"
+        solver, message = {"algorithm": algorithm}, "a heuristic, which has no bound of its own"
         return cls(Termination.TOLERANCE, values=values, solver=solver, metrics=metrics or {}, message=message)
 
 
