@@ -3,7 +3,7 @@
 The answer comes from a table of records or from a search (:mod:`opticoll.solvers.methods.topology.pod_search`). Either
 way T is solved and verified again as ``alltoall.master`` on the pod, and compared with the bound that holds for every
 wiring (:mod:`opticoll.formulations.topology.pod`) and with the torus of the same cubes. So is the worst T after a loss
-of a switch, for wirings that are chosen for it.
+of a switch, for wirings that are chosen for it; of a record, until a loss costs what the table states.
 """
 
 from __future__ import annotations
@@ -196,7 +196,7 @@ def pod_design(
         if record is None:
             specs += _searched(cubes, side, same, survive, starts, time_limit, seed)
         if survive:
-            lost = after_a_loss(specs[0])
+            lost = after_a_loss(specs[0], np.inf if record is None else record.time * (1 - 1e-6))
             for spec in specs[1:]:
                 lost = min(lost, after_a_loss(spec, _time(lost)), key=_time)
             timed = lost if lost.T is None else solved(lost.topology)
