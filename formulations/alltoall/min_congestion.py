@@ -71,6 +71,7 @@ class ChosenPaths(Formulation):
 
     bounds = path_bounds.share_bounds
     certify = path_bounds.share_certificate
+    matrix = min_congestion_solution.matrix
     sets = path_flow.pairs_and_paths
 
     routing: PathFlow

@@ -1,4 +1,4 @@
-"""Loads and figures of a solution of :mod:`opticoll.formulations.alltoall.min_congestion`, which ``problem`` is."""
+"""Matrix, loads and figures of :mod:`opticoll.formulations.alltoall.min_congestion`, which ``problem`` is."""
 
 from __future__ import annotations
 
@@ -8,12 +8,48 @@ import numpy as np
 
 from opticoll.formulations.flows import path_bounds, path_flow
 from opticoll.formulations.flows.flow_checks import demand_metrics
+from opticoll.formulations.rounds.segments import offsets
+from opticoll.formulations.standard_form import Columns, StandardForm, blocks
 from opticoll.formulations.variables import BANDWIDTHS, SHARDS, Links
 
 if TYPE_CHECKING:
     from opticoll.formulations.alltoall.min_congestion import ChosenPaths
     from opticoll.formulations.model import Values
     from opticoll.types import Json
+
+
+def matrix(problem: ChosenPaths) -> StandardForm:
+    """The program without a modelling layer: Lambda, then x; ``congestion`` of arcs on some path, then ``choose``."""
+    data = problem.routing
+    paths, capacity = data.paths, data.topology.capacity
+    used, P = paths.used, paths.paths
+    x = 1 + np.arange(P)
+    rows = np.concatenate([np.searchsorted(used, paths.arcs), used.size + paths.pair, np.arange(used.size)])
+    columns = np.concatenate([np.repeat(x, paths.length), x, np.zeros(used.size, dtype=np.int64)])
+    entries = np.concatenate([np.repeat(data.amount[paths.pair], paths.length), np.ones(P), -capacity[used]])
+    order = np.lexsort((rows, columns))
+    congestion = np.full(capacity.size, -1)
+    congestion[used] = np.arange(used.size)
+    kappa = np.full(paths.pairs, float(data.kappa))
+    most = data.kappa * data.amount.sum() / capacity.min()
+    whole = not (data.amount % 1).any() and (capacity == 1).all()
+    return StandardForm(
+        A=Columns(entries[order], rows[order], offsets(np.bincount(columns)), (used.size + paths.pairs, P + 1)),
+        row_lower=np.append(np.full(used.size, -np.inf), kappa),
+        row_upper=np.append(np.zeros(used.size), kappa),
+        col_lower=np.zeros(P + 1),
+        col_upper=np.append(most, np.ones(P)),
+        cost=np.append(1 / data.kappa, np.zeros(P)),
+        sense="min",
+        integer=np.append(whole, np.ones(P, dtype=bool)),
+        columns=blocks({"x": ((P,), x), "Lambda": ((), np.zeros(1, dtype=np.int64))}),
+        rows=blocks(
+            {
+                "congestion": ((capacity.size,), congestion),
+                "choose": ((paths.pairs,), used.size + np.arange(paths.pairs)),
+            }
+        ),
+    )
 
 
 def metrics(problem: ChosenPaths, value: float | None) -> dict[str, Json]:

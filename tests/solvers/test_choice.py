@@ -306,7 +306,7 @@ def shown(capsys, *words):
 
 def test_the_text_says_whether_the_model_was_built(capsys):
     built = shown(capsys, "alltoall.min-congestion", "ring:5")
-    assert built["model"] == "stated in pyomo: 41 variables, 30 rows, solved by highs"
+    assert built["model"] == "stated in matrix: 41 variables, 30 rows, solved by highs"
     through = shown(capsys, "alltoall.master", "ring:5", "--method", "time-form")
     assert through["model"].endswith("solved by highs-ipx through time-form")
     without = shown(capsys, "optree.one-stage", "wdm-ring:n=12,wavelengths=1")
