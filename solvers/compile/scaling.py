@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 #: Rows, columns and costs are rescaled if they are smaller than NEAR or larger than LARGE, rows also if that multiplies
 #: them by more than MIXED.
 NEAR, LARGE, MIXED = 0.125, 1e3, 128.0
+#: Rescaling leaves no larger coefficient of a continuous column: solvers refuse those of 1e15.
+LARGEST = 2.0**40
 #: Largest value of a rescaled column, by estimate.
 SPREAD = 1e6
 
@@ -117,18 +119,22 @@ def in_units(form: StandardForm) -> Reformulation | None:
     smallest = continuous.copy()
     np.minimum.at(continuous, row[kept], term[kept])
     np.minimum.at(smallest, row, term)
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore", over="ignore"):
         most = np.maximum(LARGE / sizes.row, np.minimum(1.0, 1.0 / continuous))
         factor = np.minimum(1.0 / smallest, most)
     off = (sizes.row < NEAR) | (sizes.row > LARGE) | (factor > MIXED)
     r = _powers(factor, off & (factor > 0) & ((factor < NEAR) | (factor > 1 / NEAR)))
+    data = A.data * r[row]
+    largest = np.zeros(k.size)
+    np.maximum.at(largest, np.repeat(np.arange(k.size), many), np.abs(data) * np.repeat(k, many))
+    k /= _powers(largest / LARGEST, (largest > LARGEST) & ~whole)
     priced = float(np.abs(form.cost * size).max(initial=0.0))
     unit = float(_powers(np.array([priced]), np.array([priced > 0 and not NEAR <= priced <= LARGE]))[0])
     if unit == 1.0 and (k == 1.0).all() and (r == 1.0).all():
         return None
     scaled = replace(
         form,
-        A=Columns(A.data * r[row] * np.repeat(k, many), row, A.indptr, A.shape),
+        A=Columns(data * np.repeat(k, many), row, A.indptr, A.shape),
         row_lower=form.row_lower * r,
         row_upper=form.row_upper * r,
         col_lower=form.col_lower / k,

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 GIB = 2**30
 #: Peak of building and compiling a model, by layer [bytes per entry].
-BUILD = {"matrix": 45.0, "cvxpy": 90.0, "pyomo": 160.0}
+BUILD = {"matrix": 25.0, "cvxpy": 90.0, "pyomo": 160.0}
 #: Models of up to this many entries are not compared with the available memory.
 FEW_ENTRIES = 25_000
 #: Per-commodity flows are dense arrays of at most this many entries (8 bytes each).
