@@ -80,6 +80,8 @@ def test_a_false_theorem_is_refuted_by_the_smallest_digraph():
     assert parse(result.counterexample).n == 5
     as_lower = sweep("alltoall.master", distance, "all-digraphs:n={3..5},d=2", on="T")
     assert (as_lower.violations, as_lower.counterexample) == (0, None)
+    assert [[case.case for case in one.rows] for one in result.tables()] == [failing]
+    assert as_lower.tables() == []
     assert as_lower.tightness.exact == 8 - len(failing)
     assert as_lower.tightness.max == pytest.approx(1.0)
     assert as_lower.tightness.min == pytest.approx(
