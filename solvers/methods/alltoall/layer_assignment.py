@@ -122,8 +122,9 @@ def run(context: Context) -> Answer:
     """Orders of arcs, or one of the layer assignments of the all-to-all paper's Appendix D.1.
 
     By default all available layers are tried first, and then the fewest in which annealing finds orders
-    (:mod:`opticoll.solvers.methods.alltoall.layer_orders`) along which every route ascends. The two heuristics need as
-    many layers or more, and suit small networks.
+    (:mod:`opticoll.solvers.methods.alltoall.layer_orders`) along which every route ascends. If it finds none, as for
+    the 261,632 routes of ``torus:8x8x8``, cycles are broken. On small networks the two heuristics need as many layers
+    or more.
 
     The checker uses :func:`~opticoll.formulations.alltoall.dependencies.acyclic` of the formulation instead.
     """
@@ -132,15 +133,18 @@ def run(context: Context) -> Answer:
     data: LayeredRoutes = context.data
     chosen, moves, tick = str(context.parameters["heuristic"]), int(context.parameters["moves"]), context.remaining
 
-    def answer(layer: I64, ending: Termination = Termination.TOLERANCE) -> Answer:
+    def answer(layer: I64, ending: Termination = Termination.TOLERANCE, algorithm: str = chosen) -> Answer:
         message = "a heuristic: it stops without trying to prove anything"
-        return Answer(ending, values=layer_values(data, layer), solver={"algorithm": chosen}, message=message)
+        return Answer(ending, values=layer_values(data, layer), solver={"algorithm": algorithm}, message=message)
 
     if chosen in HEURISTICS:
         return answer(HEURISTICS[chosen](data, tick))
     routes, seed, fewest = data.known_routes, context.task.seed, max(int(bound.value) for bound in data.bounds())
     orders = LayerOrders(routes, data.layers, seed)
     if orders.anneal(moves, tick) > 0:
+        broken = breaking_cycles(data, tick)
+        if broken.max(initial=0) < data.layers:
+            return answer(broken, algorithm="breaking-cycles")
         more = f"raise layers={data.layers}, or moves={moves}"
         return Answer(Termination.TOLERANCE, message=f"no orders were found in which every route ascends; {more}")
     found = orders.layer

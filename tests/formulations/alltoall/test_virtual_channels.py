@@ -1,4 +1,4 @@
-"""Virtual channels: the exact model on small instances, three heuristics, cycles found independently."""
+"""Virtual channels: the exact model on small instances, orders of arcs, two heuristics, and cycles found by others."""
 
 from __future__ import annotations
 
@@ -142,6 +142,12 @@ def test_orders_of_arcs_need_no_more_layers(spec, heuristic):
     other = solve.solve(Task(NAME, spec, "layer-assignment", settings={**settings, "heuristic": heuristic}))
     assert other.objective >= run.objective
     assert not has_cycle(other.plan.problem, model.layers_of(other.plan.problem, other.values))
+
+
+def test_cycles_are_broken_where_no_orders_are_found():
+    run = solve.solve(Task(NAME, "torus:5x5", "layer-assignment", settings={"moves": "1"}))
+    assert (run.record["solver"]["algorithm"], run.verified) == ("breaking-cycles", True)
+    assert run.objective <= 8
 
 
 def test_orders_that_are_not_found_say_what_to_raise():
