@@ -167,6 +167,11 @@ def solution(problem: RoutedChannels, routes: PathSet, layer: I64, *, own: bool 
     return {"y": y, "w": w, "u": u, **values}
 
 
+def moved_load(problem: RoutedChannels, moved: MovedRoutes) -> F64:
+    """Load of every arc by the routes of all pairs [shards / link bandwidth], ``(m,)``, of equal demands."""
+    return moved.load * problem.routing.amount[0] / problem.topology.capacity
+
+
 def moved_solution(problem: RoutedChannels, routes: PathSet, images: I64, place: F64) -> dict[str, F64]:
     """A solution by routes of some pairs, with these sources and targets, images, and at most L orders ``(m, L)``."""
     ranks, u = problem.topology.terminals, np.zeros((problem.topology.arcs, problem.layers))
@@ -176,10 +181,9 @@ def moved_solution(problem: RoutedChannels, routes: PathSet, images: I64, place:
     start, arcs = select(routes.start, routes.arcs, order)
     numbered = replace(numbered, pair=numbered.pair[order], start=start, arcs=arcs)
     u[:, : place.shape[1]] = place
-    moved = MovedRoutes(replace(routes, pair=np.arange(routes.paths)), images, u)
     if problem.chosen == "load":
-        load = moved.load * problem.routing.amount[0] / problem.topology.capacity
-        value = {"Lambda": np.array(load.max())}
+        moved = MovedRoutes(replace(routes, pair=np.arange(routes.paths)), images, u)
+        value = {"Lambda": np.array(moved_load(problem, moved).max())}
     else:
         value = {"z": (np.arange(problem.layers) < place.shape[1]).astype(float)}
     return {**to_arrays(numbered), "images": images.astype(float), "u": u, **value}

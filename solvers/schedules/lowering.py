@@ -242,10 +242,10 @@ def schedule_file(
     """
     facts: CutFacts
     if path.name.lower().endswith(".routes.json") and "images" in values:
-        moved, made = channels_routes.moved_routes(data, values), channels_routes.routed(data, values)
+        moved = channels_routes.moved_routes(data, values)
         assert moved is not None
-        assert made is not None
-        number, time = chunks if isinstance(chunks, int) else min(chunks or (1,)), float(made.load.max())
+        time = float(channels_routes.moved_load(data, moved).max())
+        number = chunks if isinstance(chunks, int) else min(chunks or (1,))
         facts = {"chunks": number, "fluid_time": time, "time": time, "loss": 0.0, "time_by_chunks": {str(number): time}}
         return ScheduleFile([json.dumps(moved_document(moved, number)), "\n"], facts)
     if path.name.lower().endswith(".routes.json"):

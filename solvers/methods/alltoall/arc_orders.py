@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.errors import NotApplicable
-from opticoll.formulations.alltoall.channels_routes import equal_demands, moved_solution, routed, solution
+from opticoll.formulations.alltoall.channels_routes import equal_demands, moved_load, moved_solution, solution
 from opticoll.formulations.alltoall.dependencies import positions
+from opticoll.formulations.alltoall.moved_routes import MovedRoutes
 from opticoll.formulations.flows.path_sets import PathSet, subset
 from opticoll.formulations.parameters import Parameter
 from opticoll.formulations.rounds.segments import positions as entries_of
@@ -481,10 +482,9 @@ def run(context: Context) -> Answer:
     done for one layer more until the load is small enough. Of many pairs, one of each orbit under translations
     (:mod:`opticoll.instances.translations`) has a route and the others the moved one, where no translation takes a
     vertex to a neighbour: in pods the orders are those of the links of one cube. Large tori take dimension order on the
-    layers that it needs (:mod:`opticoll.solvers.methods.alltoall.torus_routes`) if they may have so many, whose load
-    is small enough; fewer are searched if ``layers`` is lower. Under a time limit all of it is
-    repeated with the next seeds
-    until the bound is attained or three quarters of the time are over.
+    layers that it needs (:mod:`opticoll.solvers.methods.alltoall.torus_routes`) if they may have so many and its load
+    is small enough; fewer are searched if ``layers`` is lower. Under a time limit all of it is repeated with the next
+    seeds until the bound is attained or three quarters of the time are over.
     """
     problem: RoutedChannels = context.data
     by_load, limit = problem.chosen == "load", problem.limit or np.inf
@@ -494,10 +494,9 @@ def run(context: Context) -> Answer:
     many = problem.routing.amount.size > MANY_PAIRS and problem.routing.rule.unrestricted and equal_demands(problem)
     torus = torus_routes(problem.topology) if many else None
     if torus is not None and torus[2].shape[1] <= problem.layers:
-        values = moved_solution(problem, *torus)
-        found = routed(problem, values)
-        if found is not None and found.load.max() <= enough * (1 + TOLERANCE):
-            return Answer.heuristic(values, "dimension order on a torus", {})
+        load = float(moved_load(problem, MovedRoutes(*torus)).max())
+        if load <= enough * (1 + TOLERANCE):
+            return Answer.heuristic(moved_solution(problem, *torus), "dimension order on a torus", {})
     # A round of many pairs takes long, and ends after the deadline of the search.
     deadline = None if context.deadline is None else now + SEARCHED * (context.deadline - now)
 

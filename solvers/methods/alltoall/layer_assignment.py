@@ -58,7 +58,10 @@ def breaking_cycles(data: LayeredRoutes, tick: Callable[[], object] = lambda: No
             tick()
             gone = set(carriers[min(cycle, key=lambda e: (len(carriers[e]), e))])
             moved |= gone
-            carriers = {e: kept for e, routes in carriers.items() if (kept := routes - gone)}
+            for r in gone:
+                for e in dependencies[r]:
+                    carriers[e].remove(r)
+            carriers = {e: routes for e, routes in carriers.items() if routes}
         level += 1
         current = sorted(moved)
         layer[current] = level
