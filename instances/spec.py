@@ -95,10 +95,8 @@ class SpecPart:
     closed_form: Callable[..., Fraction | None] | None = None
 
 
-#: The modules of families, in the order in which one is sought that defines a name: one with much to import is last.
-_MODULES = (
-    *("rings_and_grids", "modifiers", "low_diameter", "regular_graphs", "pods", "op_graphs", "task_graphs", "machines"),
-)
+#: Modules of families in which a name is sought first: all others, some of which import much, only if it is in none.
+_FIRST = ("rings_and_grids", "modifiers", "low_diameter", "regular_graphs", "pods")
 FAMILIES: dict[str, SpecPart] = {}
 POPULATIONS: dict[str, SpecPart] = {}
 MODIFIERS: dict[str, SpecPart] = {}
@@ -377,10 +375,12 @@ def describe() -> list[dict[str, str]]:
 
 def _named_in(registry: dict[str, SpecPart], name: str) -> SpecPart | None:
     """Look up an entry of a registry, loading what may define it in turn, plug-ins last; None if there is none."""
-    for module in _MODULES:
+    for module in _FIRST:
         if name in registry:
-            break
+            return registry[name]
         import_module(f"opticoll.instances.families.{module}")
+    if name not in registry:
+        load_families()
     if name not in registry:
         plugins.load_installed()
         plugins.load_known()

@@ -14,15 +14,28 @@ from hypothesis import strategies as st
 
 from opticoll.errors import BadFile, BadInput, BadSpec, OpticollError
 from opticoll.instances import Instance, ServerPool, Topology, describe, parse
-from opticoll.instances.spec import _MODULES, FAMILIES, load_families, modules_of
+from opticoll.instances.spec import FAMILIES, load_families, modules_of
 
 load_families()
 
 EXAMPLES = [row["example"] for row in describe() if row["name"] not in {"file", "mps"} and row["kind"] != "population"]
 
 
-def test_every_module_of_families_is_one_in_which_names_are_sought():
-    assert sorted(_MODULES) == [name.rpartition(".")[2] for name in modules_of("opticoll.instances.families")]
+SOUGHT = """
+import sys
+from opticoll.instances.spec import FAMILIES, _named_in
+_named_in(FAMILIES, sys.argv[1])
+print(*(name for name in sys.modules if name.startswith("opticoll.instances.families.")))
+"""
+
+
+@pytest.mark.parametrize("name", ["ring", "unknown"])
+def test_every_module_of_families_is_one_in_which_names_are_sought(name):
+    """In all of them before a name is unknown, and in no other once it is found."""
+    command = [sys.executable, "-c", SOUGHT, name]
+    sought = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+    known = FAMILIES["ring"].function.__module__
+    assert sorted(sought) == ([known] if name == "ring" else modules_of("opticoll.instances.families"))
 
 
 @pytest.mark.parametrize("spec", EXAMPLES)
