@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import math
-import threading
 import time
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from opticoll.errors import NoSolution
-from opticoll.formulations.model import is_own
 from opticoll.plugin_faults import place_of
 from opticoll.solvers import verify
 from opticoll.solvers.process import solver_log
@@ -22,7 +20,6 @@ from opticoll.solvers.warm_start import WarmStart
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from opticoll.formulations.model import Bound
     from opticoll.formulations.standard_form import StandardForm
     from opticoll.solvers.exact.lp_bound import ExactRelaxation
     from opticoll.solvers.process.budget import Budget
@@ -31,8 +28,6 @@ if TYPE_CHECKING:
 
 _Result = TypeVar("_Result")
 
-#: Seconds of a solve after which the analytic bounds are computed beside it.
-AHEAD_S = 2.0
 #: Seconds that a relaxation may take when the limit has passed.
 RELAXED_S = 1.0
 
@@ -72,35 +67,6 @@ class RunState:
         self._log_line(objective, bound, verify.relative_gap(objective, bound, self.plan.problem.sense), elapsed)
         if self.budget.on_progress is not None:
             self.budget.on_progress({"objective": objective, "bound": bound, "elapsed_s": elapsed})
-
-    @contextmanager
-    def bounds_ahead(self, bounds: Callable[[], list[Bound]]) -> Iterator[list[Bound]]:
-        """Compute the analytic bounds beside a solve that takes longer, and show the tightest, where progress is shown.
-
-        Yields a list that holds them once they are known.
-        """
-        known: list[Bound] = []
-        if self.budget.on_progress is None or is_own(self.plan.problem):
-            yield known
-            return
-        done = threading.Event()
-
-        def compute() -> None:
-            with suppress(Exception):  # they are computed again, with their errors, after the solve
-                found = bounds()
-                best = verify.tightest(found, self.plan.problem.sense)
-                if best is not None and not done.is_set():
-                    self.tell(None, best.value)
-                    known.extend(found)
-
-        timer = threading.Timer(AHEAD_S, compute)
-        timer.daemon = True
-        timer.start()
-        try:
-            yield known
-        finally:
-            done.set()
-            timer.cancel()
 
     def left_s(self) -> float | None:
         """Seconds until the deadline; None without one."""

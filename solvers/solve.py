@@ -12,7 +12,6 @@ import msgspec
 from opticoll.errors import LimitSpent, NoSolution, OpticollError
 from opticoll.formulations.model import Bound
 from opticoll.formulations.parameters import read_parameters
-from opticoll.formulations.registry import bounds_of
 from opticoll.formulations.variables import NamedArrays
 from opticoll.plugin_faults import exits_refused
 from opticoll.solvers import auto
@@ -100,15 +99,13 @@ def _solve(
     if needed is None:
         budget.start_solving()
     state = RunState(task, plan, budget, auto.first_until(plan, budget.deadline), known)
-    analytic: list[Bound] = []
     if refutation is not None:
         solved = refuted_by(refutation)
     else:
-        with state.bounds_ahead(lambda: bounds_of(plan.problem)) as analytic:
-            solved = solve_model(state) if plan.procedure is None else call_procedure(state, known.values)
+        solved = solve_model(state) if plan.procedure is None else call_procedure(state, known.values)
     if known.values is not None:
         solved = kept(state, solved)
-    found = [evidence_of(state, solved, list(analytic) or None)]
+    found = [evidence_of(state, solved)]
     first = found[0]
     misled = first.solved.outcome.termination in (Termination.INFEASIBLE, Termination.TOLERANCE)
     if plan.choice is not None and plan.method_name == auto.TIME_FORM and misled and not first.checked.verified:

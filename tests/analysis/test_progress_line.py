@@ -15,7 +15,6 @@ from opticoll.analysis.cli import output
 from opticoll.analysis.cli.main import main
 from opticoll.analysis.result import interruption, progress_line
 from opticoll.analysis.result.progress_line import PlainLines, ProgressLine
-from opticoll.solvers import run_state as course
 from opticoll.solvers import solve as runner
 from opticoll.solvers.plan import make_plan
 from opticoll.solvers.process.budget import Budget
@@ -222,16 +221,6 @@ def test_ctrl_c_again_within_two_seconds_ends_the_loop_around_the_solves(monkeyp
     with interruption.stoppable(said.append) as stop:  # later it is a first one again
         os.kill(os.getpid(), signal.SIGINT)
         assert stop.wait(5)
-
-
-def test_the_analytic_bound_is_shown_during_a_solve(monkeypatch):
-    monkeypatch.setattr(course, "AHEAD_S", 0.0)
-    told = []
-    result = oc.solve("alltoall.master", "genkautz:n=10,d=3", method="certified-pdhg", on_progress=told.append)
-    assert result.verified
-    shown = [one["bound"] for one in told if one["bound"] is not None]
-    assert shown == sorted(shown, reverse=True), "of the bounds the tightest so far"
-    assert shown[-1] >= result.bound * (1 - 1e-9)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
