@@ -14,14 +14,7 @@ from opticoll.solvers.compile.building import compiled, unbuilt
 from opticoll.solvers.compile.scaling import scaling_steps, solve_scaled
 from opticoll.solvers.plan import parameters_named
 from opticoll.solvers.process.budget import LimitReached
-from opticoll.solvers.relaxation import (
-    CLAIMED,
-    FARKAS,
-    UNBOUNDED,
-    crossed,
-    has_solution,
-    infeasibility,
-)
+from opticoll.solvers.relaxation import CLAIMED, FARKAS, UNBOUNDED, has_solution, infeasibility
 from opticoll.solvers.run import Solved
 from opticoll.solvers.task import Outcome, SolveRequest, SolverInfo, StartRecord, Termination
 
@@ -122,7 +115,7 @@ def build(state: RunState) -> tuple[StandardForm, list[Reformulation]] | Outcome
 def without_solution(state: RunState, form: StandardForm, solved: Solved) -> Solved:
     """What remains of the solver's claim that there is no solution, or none that is best, after trying to prove it."""
     out, possible = solved.outcome, True
-    reason = crossed(form)
+    reason = verify.crossed(form)
     if reason is not None:
         return replace(
             solved, outcome=replace(out, termination=Termination.INFEASIBLE, message=""), infeasible_by=reason

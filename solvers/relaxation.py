@@ -54,22 +54,6 @@ def rounded(form: StandardForm, bound: float) -> float:
     return flip * (nearest if Fraction(nearest) <= value else math.nextafter(nearest, -math.inf))
 
 
-def crossed(form: StandardForm) -> str | None:
-    """Describe a row or column whose bounds no finite number satisfies, or no integer for an integer column."""
-    integer = np.asarray(form.integer, dtype=bool)
-    for kind, lower, upper, whole, names in (
-        ("row", form.row_lower, form.row_upper, np.zeros(form.row_lower.size, dtype=bool), form.row_names),
-        ("column", form.col_lower, form.col_upper, integer, form.column_names),
-    ):
-        least, most = np.where(whole, np.ceil(lower), lower), np.where(whole, np.floor(upper), upper)
-        wrong = (least > most) | (lower == np.inf) | (upper == -np.inf)
-        if wrong.any():
-            at = int(np.argmax(wrong))
-            ends = f"at least {float(lower[at])!r} and at most {float(upper[at])!r}"
-            return f"the bounds of {kind} {names()[at]}: {'an integer ' if whole[at] else ''}{ends}"
-    return None
-
-
 def has_solution(form: StandardForm, request: SolveRequest, memory_limit_gib: float | None) -> bool:
     """Whether the solver finds a solution that satisfies the program within tolerances, whatever its value."""
     outcome = solve_scaled(

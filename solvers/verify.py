@@ -431,6 +431,22 @@ def matrix_violations(form: StandardForm, x: NDArray[np.float64]) -> dict[str, f
     }
 
 
+def crossed(form: StandardForm) -> str | None:
+    """Describe a row or column whose bounds no finite number satisfies, or no integer for an integer column."""
+    integer = np.asarray(form.integer, dtype=bool)
+    for kind, lower, upper, whole, names in (
+        ("row", form.row_lower, form.row_upper, np.zeros(form.row_lower.size, dtype=bool), form.row_names),
+        ("column", form.col_lower, form.col_upper, integer, form.column_names),
+    ):
+        least, most = np.where(whole, np.ceil(lower), lower), np.where(whole, np.floor(upper), upper)
+        wrong = (least > most) | (lower == np.inf) | (upper == -np.inf)
+        if wrong.any():
+            at = int(np.argmax(wrong))
+            ends = f"at least {float(lower[at])!r} and at most {float(upper[at])!r}"
+            return f"the bounds of {kind} {names()[at]}: {'an integer ' if whole[at] else ''}{ends}"
+    return None
+
+
 def whole(form: StandardForm, x: NDArray[np.float64]) -> NDArray[np.float64]:
     """``x`` with its integer columns rounded, unless that violates the matrix more: solvers return 4.999999999."""
     rounded = np.where(np.asarray(form.integer), np.round(x), x) if x.shape == (form.stored.shape[1],) else x

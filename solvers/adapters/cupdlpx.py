@@ -122,15 +122,14 @@ class CuPdlpx(Adapter):
 
 
 def without_matrix(form: StandardForm) -> Outcome | None:
-    """Solve a linear program whose bounds cross or whose matrix has no nonzeros; None for any other.
+    """Solve a linear program whose matrix has no nonzeros; None for any other.
 
     Every column without a coefficient is best at the bound that its cost prefers.
     """
-    crossing = (form.row_lower > form.row_upper).any() or (form.col_lower > form.col_upper).any()
-    if form.A.nnz and not crossing:
+    if form.A.nnz:
         return None
-    if crossing or (form.row_lower > 0).any() or (form.row_upper < 0).any():
-        return Outcome(Termination.INFEASIBLE, raw="bounds cross, or an empty row is not 0", options={})
+    if (form.row_lower > 0).any() or (form.row_upper < 0).any():
+        return Outcome(Termination.INFEASIBLE, raw="an empty row is not 0", options={})
     cost = -form.cost if form.sense == "max" else form.cost
     nearest_zero = np.clip(0.0, form.col_lower, form.col_upper)
     x = np.where(cost > 0, form.col_lower, np.where(cost < 0, form.col_upper, nearest_zero))

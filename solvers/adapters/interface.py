@@ -28,7 +28,7 @@ from opticoll.errors import BadInput, BadOption, MethodMismatch, SolverUnavailab
 from opticoll.formulations.standard_form import StandardForm
 from opticoll.plugin_faults import place_of
 from opticoll.solvers.task import Outcome, SolveRequest, Termination, plain
-from opticoll.solvers.verify import FEASIBLE, kkt, matrix_violations, size_of_terms
+from opticoll.solvers.verify import FEASIBLE, crossed, kkt, matrix_violations, size_of_terms
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
@@ -149,7 +149,7 @@ class Adapter(ABC):
             raise SolverUnavailable(msg) from error
 
     def check(self, form: StandardForm, request: SolveRequest) -> None:
-        """Check the problem and the request before a worker is started, without importing the solver.
+        """Check the problem and the options before a worker is started, without importing the solver.
 
         Raises
         ------
@@ -158,7 +158,7 @@ class Adapter(ABC):
         SolverUnavailable
             If its package is missing.
         BadOption
-            If a limit, tolerance or warm start of the request is invalid.
+            If an option is one that :meth:`refuse_options` refuses.
         """
         if form.is_mip and not self.capabilities.mip:
             msg = (
@@ -176,21 +176,6 @@ class Adapter(ABC):
         if not self.installed():
             raise SolverUnavailable(self.missing())
         self.refuse_options(request.options)
-        limits = (
-            ("time_limit_s", request.time_limit_s is None or request.time_limit_s > 0, request.time_limit_s),
-            ("cpu_limit_s", request.cpu_limit_s is None or request.cpu_limit_s > 0, request.cpu_limit_s),
-            ("threads", isinstance(request.threads, int) and request.threads >= 1, request.threads),
-            ("rel_tol", 0 <= request.rel_tol < 1, request.rel_tol),
-            ("seed", isinstance(request.seed, int) and 0 <= request.seed < 2**31, request.seed),
-        )
-        for name, valid, value in limits:
-            if not valid:
-                msg = f"{name} = {value!r} is invalid: it must be {_LIMITS[name]}"
-                raise BadOption(msg)
-        start = request.warm_start
-        if start is not None and start.shape != (form.stored.shape[1],):
-            msg = f"warm_start has shape {start.shape}, expected ({form.stored.shape[1]},), one value per column"
-            raise BadOption(msg)
 
     def refuse_options(self, options: Iterable[str]) -> None:
         """Refuse options that make the solver write files, those in units of the objective, and those the runner sets.
@@ -417,26 +402,10 @@ _OWN = {
 }
 
 
-_LIMITS = {
-    "time_limit_s": "a positive number of seconds, or None",
-    "cpu_limit_s": "a positive number of seconds, or None",
-    "threads": "an integer >= 1",
-    "rel_tol": "in [0, 1)",
-    "seed": "an integer in [0, 2**31)",
-}
-
-
 def trivial_outcome(form: StandardForm) -> Outcome | None:
     """Solve a problem with crossing bounds or without columns, which solvers treat differently; else return None."""
-    for kind, lower, upper in (
-        ("row", form.row_lower, form.row_upper),
-        ("column", form.col_lower, form.col_upper),
-    ):
-        crossed = (lower > upper) | (lower == np.inf) | (upper == -np.inf)
-        if crossed.any():
-            at = int(np.argmax(crossed))
-            message = f"the bounds of {kind} {at} cross: [{lower[at]}, {upper[at]}]"
-            return Outcome(Termination.INFEASIBLE, raw="bounds cross", algorithm="none", message=message)
+    if (message := crossed(form)) is not None:
+        return Outcome(Termination.INFEASIBLE, raw="bounds cross", algorithm="none", message=message)
     if form.stored.shape[1]:
         return None
     if ((form.row_lower > 0) | (form.row_upper < 0)).any():

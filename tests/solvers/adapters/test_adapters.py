@@ -115,16 +115,6 @@ def test_unknown_solver_suggests_the_closest() -> None:
         adapter("hihgs")
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [{"time_limit_s": 0.0}, {"threads": 0}, {"rel_tol": -1.0}, {"seed": -1}, {"warm_start": np.zeros(3)}],
-    ids=lambda wrong: next(iter(wrong)),
-)
-def test_invalid_requests_are_rejected(wrong: dict[str, Any]) -> None:
-    with pytest.raises(BadOption, match=next(iter(wrong))):
-        solve_isolated(two_rows(), "highs", SolveRequest(**wrong))
-
-
 def test_missing_package_is_reported_with_install_instructions(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(adapter("copt"), "package", "no_such_package")
     with pytest.raises(SolverUnavailable, match=r"pip install .\.\[copt\]") as caught:
