@@ -434,14 +434,14 @@ def fat_tree(k: int, oversubscription: int = 1, capacity: float = 1.0) -> Topolo
         raise BadInput(msg)
     _check_capacity(capacity, "fat-tree")
     kept = half // oversubscription
-    servers, pods = k * half * half, np.arange(k)
+    servers = k * half * half
     check_size(servers + k * (half + kept) + kept * half, 2 * (servers + 2 * k * half * kept), "fat-tree")
     edges = servers + np.arange(k * half).reshape(k, half)
     above = edges.max() + 1 + np.arange(k * kept).reshape(k, kept)
     cores = above.max() + 1 + np.arange(kept * half).reshape(kept, half)
     u = [np.arange(servers)]
     v = [np.repeat(edges.ravel(), half)]
-    for pod in pods:
+    for pod in range(k):
         u += [np.repeat(edges[pod], kept), np.repeat(above[pod], half)]
         v += [np.tile(above[pod], half), cores.ravel()]
     n = int(cores.max()) + 1
