@@ -167,11 +167,6 @@ def test_other_options_are_passed_on(solver: str) -> None:
     adapters()[solver].refuse_options(FINE[solver])
 
 
-def test_a_study_s_settings_write_no_file_either(tmp_path: Any) -> None:
-    with pytest.raises(BadOption, match=r"solution_file.*is refused"):
-        make_plan(Task("alltoall.master", "ring:4", "highs", settings={"solution_file": str(tmp_path / "x")}))
-
-
 @pytest.mark.parametrize(
     "limits",
     [{"memory_limit_gib": 1e308}, {"time_limit_s": 1e300}, {"threads": 10_000}, {"seed": 2**70}, {"seed": -1}],

@@ -21,7 +21,7 @@ import pytest
 import scipy.sparse as sp
 
 from opticoll import plugins, shared_files
-from opticoll.errors import BadOption, MethodMismatch
+from opticoll.errors import BadOption
 from opticoll.formulations.standard_form import StandardForm
 from opticoll.solvers.adapters import adapter
 from opticoll.solvers.process import isolation, memory, processes
@@ -215,12 +215,6 @@ def test_keyboard_interrupt_kills_the_worker() -> None:
 # Trees and parents ---------------------------------------------------------------------------------------------
 
 
-def test_worker_starts_a_worker() -> None:
-    answer = call_isolated(f"{HERE}:nest", {"seconds": 0.2})
-    assert answer.finished
-    assert answer.values["inner"]["pid"] != os.getpid()
-
-
 def test_killing_the_outer_worker_kills_the_inner() -> None:
     answer = killed_at_a_wall_limit("nest", {"seconds": 600}, message="inner")
     assert gone(answer.values["inner"])
@@ -304,13 +298,6 @@ def test_killed_solver_keeps_incumbent_and_bound() -> None:
     assert seen
 
 
-def test_solver_beyond_its_memory_is_stopped() -> None:
-    need("highs")
-    outcome = solve_isolated(knapsack(), "highs", SolveRequest(time_limit_s=240), memory_limit_gib=0.03)
-    assert outcome.termination == Termination.MEMORY_LIMIT
-    assert (outcome.peak_memory_mb or 0) > 20
-
-
 def test_one_session_uses_libraries_that_cannot_share_a_process() -> None:
     need("highs", "cp-sat")
     form = knapsack(1, 15)
@@ -321,22 +308,9 @@ def test_one_session_uses_libraries_that_cannot_share_a_process() -> None:
 
 
 def test_typed_errors_of_adapters_reach_the_caller() -> None:
-    need("highs", "cp-sat")
+    need("highs")
     with pytest.raises(BadOption, match="time_limit"):
         solve_isolated(knapsack(), "highs", SolveRequest(options={"time_limt": 3}))
-    free = StandardForm(
-        sp.csc_array(np.ones((1, 1))),
-        np.zeros(1),
-        np.ones(1),
-        np.zeros(1),
-        np.full(1, np.inf),
-        np.ones(1),
-        "min",
-        0.0,
-        np.ones(1, dtype=bool),
-    )
-    with pytest.raises(MethodMismatch, match="finite bounds"):
-        solve_isolated(free, "cp-sat", SolveRequest())
 
 
 # Exchange ------------------------------------------------------------------------------------------------------
@@ -491,19 +465,6 @@ def test_a_worker_that_died_while_waiting_is_replaced(none_waiting: None) -> Non
     first.process.wait()
     assert solve_isolated(SMALL, "highs", SolveRequest(threads=2)).objective == pytest.approx(2.0)
     assert first not in waiting()
-
-
-@pytest.mark.skipif(not worker_module.FORKS, reason="needs a process that waits for the job")
-def test_a_process_that_died_while_it_waited_for_a_job_is_replaced(none_waiting: None) -> None:
-    worker_module.start_ahead(isolation.modules_of("highs"), 2)
-    [first] = waiting()
-    while not (ahead := processes.descendants(first.process.pid)):
-        time.sleep(0.01)
-    os.kill(ahead[0], signal.SIGKILL)
-    assert gone(ahead[0])
-    for _ in range(2):
-        assert solve_isolated(SMALL, "highs", SolveRequest(threads=2)).objective == pytest.approx(2.0)
-        assert waiting() == [first]
 
 
 @pytest.mark.skipif(not worker_module.FORKS, reason="needs a worker that takes several jobs")
@@ -665,17 +626,6 @@ def test_descendants_are_the_processes_below_one(listed, monkeypatch):
     assert not any(psutil.pid_exists(pid) and psutil.Process(pid).status() != "zombie" for pid in below)
 
 
-@pytest.mark.skipif(not hasattr(os, "waitid"), reason="the system has no waitid")
-def test_a_process_that_nobody_has_collected_yet_has_ended() -> None:
-    process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
-    assert not processes._has_ended(process.pid)
-    process.kill()
-    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # it stays a zombie
-    assert processes._has_ended(process.pid)
-    process.communicate()
-    assert processes._has_ended(process.pid)
-
-
 #: Reports what a worker that was forked ahead has of its parent.
 FORKED = """
 import json, os, sys, threading
@@ -698,6 +648,17 @@ hung = call_isolated("worker_jobs:misbehave", {"how": "hang"}, modules=("json",)
 print(json.dumps({"ahead": ahead, "used": used.process.pid, "ending": hung.ending, "kept": hung.values["objective"],
                   "own": os.getpid(), **answer.values}))
 """
+
+
+@pytest.mark.skipif(not hasattr(os, "waitid"), reason="the system has no waitid")
+def test_a_process_that_nobody_has_collected_yet_has_ended() -> None:
+    process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    assert not processes._has_ended(process.pid)
+    process.kill()
+    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # it stays a zombie
+    assert processes._has_ended(process.pid)
+    process.communicate()
+    assert processes._has_ended(process.pid)
 
 
 @pytest.mark.skipif(not worker_module.FORKS, reason="needs processes that can be forked")

@@ -17,7 +17,6 @@ from opticoll.instances import Topology, parse
 from opticoll.solvers import model_solve, procedure, solve, verify
 from opticoll.solvers import plan as plan_module
 from opticoll.solvers.compile.compilation import compile_model
-from opticoll.solvers.export import export
 from opticoll.solvers.plan import make_plan
 from opticoll.solvers.resume_key import resume_key
 from opticoll.solvers.run import Solved
@@ -435,12 +434,6 @@ def test_pipes_are_refused_without_waiting_for_them(tmp_path, suffix):
         check("alltoall.master", "ring:8", pipe)
 
 
-def test_export_refuses_other_endings(tmp_path):
-    for path in (tmp_path / "x.txt", tmp_path / "no" / "x.mps"):
-        with pytest.raises(BadInput):
-            export("alltoall.master", "ring:4", path)
-
-
 def test_bounds_of_integer_programs_are_rounded_in_exact_arithmetic():
     import scipy.sparse as sp
 
@@ -547,11 +540,6 @@ def test_duals_shifted_along_a_left_null_vector_prove_nothing_false(monkeypatch)
 def test_messages_are_joined_with_marks():
     assert joined_messages("", None, "one", "two.", "three", "; four") == "one; two. three; four"
     assert joined_messages(None, "") == ""
-
-
-def test_one_step_is_not_called_steps():
-    run = solve.solve(Task("alltoall.timestep-mcf", "complete:3", settings={"steps": 1}))
-    assert run.record.metrics["conditional_on"] == "in 1 step"
 
 
 def test_a_capacity_of_1e16_is_solved_or_not_proven():
