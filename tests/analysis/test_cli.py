@@ -383,21 +383,6 @@ def test_study_stopped_by_ctrl_c_says_how_to_resume(tmp_path: Path) -> None:
     assert len(Store().sql("FROM latest")) == len(list(Store().names()))
 
 
-def test_a_run_with_unread_output_is_recorded(tmp_path: Path) -> None:
-    done = subprocess.run(
-        f"{sys.executable} -m opticoll solve alltoall.master ring:4 --store {tmp_path / 'store'} | true",
-        shell=True,
-        executable="/bin/bash",
-        capture_output=True,
-        text=True,
-        timeout=240,
-        check=False,
-        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
-    )
-    assert "Traceback" not in done.stderr
-    assert len(list(Store(tmp_path / "store").names())) == 1
-
-
 def test_errors_in_a_process_of_their_own() -> None:
     done = command("solve", "alltoall.master", "rin:4")
     assert done.returncode == 2

@@ -7,17 +7,14 @@ import json
 import blocks as markers
 import documents as bench
 import pytest
-from measured_tables import tables
 from timed_commands import Table
 
 from opticoll.analysis.ledger.claim import ClaimRow, Verdict
 from opticoll.analysis.ledger.ledger import claims, keep
 from opticoll.analysis.plots.panels import new_figure
-from opticoll.analysis.plots.style import style, svg
 from opticoll.analysis.report.findings import best_runs
 from opticoll.analysis.study.study_file import STUDIES, find, load
 from opticoll.errors import BadFile, BadInput
-from opticoll.nearest_names import nearest
 
 TEXT = "\n".join(
     ["# Title", *(markers.wrapped(name, f"old {name}") for name in ("results", "plot-p", "bench-t")), "end"]
@@ -141,12 +138,6 @@ def test_studies_behind_the_plots_exist():
         assert find(name).parent == STUDIES
 
 
-def test_tables_have_names_of_their_own():
-    every = tables()
-    assert {one.title for one in every.values()} >= {"Start-up (median of 7)"}
-    assert len({one.title for one in every.values()}) == len(every)
-
-
 def test_claims_are_counted_by_paper_weight_and_verdict(store):
     fill(store, verdict=str(Verdict.NOT_REPRODUCED), weight="headline")
     lines = bench.verdicts_table(store).splitlines()
@@ -165,19 +156,6 @@ def test_claims_that_are_missing_or_failed_are_named_with_the_command(store):
     fill(store, failed=True, verdict=str(Verdict.NOT_TESTABLE), measured=None)
     with pytest.raises(bench.MissingData, match=rf"^claims: {SHOWN[0]}; measure with"):
         bench.verdicts_table(store)
-
-
-def test_a_card_is_drawn_on_white():
-    def drawn():
-        with style():
-            figure = new_figure(2, 1)
-            figure.add_subplot().plot([0, 1], [0, 1], color="#0072b2")
-        return svg(figure)
-
-    text = drawn()
-    assert "#0072b2" in text
-    assert text.index('<rect width="100%" height="100%"') < text.index("<g ")
-    assert drawn() == text
 
 
 @pytest.mark.parametrize("plot", bench.PLOTS, ids=lambda plot: plot.name)
@@ -266,7 +244,3 @@ def test_a_document_with_broken_markers_is_left_alone(run, root):
     with pytest.raises(BadInput, match="must begin and end once"):
         run("t")
     assert (root / "README.md").read_text(encoding="utf-8") == broken
-
-
-def test_a_misspelt_part_gets_a_suggestion():
-    assert "startup" in nearest("start", tables())

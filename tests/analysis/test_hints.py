@@ -134,16 +134,6 @@ def test_a_model_of_another_layer_is_answered_by_the_function_that_takes_it(tmp_
         oc.export("alltoall.master", "x.lp")
 
 
-STAR = nx.relabel_nodes(nx.star_graph(3), {0: "hub", 1: "r1", 2: "r2", 3: "r3"})
-
-
-@pytest.mark.parametrize("source", [STAR, list(STAR.edges), oc.topology(STAR, ranks=["r1", "r2", "r3", "hub"])])
-def test_ranks_may_be_a_pattern_in_python_as_in_specs(source):
-    assert oc.topology(source, ranks="r*").ranks == ("r1", "r2", "r3")
-    with pytest.raises(BadInput, match="no vertex matches ranks="):
-        oc.topology(source, ranks="x*")
-
-
 def test_a_graph_with_named_rates_names_the_function_that_takes_them():
     graph = nx.cycle_graph(4)
     nx.set_edge_attributes(graph, 10, "gbps")

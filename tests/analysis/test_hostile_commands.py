@@ -17,16 +17,11 @@ from opticoll.analysis.store import Store
 from opticoll.analysis.study import study_file
 from opticoll.analysis.study.running import run_study
 from opticoll.errors import BadFile, BadInput
-from opticoll.instances import parse
 from opticoll.solvers.process.executor import InProcess
 from opticoll.solvers.solution_json import check
 from opticoll.solvers.task import Termination
 
 SOLVE = ("solve", "alltoall.master", "ring:3", "--method", "highs-simplex")
-
-
-def lines(capfd: pytest.CaptureFixture[str]) -> list[str]:
-    return capfd.readouterr().err.splitlines()
 
 
 def test_an_answer_is_printed_if_the_store_is_full(
@@ -84,13 +79,6 @@ def test_a_short_schedule_may_not_move_millions_of_chunks(tmp_path: Path) -> Non
         check("alltoall.master", "ring:4", file)
 
 
-def test_a_key_of_a_topology_file_may_not_occur_twice(tmp_path: Path) -> None:
-    file = tmp_path / "t.json"
-    file.write_text('{"vertices": 2, "vertices": 3, "arcs": [[0, 1, 1.0], [1, 0, 1.0]]}')
-    with pytest.raises(BadFile, match="occurs twice"):
-        parse(f"file:{file}")
-
-
 def test_messages_have_no_escape_sequences(capfd: pytest.CaptureFixture[str]) -> None:
     assert main(["solve", "alltoall.master", "ring:3\x1b[31m", "--no-store"]) == 2
     assert "\x1b" not in capfd.readouterr().err
@@ -111,20 +99,6 @@ def test_sql_that_is_not_text_is_refused(capfd: pytest.CaptureFixture[str]) -> N
 def _study(tmp_path: Path) -> study_file.Study:
     (tmp_path / "s.toml").write_text(soak.STUDY.split("[limits]")[0])
     return study_file.load(tmp_path / "s.toml")
-
-
-def test_a_study_with_failed_cells_says_so(capfd: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: Any) -> None:
-    from opticoll.solvers import solve
-
-    def failing(task: Any, **named: Any) -> Any:
-        raise RuntimeError("broken\x1b[31m")  # noqa: EM101
-
-    study = _study(tmp_path)
-    monkeypatch.setattr(solve, "solve", failing)
-    assert main(["study", str(study.source), "--store", str(tmp_path / "store")]) == 3
-    err = capfd.readouterr().err
-    assert f"{len(study.cells)} of {len(study.cells)} cells have no answer ({len(study.cells)} failed)" in err
-    assert "\x1b" not in err
 
 
 def test_a_torn_record_of_a_study_is_tried_again(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -220,14 +220,6 @@ def test_a_plug_in_adds_a_command_a_list_and_a_format_of_schedules(tmp_path, mon
     assert json.loads(capfd.readouterr().out) == [{"name": "good morning", "words": 2}]
 
 
-def test_bounds_of_plug_ins_prove_nothing(tmp_path, capfd):
-    (tmp_path / "wrong.py").write_text("def zero(topology):\n    return 0.0\nBOUNDS = {'alltoall.master': zero}\n")
-    asked = ["solve", "alltoall.master", "ring:4", "--no-store", "--json", "--plugin", str(tmp_path / "wrong.py")]
-    assert main(asked) == 0
-    record = json.loads(capfd.readouterr().out)
-    assert (record["proof"], record["bound"]) == ("optimal", pytest.approx(0.5))
-
-
 def test_a_plug_in_finds_scipy_whole(tmp_path, monkeypatch):
     """The command solve lets SciPy import less, but not in a process that is a plug-in's, too."""
     shortened: list[bool] = []

@@ -84,20 +84,6 @@ def test_other_arrays_are_refused(values: dict[str, object], message: str) -> No
         oc.problem("alltoall.master", RING).residuals(values)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "settings", "message"),
-    [
-        (("alltoall.virtual-channels", RING), {}, "takes its data from a solution of alltoall.min-congestion"),
-        (("alltoall.master", RING), {"root": 1}, "no parameter 'root'"),
-        (("alltoall.master", "ring:x"), {}, "ring:x"),
-        (("alltoall.masters", RING), {}, "did you mean"),
-    ],
-)
-def test_what_solve_refuses_is_refused(arguments: tuple[str, str], settings: dict[str, int], message: str) -> None:
-    with pytest.raises(oc.BadInput, match=message):
-        oc.problem(*arguments, **settings)
-
-
 def test_a_bound_of_a_plug_in_is_listed_and_proves_nothing(tmp_path: Path) -> None:
     plugin = tmp_path / "my_bounds.py"
     plugin.write_text("def tiny(instance):\n    return 0.25\n\n\nBOUNDS = {'alltoall.master': [tiny]}\n")
@@ -150,18 +136,6 @@ def test_a_result_without_duals_says_so() -> None:
 def test_a_missing_name_of_the_package_is_answered_by_the_one_that_was_meant() -> None:
     with pytest.raises(AttributeError, match="'slove'; did you mean 'solve'"):
         oc.slove  # noqa: B018
-
-
-def test_refusals_of_a_problem_speak_of_python() -> None:
-    problem = oc.problem("alltoall.master", RING)
-    for refused, said in (
-        (lambda: problem.solve(method="hihgs"), "did you mean 'highs'?"),
-        (lambda: problem.solve(methd="highs"), "did you mean method"),
-    ):
-        with pytest.raises(oc.BadInput) as error:
-            refused()
-        assert said in str(error.value)
-        assert "--" not in str(error.value)
 
 
 class Knapsack(oc.Formulation):

@@ -215,15 +215,6 @@ def test_summary_by_hand():
     assert np.isnan(table.loc["rare", ["mean_penalised_s", "mean_common_s"]].astype(float)).all()
 
 
-def test_a_timeout_is_not_a_solve_time():
-    table = table_of(run(seconds=60.0, termination="time-limit"), run(solver="b", seconds=2.0))
-    assert np.isnan(table.set_index("solver").loc["a", "seconds"])
-    assert solver_metrics.penalised(table).tolist() == [600.0, 2.0]
-    alone = solver_metrics.summary(solver_metrics.one_each(table[table["solver"] == "a"]))
-    assert np.isnan(alone["mean_solved_s"].item())
-    assert alone["mean_penalised_s"].item() == pytest.approx(600.0)
-
-
 @settings(max_examples=8, deadline=None)
 @given(st.permutations(range(10)))
 def test_order_of_rows_does_not_matter(order):
@@ -313,11 +304,6 @@ def test_integrals_of_runs():
     assert verdict(termination="time-limit", **nothing)["integral"] == LIMIT  # the worst there is, and not left out
     assert verdict(termination="memory-limit", seconds=3.0, **nothing)["integral"] == LIMIT
     assert np.isnan(verdict(termination="unavailable", **nothing)["integral"])
-
-
-def test_wrong_answers_are_listed():
-    table = table_of(run(value=11.0), run(solver="b"), best={})
-    assert solver_metrics.wrong_answers(table)["solver"].tolist() == ["a"]
 
 
 @pytest.mark.parametrize(

@@ -252,14 +252,6 @@ def test_a_plug_in_of_the_environment_is_not_named_again(tmp_path, monkeypatch):
     assert plugins.options() == f" --plugin {tmp_path / 'two.py'}"
 
 
-def test_interruption_is_no_failure():
-    def interrupted(_):
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        one(measure=interrupted).examine(Laboratory())
-
-
 def test_rows_are_plain():
     row = one(measure=good).examine(Laboratory())
     assert one(measure=good).examine(Laboratory()) == row
@@ -377,21 +369,6 @@ def test_an_explanation_stands_alone(ledger_of, store, capfd):
     assert page.index("## Headline claims") < page.index("## Supporting claims")
     assert page.count("<details>") == page.count("</details>") == 2
     assert "| headline | 1 | 0 | 0 | 1 | 0 | 0 | 0 |" in page
-
-
-@pytest.mark.parametrize(
-    ("distance", "words"),
-    [
-        (0.0, "equal"),
-        (1e-6, "equal"),
-        (0.0043, "0.43 % away"),
-        (0.999, "100 % away"),
-        (2, "200 % away"),
-        (44, "45 times"),
-    ],
-)
-def test_distances_in_words(distance, words):
-    assert explain.away(distance) == words
 
 
 def test_without_an_id_the_claims_are_counted(ledger_of, store, capfd):
@@ -617,23 +594,6 @@ def test_claims_by_paper_and_pattern(ledger_of):
     for wrong in ("paper.*x", "papier", "one", ""):
         with pytest.raises(BadInput, match="no claim"):
             book.chosen([wrong])
-
-
-@pytest.mark.parametrize(
-    ("asked", "hint"),
-    [
-        ("optree.theorem9", "optree.theorem"),
-        ("optre", "optree"),
-        ("qqqq", "papers: alltoall, lumorph, optree, sipml, topoopt"),
-    ],
-)
-def test_unknown_ids_give_a_one_line_error(asked, hint, capfd):
-    assert main(["claims", asked]) == 2
-    out, err = capfd.readouterr()
-    assert not out
-    assert len(err.splitlines()) == 1
-    assert len(err) < 300
-    assert hint in err.partition(";")[2]
 
 
 # printed numbers ----------------------------------------------------------------------------------------------------
