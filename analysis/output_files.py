@@ -19,8 +19,8 @@ from opticoll.formulations.model import is_own
 from opticoll.formulations.registry import formulation
 from opticoll.instances import Topology
 from opticoll.instances.demands import UNIFORM, traffic_of
+from opticoll.instances.quantities import parse_size
 from opticoll.instances.readers.reading import as_path
-from opticoll.instances.topology import parse_size
 from opticoll.solvers.task import plain
 
 if TYPE_CHECKING:

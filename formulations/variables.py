@@ -297,7 +297,7 @@ def _check_entries(declared: Array, array: NDArray[Any], sizes: Mapping[str, int
 
 # Names of indices, and loads of links --------------------------------------------------------------------------
 
-#: Units that are converted by a shard size and a capacity unit (:mod:`opticoll.instances.topology`).
+#: Units that are converted by a shard size and a capacity unit (:mod:`opticoll.instances.quantities`).
 SHARDS, BANDWIDTHS, TIME = "shards", "link bandwidths", "shards / link bandwidth"
 
 

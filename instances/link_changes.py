@@ -12,7 +12,8 @@ import numpy as np
 
 from opticoll.arguments import refuse_masked
 from opticoll.errors import BadInput, refuse
-from opticoll.instances.topology import Topology, parse_rate, split_rate
+from opticoll.instances.quantities import parse_rate, split_rate
+from opticoll.instances.topology import Topology
 from opticoll.nearest_names import nearest
 
 if TYPE_CHECKING:

@@ -6,18 +6,12 @@ Conventions used by every layer
     canonical order: by tail, then head, then capacity. Parallel arcs are allowed; families drop loops unless
     asked to keep them. An undirected link is a pair of opposite arcs. ``terminals`` are the vertices that send
     and receive shards: all of them, except where a modifier adds relay vertices (NICs).
-
-Sizes and rates as strings, ``64MB``, ``64 MiB``, ``100Gb/s``
-    ``B`` is a byte, ``b`` or ``bit`` a bit. Decimal prefixes are powers of 1000 (k, K, M, G, T, P), binary ones of 1024
-    (Ki, Mi, Gi, Ti, Pi): ``1MB`` is 10^6 bytes, ``1MiB`` 2^20 bytes, ``1Mb`` 10^6 bits. A rate ends in ``/s`` or ``ps``
-    (``Gb/s``, ``Gbit/s``, ``Gbps``, ``GB/s``); its number may be omitted and is then 1.
 """
 
 from __future__ import annotations
 
 import hashlib
 import math
-import re
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -31,6 +25,7 @@ import numpy as np
 
 from opticoll.arguments import array_of, number, whole_number
 from opticoll.errors import BadInput, refuse
+from opticoll.instances.quantities import parse_rate
 
 if TYPE_CHECKING:
     import scipy.sparse as sp
@@ -42,95 +37,6 @@ if TYPE_CHECKING:
     I64 = NDArray[np.int64]
     I32 = NDArray[np.int32]
     Mask = NDArray[np.bool_]
-
-
-_NUMBER = r"(?P<number>[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)"
-_UNIT = r"(?P<prefix>[KMGTP]i|[kKMGTP])?(?P<unit>B|bit|b)"
-_SIZE = re.compile(rf"{_NUMBER}\s?{_UNIT}")
-_RATE = re.compile(rf"(?:{_NUMBER}\s?)?{_UNIT}(?:/s|ps)")
-_POWER = {"k": 1, "K": 1, "M": 2, "G": 3, "T": 4, "P": 5}
-#: What may follow a rate in a text without changing it: the technology of a line, not a second number or a factor.
-_TECHNOLOGY = (
-    r"(?:(?:OC|STM|DS|OTU|ODU|EC|E|T)-?[0-9]+c?|(?:fast |gigabit )?ethernet|GigE|ATM|POS|SDH|SONET|[CD]?WDM|MPLS|IP|"
-    r"(?:dark )?fib(?:re|er)|leased|lines?|links?|circuit|trunk|lambda|wavelength|microwave|satellite)"
-)
-_RATE_OF_TEXT = re.compile(
-    rf"(?P<rate>{_NUMBER}\s?(?:[KMGTP]i|[kKMGTP])?(?:B|bit|b)s?(?:/s|ps))(?:[\s,;:(]+{_TECHNOLOGY}\)?)*", re.IGNORECASE
-)
-_LIKE_RATE = re.compile(
-    r"[0-9]\s*(?:[kKmMgGtTpP]i?)?(?:[bB]|[bB]its?)(?:ps|/s|/sec)\b|\b(?:OC|STM|DS|OTU|ODU)-?[0-9]|[0-9] ?GT/s"
-    r"|(?<![\w#.])(?:[0-9]+ ?x ?)?[0-9]+(?:\.[0-9]+)?\s*(?:[kKMGTP](?:[bB]|bit|E|bE|ig|igE)?\b|[GMgm](?:iga|ega)bits?\b"
-    r"|[KMGT]?[bB](?:ase|ASE)-?\w)|(?<![A-Za-z])(?:[0-9]+[xX] ?)?[SDQFEHNX]DR(?:[0-9]*)\b|\bPCIe (?:Gen ?)?[0-9]"
-)
-
-
-def _bits(match: re.Match[str] | None, text: str, where: str, examples: str) -> float:
-    number = math.nan
-    if match is not None:
-        prefix = match["prefix"] or ""
-        base = 1024.0 if prefix.endswith("i") else 1000.0
-        scale = base ** _POWER[prefix[0]] if prefix else 1.0
-        number = float(match["number"] or 1) * scale * (8.0 if match["unit"] == "B" else 1.0)
-    if not (math.isfinite(number) and number > 0):
-        refuse(where, f"{text[:40]!r} is not a positive {examples}")
-    return number
-
-
-def split_rate(text: object) -> tuple[float, str] | None:
-    """Number and unit of a rate such as ``400Gbps``; None for anything else, including a unit without a number."""
-    if not isinstance(text, str) or text[-1:].isdigit():  # most strings by far are plain numbers
-        return None
-    match = _RATE.fullmatch(text.strip())
-    if match is None or match["number"] is None:
-        return None
-    return float(match["number"]), match.string[match.end("number") :].strip()
-
-
-def rate_in(text: object) -> tuple[float, str] | None:
-    """Number and unit of the one rate that a text states, such as ``45 Mbps DS-3``; None for any other text."""
-    if not isinstance(text, str) or (plain := split_rate(text)) is not None:
-        return plain if isinstance(text, str) else None
-    match = _RATE_OF_TEXT.fullmatch(text.strip())
-    return None if match is None else split_rate(re.sub(r"[sS](?=/s|ps)", "", match["rate"]))
-
-
-def resembles_rate(text: object) -> bool:
-    """Whether a text seems to state a rate, in whatever form: ``2x155 Mbps``, ``10G``, ``OC-3``."""
-    return isinstance(text, str) and _LIKE_RATE.search(text) is not None
-
-
-def is_size(text: object) -> bool:
-    """Whether a string is a number with a unit of size, such as ``3GB``."""
-    return isinstance(text, str) and not text[-1:].isdigit() and _SIZE.fullmatch(text.strip()) is not None
-
-
-def parse_size(text: str | float, where: str = "size") -> float:
-    """Convert ``text`` to bytes; a plain number already counts bytes.
-
-    Raises
-    ------
-    BadInput
-        If it is not a positive size with a unit.
-    """
-    examples = "size; write for example 64MB (10^6 bytes), 64MiB (2^20 bytes) or 512Mb (bits)"
-    if isinstance(text, int | float) and not isinstance(text, bool):
-        if math.isfinite(text) and text > 0:
-            return float(text)
-        refuse(where, f"{text!r} is not a positive {examples}")
-    word = str(text).strip()
-    return _bits(_SIZE.fullmatch(word), word, where, examples) / 8.0
-
-
-def parse_rate(text: str, where: str = "rate") -> float:
-    """Convert ``text`` to bits per second.
-
-    Raises
-    ------
-    BadInput
-        If it is not a positive rate.
-    """
-    word = str(text).strip()
-    return _bits(_RATE.fullmatch(word), word, where, "rate; write for example 100Gb/s (bits) or 12.5GB/s (bytes)")
 
 
 class Instance(ABC):
@@ -273,8 +179,8 @@ class Topology(Instance):
     parameters
         Arguments of the family, including the seed.
     capacity_unit
-        Physical rate of capacity 1, such as ``Gb/s`` or ``100Gb/s`` (:mod:`opticoll.instances.topology`); None if it is
-        only relative. It does not affect the hash.
+        Physical rate of capacity 1, such as ``Gb/s`` or ``100Gb/s`` (:mod:`opticoll.instances.quantities`); None if it
+        is only relative. It does not affect the hash.
     places
         Position of every vertex in a drawing, shape ``(n, 2)``; None to let the drawing choose. They do not affect the
         hash.

@@ -31,8 +31,8 @@ from opticoll.formulations.topology import sequence_bounds
 from opticoll.formulations.topology.sequence import TopologySequence
 from opticoll.formulations.topology.sequence_data import MOST_CONFIGURATIONS
 from opticoll.formulations.variables import TIME
-from opticoll.instances.duration import Duration, relative, shard_seconds
 from opticoll.instances.families.regular_graphs import circuits_spec
+from opticoll.instances.quantities import Duration, relative, shard_seconds
 from opticoll.solvers.methods.topology.sequence_flows import all_lines, orbit_lines, route
 from opticoll.solvers.methods.topology.sequence_orbits import OrbitSequence
 

@@ -119,7 +119,7 @@ def solve(
         Show the solver's own log.
     shard
         Size of a shard for results in bytes and seconds: bytes, or a string such as ``"64MB"``
-        (:mod:`opticoll.instances.topology`).
+        (:mod:`opticoll.instances.quantities`).
     exact
         Also solve in rational arithmetic: ``objective_exact`` is the optimum as a fraction, proven without rounding.
     start

@@ -14,8 +14,8 @@ from opticoll.formulations.model import counts_shards
 from opticoll.formulations.variables import BANDWIDTHS, SHARDS, TIME
 from opticoll.instances import Topology
 from opticoll.instances.demands import counts_bytes
+from opticoll.instances.quantities import parse_rate, parse_size
 from opticoll.instances.readers.objects import as_instance
-from opticoll.instances.topology import parse_rate, parse_size
 
 if TYPE_CHECKING:
     from opticoll.formulations import Formulation

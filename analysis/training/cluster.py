@@ -16,7 +16,7 @@ from opticoll.analysis.training.iteration import iteration
 from opticoll.analysis.training.rack_uplinks import fair_rates
 from opticoll.arguments import check_mapping, number, whole_number
 from opticoll.errors import BadInput
-from opticoll.instances.topology import parse_rate
+from opticoll.instances.quantities import parse_rate
 from opticoll.solvers.task import Fields
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from opticoll.arguments import number, refused, whole_number
 from opticoll.errors import BadInput
 from opticoll.instances import Topology, parse
 from opticoll.instances.families.machines import CircuitNetwork, ideal_switch
+from opticoll.instances.quantities import parse_rate
 from opticoll.instances.servers import AllReduceGroup
-from opticoll.instances.topology import parse_rate
 from opticoll.instances.training.task_graph import ALL_REDUCE, TRANSFER, TaskGraph, training_iteration
 from opticoll.solvers.methods.topoopt.ring_permutations import selected
 from opticoll.solvers.task import Fields

@@ -80,7 +80,7 @@ from opticoll.formulations.topology import sequence_bounds, sequence_data, seque
 from opticoll.formulations.topology.design import Design
 from opticoll.formulations.topology.design_solution import rack_excess
 from opticoll.formulations.topology.node_demand import pool_of_nodes, stated_demand
-from opticoll.instances.duration import Duration, relative, shard_seconds
+from opticoll.instances.quantities import Duration, relative, shard_seconds
 from opticoll.instances.topology_setting import TopologySetting, read_topology
 
 if TYPE_CHECKING:

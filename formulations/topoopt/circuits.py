@@ -60,7 +60,7 @@ from opticoll.formulations.parameters import Parameter
 from opticoll.formulations.topoopt import circuits_bounds, circuits_solution
 from opticoll.formulations.topoopt.circuits_data import TaskTransfers, ring_strides, transfers_of
 from opticoll.formulations.topoopt.strategy_traffic import BANDWIDTH
-from opticoll.instances.duration import Duration, relative
+from opticoll.instances.quantities import Duration, relative
 from opticoll.instances.training.task_pool import TaskPool
 
 if TYPE_CHECKING:

@@ -7,8 +7,9 @@ import numpy as np
 from opticoll.arguments import whole_number
 from opticoll.errors import BadInput, refuse
 from opticoll.instances.families.pods import without
+from opticoll.instances.quantities import parse_rate
 from opticoll.instances.spec import modifier
-from opticoll.instances.topology import Topology, check_size, decimal_products, link_groups, parse_rate
+from opticoll.instances.topology import Topology, check_size, decimal_products, link_groups
 
 
 @modifier("fail", example="torus:4x4+fail=3,seed=0")
@@ -182,7 +183,7 @@ def unit(topology: Topology, rate: str) -> Topology:
     topology
         Topology; its numbers do not change.
     rate
-        A rate such as ``Gb/s`` or ``100Gb/s`` (:mod:`opticoll.instances.topology`).
+        A rate such as ``Gb/s`` or ``100Gb/s`` (:mod:`opticoll.instances.quantities`).
 
     Raises
     ------

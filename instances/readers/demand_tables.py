@@ -23,9 +23,9 @@ import numpy as np
 
 from opticoll.arguments import refuse_masked
 from opticoll.errors import BadFile, BadInput
+from opticoll.instances.quantities import parse_size
 from opticoll.instances.readers.reading import as_struct, parse_json, parse_xml, parses_as_float, refuse
 from opticoll.instances.readers.tables import Row, check_labels, end_columns, has_labels, rows_of, square
-from opticoll.instances.topology import parse_size
 
 if TYPE_CHECKING:
     from opticoll.instances.topology import F64, Topology

@@ -32,11 +32,11 @@ from sys import intern
 from typing import TYPE_CHECKING
 
 from opticoll.errors import BadFile
+from opticoll.instances.quantities import split_rate
 from opticoll.instances.readers.listed_graph import CAPACITY_NAMES, ListedGraph, declarations
 from opticoll.instances.readers.read_options import ReadOptions
 from opticoll.instances.readers.reading import parses_as_float, refuse
 from opticoll.instances.readers.tables import cells_of, end_columns, is_number
-from opticoll.instances.topology import split_rate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -17,19 +17,12 @@ from typing import TYPE_CHECKING, NamedTuple, NoReturn
 import numpy as np
 
 from opticoll.errors import BadFile, BadInput
+from opticoll.instances.quantities import is_size, parse_rate, split_rate
 from opticoll.instances.readers.ranks import chosen, marked_switches, names_switch, plain, seeming_switches
 from opticoll.instances.readers.read_options import ReadOptions
 from opticoll.instances.readers.reading import refuse
-from opticoll.instances.topology import (
-    MAX_ARCS,
-    MAX_VERTICES,
-    Topology,
-    is_size,
-    parse_rate,
-    rate_in,
-    resembles_rate,
-    split_rate,
-)
+from opticoll.instances.readers.stated_rates import rate_in, resembles_rate
+from opticoll.instances.topology import MAX_ARCS, MAX_VERTICES, Topology
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

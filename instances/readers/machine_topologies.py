@@ -30,11 +30,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opticoll.errors import BadFile
+from opticoll.instances.quantities import split_rate
 from opticoll.instances.readers.listed_graph import ListedGraph
 from opticoll.instances.readers.read_options import ReadOptions
 from opticoll.instances.readers.reading import line_of, parse_xml, refuse
 from opticoll.instances.readers.tables import is_number
-from opticoll.instances.topology import split_rate
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

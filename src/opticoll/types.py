@@ -20,10 +20,10 @@ Settings: TypeAlias = Mapping[str, Setting]
 Seconds: TypeAlias = float
 #: Memory in GiB, 2^30 bytes.
 Gibibytes: TypeAlias = float
-#: An amount of data: bytes, or a string with its unit, such as ``"64MB"`` (:mod:`opticoll.instances.topology`).
+#: An amount of data: bytes, or a string with its unit, such as ``"64MB"`` (:mod:`opticoll.instances.quantities`).
 DataSize: TypeAlias = str | float
-#: A rate with its unit, such as ``"100Gb/s"`` (:mod:`opticoll.instances.topology`).
+#: A rate with its unit, such as ``"100Gb/s"`` (:mod:`opticoll.instances.quantities`).
 Rate: TypeAlias = str
 #: A delay: a number [shards / link bandwidth], or a string in seconds, such as ``"3.7us"``
-#: (:mod:`opticoll.instances.duration`).
+#: (:mod:`opticoll.instances.quantities`).
 Delay: TypeAlias = str | float

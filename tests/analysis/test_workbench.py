@@ -22,7 +22,7 @@ from opticoll.analysis.plots.style import png
 from opticoll.errors import BadFile, BadInput, LimitSpent, NoSolution
 from opticoll.formulations import formulation
 from opticoll.formulations.model import states
-from opticoll.instances.topology import parse_rate, parse_size
+from opticoll.instances.quantities import parse_rate, parse_size
 from opticoll.solvers import solve
 from opticoll.solvers.task import Termination
 

@@ -14,7 +14,7 @@ from opticoll.analysis.cli.main import main
 from opticoll.errors import BadFile
 from opticoll.instances import parse
 from opticoll.instances.demands import DemandSpec, read_demand
-from opticoll.instances.topology import parse_rate
+from opticoll.instances.quantities import parse_rate
 
 METIS = "% two triangles\n4 5 001\n2 5 3 1\n1 5 3 2 4 3\n1 1 2 2 4 4\n2 3 3 4\n"
 LGF = """# a ring

@@ -19,7 +19,7 @@ from opticoll.instances import parse
 from opticoll.instances.demands import read_demand
 from opticoll.instances.readers.files import read_topology
 from opticoll.instances.readers.read_options import ReadOptions
-from opticoll.instances.topology import rate_in, resembles_rate
+from opticoll.instances.readers.stated_rates import rate_in, resembles_rate
 
 #: Files that other projects publish.
 PUBLISHED = Path(__file__).parents[1] / "data" / "third-party"

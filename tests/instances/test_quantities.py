@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from opticoll.instances.duration import TECHNOLOGIES, Duration
+from opticoll.instances.quantities import TECHNOLOGIES, Duration
 
 
 @pytest.mark.parametrize(
