@@ -31,7 +31,6 @@ from opticoll.analysis.cli.options import (
 @click.option("--on", metavar="T|objective|METRIC", help="What is fitted (default: T, or the objective without T).")
 @click.option("--in", "variable", metavar="NAME", help="Variable of the form (default: the parameter that varies).")
 @click.option("--period", type=click.IntRange(min=1), help="Period of the residues (default: the best one).")
-@click.option("--reach", type=click.IntRange(min=0), help="Nodes up to which forms are tested (default: twice).")
 @METHOD
 @demand_setting
 @SET
@@ -43,7 +42,7 @@ def conjecture(as_json: bool, **options: Any) -> int:
     """Fit closed forms to the exact optima of FORMULATION over a family of instances.
 
     Forms are quotients of polynomials in a parameter of the family, by its residues. Every form is held against
-    at least as many instances as determine it; exceptions are printed, and what is proven beyond the instances solved.
+    at least as many instances as determine it; exceptions are printed.
 
     \b
     opticoll conjecture alltoall.master --over "ring:{3..24}"
