@@ -162,17 +162,6 @@ def hwloc(net: Network) -> str:
     return _lines(head, [*gpus, f'</object><distances2hetero nbobjs="{n}" name="NVLinkBandwidth">', *words], end)
 
 
-def fnss(net: Network) -> str:
-    rows = [
-        f'<node id="{v}"><property name="name">{escape(name)}</property></node>' for v, name in enumerate(net.names)
-    ]
-    rows += [
-        f'<link><from>{u}</from><to>{v}</to><property name="capacity">{c!r}</property></link>' for u, v, c in net.links
-    ]
-    head = f'<topology linkdefault="{"directed" if net.directed else "undirected"}">'
-    return _lines(head, ['<property name="capacity_unit">Mbps</property>', *rows], "</topology>")
-
-
 def ibnetdiscover(net: Network) -> str:
     """Every vertex is an adapter; capacities are those of cables of EDR."""
     ports: list[list[str]] = [[] for _ in net.names]
@@ -187,18 +176,7 @@ def ibnetdiscover(net: Network) -> str:
     return _lines("#\n# Topology file", rows)
 
 
-def dimacs(net: Network) -> str:
-    rows = [f"a {u + 1} {v + 1} {c!r}" for u, v, c in net.links]
-    return _lines(f"c text\np max {len(net.names)} {len(rows)}\nn 1 s\nn 2 t", rows)
-
-
 def sndlib(net: Network) -> str:
-    names = [f"  {name} ( 1.5 -2 )" for name in net.names]
-    rows = [f"  L{k} ( {net.names[u]} {net.names[v]} ) {c!r} 0 0 0 ( 40 1 )" for k, (u, v, c) in enumerate(net.links)]
-    return _lines("?SNDlib native format; type: network; version: 1.0\nNODES (", [*names, ")\nLINKS (", *rows, ")"])
-
-
-def sndlib_xml(net: Network) -> str:
     rows = [*(f"<node id={quoteattr(name)}/>" for name in net.names), "</nodes><links>"]
     rows += [
         f'<link id="{k}"><source>{escape(net.names[u])}</source><target>{escape(net.names[v])}</target>'
@@ -268,11 +246,8 @@ FORMATS = {
     "repetita": Format("graph", repetita, ",ranks=*", directed=True, names=[name for name in ODD if " " not in name]),
     "tacos": Format("csv", tacos, numbered=0, directed=True, parallel=False),
     "hwloc": Format("xml", hwloc, ",ranks=*", directed=True, parallel=False, capacities=WHOLE, ring=True),
-    "fnss": Format("xml", fnss, ",ranks=*", parallel=False),
     "ibnetdiscover": Format("txt", ibnetdiscover, directed=False, names=PLAIN, capacities=WHOLE),
-    "dimacs": Format("max", dimacs, directed=True, numbered=1),
-    "sndlib": Format("txt", sndlib, directed=False, names=BARE),
-    "sndlib-xml": Format("xml", sndlib_xml, directed=False),
+    "sndlib": Format("xml", sndlib, directed=False),
     "edges": Format("txt", edges, ",ranks=*", names=BARE),
     "matrix": Format(
         "csv", matrix, ",ranks=*", directed=True, parallel=False, names=[n for n in PLAIN if n not in ("e#1", "s;t")]

@@ -3,7 +3,7 @@
     python tests/outside_networks.py [NETWORKS]
 
 For every format of :data:`network_files.FORMATS` that a tool beside this interpreter reads (networkx, igraph,
-rustworkx, networkit, fnss, pydot, Graphviz's ``dot``), it writes random networks and compares arcs by name and
+rustworkx, networkit, pydot, Graphviz's ``dot``), it writes random networks and compares arcs by name and
 capacity; it reads what opticoll writes by these tools; and it runs ``ibnetdiscover`` on fabrics that ``ibsim``
 simulates.
 """
@@ -48,13 +48,13 @@ def by_networkx(read: Callable[[Path], nx.Graph], capacity: str = "capacity") ->
     return found
 
 
-def by_igraph(name: str, capacity: str = "capacity", **options: bool) -> Callable[[Path], Arcs]:
+def by_igraph(name: str, capacity: str = "capacity") -> Callable[[Path], Arcs]:
     def found(path: Path) -> Arcs:
         import igraph
 
-        graph = getattr(igraph.Graph, f"Read_{name}")(str(path), **options)
+        graph = getattr(igraph.Graph, f"Read_{name}")(str(path))
         key = next((key for key in ("label", "name") if key in graph.vs.attributes()), None)
-        called = [str(v + 1) for v in range(graph.vcount())] if name == "DIMACS" or key is None else graph.vs[key]
+        called = [str(v + 1) for v in range(graph.vcount())] if key is None else graph.vs[key]
         ends = ((called[e.source], called[e.target], e[capacity]) for e in graph.es)
         return both(ends, graph.is_directed())
 
@@ -74,17 +74,6 @@ def by_networkit(path: Path) -> Arcs:
 
     graph = networkit.graphio.METISGraphReader().read(str(path))
     return both(((str(u + 1), str(v + 1), graph.weight(u, v)) for u, v in graph.iterEdges()), False)
-
-
-def by_fnss(path: Path) -> Arcs:
-    import fnss
-
-    # FNSS needs the type of every value
-    text = path.read_text(encoding="utf-8").replace("<from>", '<from type="int">').replace("<to>", '<to type="int">')
-    for name, kind in (("name", "string"), ("capacity", "float"), ("capacity_unit", "string")):
-        text = text.replace(f'<property name="{name}">', f'<property name="{name}" type="{kind}">')
-    path.write_text(text.replace("<node id=", '<node id.type="int" id='), encoding="utf-8")
-    return by_networkx(lambda file: fnss.read_topology(str(file)))(path)
 
 
 def by_pydot(path: Path) -> Arcs:
@@ -116,9 +105,7 @@ READERS = [
     ("networkx", "networkx", "json", by_networkx(node_link)),
     ("networkx", "networkx", "pajek", by_networkx(nx.read_pajek, "weight")),
     ("igraph", "igraph", "pajek", by_igraph("Pajek", "weight")),
-    ("igraph", "igraph", "dimacs", by_igraph("DIMACS", directed=True)),
     ("networkit", "networkit", "metis", by_networkit),
-    ("FNSS", "fnss", "fnss", by_fnss),
     ("pydot", "pydot", "dot", by_pydot),
     ("Graphviz", "dot", "dot", by_graphviz),
 ]

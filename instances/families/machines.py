@@ -150,7 +150,7 @@ def wdm_ring(n: int, wavelengths: int, fibres: int = 1) -> WdmRing:
 
 @family("file", example="file:PATH", source="formats: opticoll.instances.readers.files", rest=True)
 def from_file(path: str) -> Topology:
-    """Topology from a file: edge list, GraphML, GEXF, GML, DOT, Pajek, JSON, DIMACS, SNDlib, NCCL, matrix and more.
+    """Topology from a file: edge list, GraphML, GEXF, GML, DOT, Pajek, JSON, SNDlib, NCCL, matrix and more.
 
     Parameters
     ----------

@@ -7,7 +7,7 @@ not listed have demand 0.
 Text files (any suffix but ``.json``): a matrix with or without labels (:mod:`opticoll.instances.readers.tables`), or a
 heading ``src,dst,bytes`` and one pair per line. Amounts may have units of size, ``64MB`` or ``64MiB``: all of a table
 or none; amounts are then in bytes. JSON files: N rows of N numbers, as a list of lists or under the key ``demand``.
-Networks of SNDlib, REPETITA and topohub contain demands, and DIMACS ``p max`` a source and a sink.
+Networks of SNDlib, REPETITA and topohub contain demands.
 """
 
 from __future__ import annotations
@@ -273,7 +273,7 @@ PAIRS = ("one-way", "both")
 
 
 def demands_of_network(text: str, document: Json, what: str, pairs: str | None) -> dict[tuple[str, str], float] | None:
-    """Read the demands of a network: SNDlib, REPETITA, topohub, or source and sink of DIMACS ``p max``.
+    """Read the demands of a network: SNDlib, REPETITA or topohub.
 
     ``document`` is the text if it is JSON, else None. The result is None for what is no network.
 
@@ -284,26 +284,25 @@ def demands_of_network(text: str, document: Json, what: str, pairs: str | None) 
     BadFile
         If it is malformed, contains no demand, or does not say which of these is meant.
     """
-    from opticoll.instances.readers.graph_formats import SNDLIB, dimacs_links, sndlib_links, sndlib_xml_links
+    from opticoll.instances.readers.graph_formats import sndlib_links
     from opticoll.instances.readers.line_formats import REPETITA, repetita_links
     from opticoll.instances.readers.topology_json import node_link
+    from opticoll.instances.readers.unsupported import NATIVE_SNDLIB, SNDLIB_IN_XML
 
     start = text.lstrip("\ufeff \t\r\n")[:4096]
     if isinstance(document, dict) and "nodes" in document:
         links = node_link(document, what)
     elif document is not None:
         return None
-    elif re.match(SNDLIB, start):
-        links = sndlib_links(text, what)
+    elif re.search(f"^{NATIVE_SNDLIB}", start, re.MULTILINE):
+        refuse(what, SNDLIB_IN_XML)
     elif start.startswith("<"):
         root = parse_xml(text.encode(), what, "write SNDlib XML")
         if root.tag != "network":
             refuse(what, f"<{root.tag[:40]}> is not an SNDlib network; write a matrix, or src,dst,bytes and pairs")
-        links = sndlib_xml_links(root, what)
+        links = sndlib_links(root, what)
     elif re.match(REPETITA, start):
         links = repetita_links(text, what)
-    elif re.match(r"(?:c(?:[ \t][^\n]*)?\n|\s)*p[ \t]+max[ \t]", start):
-        links, pairs = dimacs_links(text, what), "one-way"
     else:
         return None
     if not links.demands:

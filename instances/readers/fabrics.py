@@ -1,4 +1,4 @@
-"""Machines and fabrics as their tools dump them: hwloc, ibnetdiscover, Slurm's trees, and topologies of FNSS.
+"""Machines and fabrics as their tools dump them: hwloc, ibnetdiscover and Slurm's trees.
 
 hwloc (open-mpi.org/projects/hwloc, ``lstopo x.xml``): the matrix of bandwidths between GPUs in each direction [MB/s],
 NVLinkBandwidth, XGMIBandwidth or XeLinkBandwidth. GPUs are the ranks; processors are relays, and all NVSwitches are
@@ -12,8 +12,6 @@ listed at both ends, counts once, each way; its capacity is its width times the 
 
 Slurm (``topology.conf`` of topology/tree): nodes are ranks, switches relays. The file states neither rates nor numbers
 of cables, and the unit of its LinkSpeed is free, so ``capacity=`` is needed; every link is one cable, each way.
-
-FNSS (fnss.github.io): capacities in the ``capacity_unit`` of the whole file.
 
 A malformed file is refused (:class:`opticoll.errors.BadFile`) in one line with the place and the remedy.
 """
@@ -32,8 +30,6 @@ from opticoll.instances.readers.tables import is_number, lines_of
 from opticoll.instances.topology import MAX_VERTICES
 
 if TYPE_CHECKING:
-    from xml.etree.ElementTree import Element
-
     from opticoll.instances.readers.read_options import ReadOptions
     from opticoll.instances.topology import Topology
 
@@ -186,21 +182,3 @@ def _hosts(text: str, where: str) -> list[str]:
             refuse(where, f"{word[:60]!r} is no list of at most {MAX_VERTICES} hosts, such as n[1-4,07]; correct it")
         names.extend(map("".join, product(*choices)))
     return names
-
-
-def read_fnss(data: bytes, what: str, options: ReadOptions) -> Topology:
-    """Read a topology of FNSS; capacities have the ``capacity_unit`` of the file, which it must state."""
-    root = parse_xml(data, what, "write it with fnss.write_topology")
-
-    def properties(element: Element) -> dict[str, str]:
-        return {one.get("name", ""): one.text or "" for one in element.findall("property")}
-
-    graph = ListedGraph(what, "line", options, directed=root.get("linkdefault") == "directed")
-    graph.unit = graph.checked_unit(properties(root).get("capacity_unit"))
-    for node in root.findall("node"):
-        graph.add_node(node.get("id"), properties(node), line_of(node))
-    for link in root.findall("link"):
-        graph.list_link(link.findtext("from"), link.findtext("to"), properties(link), line_of(link))
-    if graph.unit is None and any("capacity" in link.attributes for link in graph.links) and options.capacity is None:
-        refuse(what, "it has capacities and no capacity_unit; add <property name='capacity_unit'>Mbps</property>")
-    return graph.build()

@@ -1,6 +1,6 @@
 """Topologies and matrices in files of at most 64 MiB.
 
-Formats: edge lists (:mod:`opticoll.instances.readers.edge_lists`); GraphML, GEXF, GML, DIMACS, SNDlib and matrices
+Formats: edge lists (:mod:`opticoll.instances.readers.edge_lists`); GraphML, GEXF, GML, SNDlib and matrices
 (:mod:`opticoll.instances.readers.graph_formats`); graph6, Pajek and DOT
 (:mod:`opticoll.instances.readers.plain_graphs`); JSON of opticoll, networkx, msccl and TACCL
 (:mod:`opticoll.instances.readers.topology_json`); topology XML of NCCL and RCCL, and ``nvidia-smi topo -m``
@@ -26,7 +26,7 @@ from opticoll.instances.readers import fabrics, graph_formats, line_formats, pla
 from opticoll.instances.readers.edge_lists import read_edge_list, write_edge_list
 from opticoll.instances.readers.machine_topologies import WIRINGS, read_nccl, read_nvidia_smi
 from opticoll.instances.readers.read_options import ReadOptions
-from opticoll.instances.readers.reading import NUMPY, as_path, decode, numpy_matrix, parse_xml, parses_as_float, refuse
+from opticoll.instances.readers.reading import NUMPY, as_path, decode, numpy_matrix, parses_as_float, refuse
 from opticoll.instances.readers.tables import end_columns, has_labels, rows_of, split, square
 from opticoll.instances.readers.topology_json import read_json, write_json
 from opticoll.instances.readers.unsupported import advice
@@ -51,14 +51,6 @@ def _of_matrix(data: bytes, what: str, options: ReadOptions) -> Topology:
     return graph_formats.read_matrix_topology(_text(data, what), what, options)
 
 
-def _of_sndlib(data: bytes, what: str, options: ReadOptions) -> Topology:
-    if data.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"<"):
-        links = graph_formats.sndlib_xml_links(parse_xml(data, what, "write SNDlib XML"), what, options)
-    else:
-        links = graph_formats.sndlib_links(_text(data, what), what, options)
-    return graph_formats.read_sndlib(links, what, options)
-
-
 Reader = Callable[[bytes, str, ReadOptions], "Topology"]
 
 
@@ -71,8 +63,7 @@ _READERS: dict[str, Reader] = {
     "graphml": graph_formats.read_graphml,
     "json": _of_text(read_json),
     "gml": _of_text(graph_formats.read_gml),
-    "dimacs": _of_text(lambda text, what, options: graph_formats.dimacs_links(text, what, options).build()),
-    "sndlib": _of_sndlib,
+    "sndlib": graph_formats.read_sndlib,
     "matrix": _of_matrix,
     "nccl": read_nccl,
     "nvidia-smi": _of_text(read_nvidia_smi),
@@ -88,7 +79,6 @@ _READERS: dict[str, Reader] = {
     "ibnetdiscover": _of_text(fabrics.read_ibnetdiscover),
     "slurm": _of_text(fabrics.read_slurm),
     "hwloc": fabrics.read_hwloc,
-    "fnss": fabrics.read_fnss,
 }
 #: Formats with a first number of their own, or a choice of links, which their readers examine.
 _CHOOSING = frozenset({"edges", "json", "nccl", "nvidia-smi"})
@@ -112,7 +102,6 @@ _SUFFIXES = {
     **dict.fromkeys((".g6", ".s6", ".d6"), "graph6"),
 }
 _STARTS = {
-    graph_formats.SNDLIB.encode(): "sndlib",
     line_formats.REPETITA.encode(): "repetita",
     rb"(?:#[^\n]*\n|\s)*(?:router|node)[ \t]+[0-9]+[ \t]+(?:router|node)[ \t]+[0-9]": "anynet",
     rb"(?:#[^\n]*\n|\s)*@(?:nodes|arcs|edges)\b": "lgf",
@@ -127,7 +116,6 @@ _STARTS = {
         rb"(?-i:GPU0\b[^\n]*(?:CPU\sAffinity|\n\s*GPU0\s+X\b))"
     ): "nvidia-smi",
     rb"(?:(?:#[^\n]*\n|Creator\s+\"[^\"]*\"|Version\s+\"?[^\"\s]*\"?)\s*)*graph\s*\[": "gml",
-    rb"(?:c(?:[ \t][^\n]*)?\n|\s)*p[ \t]+[a-z]+[ \t]+[0-9]+[ \t]+[0-9]+\s": "dimacs",
 }
 
 
@@ -205,7 +193,7 @@ def _recognised(path: str | Path, data: bytes, what: str) -> str:
         found = re.search(rb"<(?:\w+:)?([A-Za-z_]+)", re.sub(rb"<!--.*?-->", b"", start, flags=re.DOTALL))
         root = found[1].decode() if found else "graphml"
         if root == "topology":
-            return "hwloc" if b"<object" in start else "fnss"
+            return "hwloc"
         if root not in _ROOTS:
             refuse(what, f"<{root[:40]}> begins no topology; roots are {', '.join(_ROOTS)}")
         return _ROOTS[root]

@@ -1,16 +1,13 @@
-"""Graph files: GraphML, GEXF, GML, DIMACS, SNDlib and matrices of capacities; topologies as networkx graphs.
+"""Graph files: GraphML, GEXF, GML, SNDlib and matrices of capacities; topologies as networkx graphs.
 
 Attributes of GraphML, GEXF and GML: ``capacity`` of edges [link bandwidths] (or another known name, or a rate as text,
 see :class:`opticoll.instances.readers.listed_graph.ListedGraph`), ``label`` or ``name`` and ``terminal`` of nodes, and
 ``loops`` of the graph (``keep`` accepts self-loops). The drawings of yEd give names and labels. An undirected edge is
 an arc each way. Other attributes are ignored.
 
-DIMACS (first challenge): ``p max``, ``p min`` (capacity is the upper bound), ``p sp`` (lengths are
-not capacities), ``p edge`` and ``p col`` (undirected). Vertex v is the vertex number v - 1 with the label v.
-
-SNDlib (Orlowski et al., Networks 55(3), 2010; sndlib.zib.de): network files, native and XML. A link is an arc each way
-of its pre-installed capacity, which is SNDlib's link model BIDIRECTED; the model itself is in a separate file. Demands
-are routing unit times value; several demands of a pair are added.
+SNDlib (Orlowski et al., Networks 55(3), 2010; sndlib.zib.de): network files in XML. A link is an arc each way of its
+pre-installed capacity, which is SNDlib's link model BIDIRECTED; the model itself is in a separate file. Demands are
+routing unit times value; several demands of a pair are added.
 
 A malformed file is refused (:class:`opticoll.errors.BadFile`) in one line with the place and the remedy.
 """
@@ -20,7 +17,7 @@ from __future__ import annotations
 import html
 import io
 import re
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -29,7 +26,7 @@ from opticoll.errors import BadFile
 from opticoll.instances.readers.listed_graph import ListedGraph
 from opticoll.instances.readers.read_options import ReadOptions
 from opticoll.instances.readers.reading import line_of, parse_xml, parses_as_float, refuse
-from opticoll.instances.readers.tables import is_number, lines_of, rows_of, square
+from opticoll.instances.readers.tables import rows_of, square
 
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
@@ -38,9 +35,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from opticoll.instances.topology import Topology
-
-#: Beginning of native SNDlib files; some files in circulation lack the first line.
-SNDLIB = r"\?SNDlib|(?:#[^\n]*\n|\s)*(?:META|NODES)\s*\("
 
 
 def to_networkx(topology: Topology) -> nx.MultiDiGraph[int]:
@@ -288,63 +282,7 @@ def read_gml(text: str, what: str, options: ReadOptions) -> Topology:
     return result.build()
 
 
-#: Arc lines by DIMACS problem: their letter, number of fields, and meaning of the fields after the ends.
-_DIMACS: Mapping[str, tuple[str, tuple[str, ...]]] = {
-    "max": ("a", ("capacity",)),
-    "min": ("a", ("lower", "capacity", "cost")),
-    "sp": ("a", ("length",)),
-    "edge": ("e", ()),
-    "col": ("e", ()),
-}
-
-
-def dimacs_links(text: str, what: str, options: ReadOptions | None = None) -> ListedGraph:
-    """Read vertices, arcs and (``p max``) the demand of 1 from source to sink of a DIMACS problem."""
-    result, kind, n, m = ListedGraph(what, "line", options), "", 0, 0
-    ends: dict[str, str] = {}
-    for line, raw in enumerate(io.StringIO(text, newline=None), start=1):
-        words = raw.split()
-        if not words or words[0] == "c":
-            continue
-        where = f"{what}, line {line}"
-        if words[0] == "p":
-            if kind or len(words) != 4 or words[1] not in _DIMACS or not all(map(is_number, words[2:])):
-                refuse(where, f"{raw.strip()[:60]!r} is not the one problem line 'p max N M' (or {', '.join(_DIMACS)})")
-            kind, n, m = words[1], *(int(word) if len(word) < 10 else 10**9 for word in words[2:])
-            result.number_vertices(words[2])
-            result.directed = _DIMACS[kind][0] == "a"
-            result.multigraph = None if result.directed else False
-            continue
-        if words[0] == "n" and len(words) == 3 and kind not in {"", "sp"} and result.has_vertex(words[1]):
-            if kind == "max" and words[2] in {"s", "t"}:
-                ends[words[2]] = words[1]
-            continue
-        letter, columns = _DIMACS.get(kind, ("", ()))
-        known = words[0] == letter and all(map(result.has_vertex, words[1:3]))
-        if not known or len(words) != 3 + len(columns) or len(raw) > _MAX_LINE:
-            refuse(where, f"{raw.strip()[:60]!r} is not a line of DIMACS 'p {kind or 'max'}' with vertices 1..{n}")
-        result.list_link(words[1], words[2], dict(zip(columns, words[3:], strict=True)), line)
-    if len(result.links) != m or not kind:
-        refuse(what, f"{len(result.links)} arcs, but the problem line states {m}; correct the number or add arcs")
-    if len(ends) == 2:
-        result.demands[ends["s"], ends["t"]] = 1.0
-    return result
-
-
-#: Longest line of an SNDlib or DIMACS file.
-_MAX_LINE = 10_000
-_PAIR = r"\(\s*(?P<source>[^\s()]+)\s+(?P<target>[^\s()]+)\s*\)"
-_SND_LINES = {
-    "NODES": re.compile(r"(?P<id>[^\s()]+)(?:\s*\(\s*\S+\s+[^\s()]+\s*\))?(?:\s*\(\s*\))*"),
-    "LINKS": re.compile(
-        rf"(?P<id>[^\s()]+)\s*{_PAIR}\s+(?P<installed>\S+)\s+\S+\s+\S+\s+\S+\s*\(\s*(?P<modules>[^()]*)\)(?:\s*\(\s*\))*"
-    ),
-    "DEMANDS": re.compile(
-        rf"(?P<id>[^\s()]+)\s*{_PAIR}\s+(?P<unit>\S+)\s+(?P<value>\S+)\s+(?P<longest>\S+)(?:\s*\(\s*\))*"
-    ),
-}
 _INSTALLED = "pre_installed_capacity"
-_SKIPPED = {"META", "ADMISSIBLE_PATHS"}
 
 
 def _amount(text: str | None, where: str, name: str) -> float:
@@ -354,84 +292,28 @@ def _amount(text: str | None, where: str, name: str) -> float:
     return float(text)
 
 
-def _snd_link(
-    result: ListedGraph,
-    ends: Sequence[str],
-    installed: str | None,
-    modules: Sequence[str | None],
-    where: str,
-    line: int,
-) -> None:
-    """Add a link with its nonzero capacities: pre-installed, and of every module."""
-    attributes: dict[str, object] = {}
-    amounts = [(_INSTALLED, installed or "0")]
-    amounts += [(f"module_{i}_capacity", text or "") for i, text in enumerate(modules, start=1)]
-    for name, text in amounts:
-        value = _amount(text, where, name)
-        if value:
-            attributes[name] = value
-    result.list_link(ends[0], ends[1], attributes, line)
-
-
-def sndlib_links(text: str, what: str, options: ReadOptions | None = None) -> ListedGraph:
-    """Read nodes, links and demands of an SNDlib network in the native format."""
-    result = ListedGraph(what, "line", options, directed=False)
-    result.multigraph = True
-    section, depth, done = "", 0, set[str]()
-    for line, words in lines_of(text):
-        where = f"{what}, line {line}"
-        if line == 1 and words.startswith("?SNDlib native format; type: network;"):
-            continue
-        opened = re.fullmatch(r"([A-Z_]+)\s*\(\s*(\))?", words)
-        if not section and opened and opened[1] in {*_SND_LINES, *_SKIPPED} - done:
-            done.add(opened[1])
-            section = "" if opened[2] else opened[1]
-            depth = 0
-        elif section in _SKIPPED and not (words == ")" and depth == 0):
-            depth += words.count("(") - words.count(")")
-        elif section and words == ")":
-            section = ""
-        elif section and len(words) <= _MAX_LINE and (entry := _SND_LINES[section].fullmatch(words)):
-            if section == "NODES":
-                result.add_node(entry["id"], {}, line)
-            elif section == "DEMANDS":
-                _snd_demand(result, (entry["source"], entry["target"]), entry["unit"], entry["value"], where)
-            else:
-                modules = entry["modules"].split()
-                if len(modules) % 2:
-                    refuse(where, "modules are pairs of capacity and cost; complete the last one")
-                _snd_link(result, (entry["source"], entry["target"]), entry["installed"], modules[::2], where, line)
-        else:
-            refuse(where, f"{words[:60]!r} is not a line of {'section ' + section if section else 'an SNDlib network'}")
-    if section or "NODES" not in done:
-        refuse(what, f"{f'section {section} is not closed' if section else 'no section NODES'}; complete the file")
-    return result
-
-
-def _snd_demand(result: ListedGraph, ends: tuple[str, str], unit: str | None, value: str | None, where: str) -> None:
-    amount = _amount(unit or "1", where, "routing unit") * _amount(value, where, "demand value")
-    unknown = [end for end in ends if not result.has_vertex(end)]
-    if unknown or ends[0] == ends[1] or amount == float("inf"):
-        odd = f", not {unknown[0][:60]!r}" if unknown else ""
-        refuse(where, f"a demand must join two different nodes of the file{odd}")
-    result.demands[ends] += amount
-
-
-def sndlib_xml_links(root: Element, what: str, options: ReadOptions | None = None) -> ListedGraph:
-    """Read nodes, links and demands of an SNDlib network in XML; errors as :func:`sndlib_links`."""
+def sndlib_links(root: Element, what: str, options: ReadOptions | None = None) -> ListedGraph:
+    """Read nodes, links and demands of an SNDlib network."""
     result = ListedGraph(what, "line", options, directed=False)
     result.multigraph = True
     for node in root.iterfind("networkStructure/nodes/node"):
         result.add_node(node.get("id") or None, {}, line_of(node))
     for link in root.iterfind("networkStructure/links/link"):
-        line = line_of(link)
-        installed = link.findtext("preInstalledModule/capacity")
-        modules = [module.findtext("capacity") for module in link.iterfind("additionalModules/addModule")]
-        _snd_link(result, _xml_ends(link, f"{what}, line {line}"), installed, modules, f"{what}, line {line}", line)
+        where = result.where(line_of(link))
+        amounts = [(_INSTALLED, link.findtext("preInstalledModule/capacity") or "0")]
+        modules = link.iterfind("additionalModules/addModule")
+        amounts += [(f"module_{i}_capacity", one.findtext("capacity") or "") for i, one in enumerate(modules, start=1)]
+        attributes = {name: value for name, text in amounts if (value := _amount(text, where, name))}
+        result.list_link(*_xml_ends(link, where), attributes, line_of(link))
     for demand in root.iterfind("demands/demand"):
-        where = f"{what}, line {line_of(demand)}"
-        unit, value = demand.findtext("routingUnit"), demand.findtext("demandValue")
-        _snd_demand(result, _xml_ends(demand, where), unit, value, where)
+        where = result.where(line_of(demand))
+        ends, unit = _xml_ends(demand, where), _amount(demand.findtext("routingUnit") or "1", where, "routing unit")
+        amount = unit * _amount(demand.findtext("demandValue"), where, "demand value")
+        unknown = [end for end in ends if not result.has_vertex(end)]
+        if unknown or ends[0] == ends[1] or amount == float("inf"):
+            odd = f", not {unknown[0][:60]!r}" if unknown else ""
+            refuse(where, f"a demand must join two different nodes of the file{odd}")
+        result.demands[ends] += amount
     return result
 
 
@@ -442,8 +324,9 @@ def _xml_ends(element: Element, where: str) -> tuple[str, str]:
     return source, target
 
 
-def read_sndlib(result: ListedGraph, what: str, options: ReadOptions) -> Topology:
-    """Build the topology of an SNDlib network: an arc each way for every link unless ``directed=true``."""
+def read_sndlib(data: bytes, what: str, options: ReadOptions) -> Topology:
+    """Read an SNDlib network: an arc each way for every link unless ``directed=true``."""
+    result = sndlib_links(parse_xml(data, what, "write SNDlib XML"), what, options)
     installed = [_INSTALLED in attributes for _, _, attributes, *_ in result.links]
     if options.capacity in {None, _INSTALLED} and any(installed) and not all(installed):
         tail, head, *_ = result.links[installed.index(False)]

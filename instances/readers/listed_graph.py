@@ -1,7 +1,7 @@
 """Graphs as files and objects list them: nodes and links with attributes, of which one is the capacity.
 
 All readers of topologies fill a :class:`ListedGraph`, so that names, capacities, directions and ranks follow the same
-rules whether a graph comes from GraphML, GML, JSON, SNDlib, DIMACS, a dump of NCCL, networkx, a matrix or a table.
+rules whether a graph comes from GraphML, GML, JSON, SNDlib, a dump of NCCL, networkx, a matrix or a table.
 
 What is malformed is refused (:class:`opticoll.errors.BadFile`) in one line with the place and the remedy.
 """

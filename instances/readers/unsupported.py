@@ -15,6 +15,10 @@ _DUMP = "dump NCCL's topology with NCCL_TOPO_DUMP_FILE and read that file"
 _LGL = "this is an LGL file, in which # begins the links of a vertex; write one line per link: tail head capacity"
 _YAML = f"YAML is not read; {_EDGES}, or write GraphML or JSON"
 
+#: What begins a line of native SNDlib files, some of which lack the first line, and the remedy.
+NATIVE_SNDLIB = r"(?:\?SNDlib|META\s*\(|NODES\s*\()"
+SNDLIB_IN_XML = "this is SNDlib's native format; take the XML file of the same network from sndlib.zib.de"
+
 #: Remedies by the suffix of a file, and by what begins a line or the text of it.
 _SUFFIXES = {".lgl": _LGL, ".yaml": _YAML, ".yml": _YAML}
 _TEXTS = {
@@ -53,6 +57,11 @@ _TEXTS = {
     r"\A\d+ \d+ \d+[^\n]*\n(?:[\d ]*\n)?(?:\d+[ \t]+){2}[\d.]+[GM]bps[ \t]+[\d.]+[munp]?s\b": (
         "this is a network of ns-3 for ASTRA-sim or SimAI; keep the first three columns of its links, tail head "
         "capacity, and state the ranks with ranks="
+    ),
+    NATIVE_SNDLIB: SNDLIB_IN_XML,
+    r"p[ \t]+(?:max|min|sp|edge|col)[ \t]+\d+[ \t]+\d+[ \t]*\n": f"DIMACS problems are not read; {_EDGES}",
+    r"<topology\b[^>]*\blinkdefault=": (
+        "FNSS is not read; give oc.topology(fnss.read_topology(path), unit='Mb/s'), with the capacity_unit of the file"
     ),
     r"DL\b[\s,]*N[RC]?\s*=": f"UCINET's DL is not read; {_EDGES}, or a square matrix with labels",
     r"-?\d+ @[^\n]*->|\S+,\+\S+ \S+,\+\S+ [\d.]+\n": f"maps of Rocketfuel have no capacities; {_EDGES}",

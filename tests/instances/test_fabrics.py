@@ -70,17 +70,6 @@ HWLOC = """<?xml version="1.0" encoding="UTF-8"?>
   </distances2hetero>
 </topology>
 """
-FNSS = """<?xml version='1.0' encoding='utf-8'?>
-<topology linkdefault="{default}">
-  <property name="capacity_unit" type="string">Mbps</property>
-  <node id="1" id.type="int"><property name="name" type="string">Oslo</property></node>
-  <node id="2" id.type="int"><property name="name" type="string">Bergen</property></node>
-  <link><from type="int">1</from><to type="int">2</to><property name="weight" type="float">1.0</property>
-    <property name="capacity" type="float">10.0</property></link>
-  <link><from type="int">2</from><to type="int">1</to>
-    <property name="capacity" type="float">40.0</property></link>
-</topology>
-"""
 
 
 def test_every_cable_of_ibnetdiscover_counts_once_with_width_times_lane(tmp_path: Path) -> None:
@@ -166,12 +155,6 @@ def test_trees_of_slurm_need_the_rate_of_a_cable(tmp_path: Path) -> None:
             read(tmp_path, SLURM.replace(old, new), "conf", ",capacity=1,format=slurm")
 
 
-def test_capacities_of_fnss_have_the_unit_of_the_file(tmp_path: Path) -> None:
-    topology = read(tmp_path, FNSS.format(default="directed"), "xml")
-    assert arcs(topology) == [("Bergen", "Oslo", 40), ("Oslo", "Bergen", 10)]
-    assert topology.capacity_unit == "Mbps"
-
-
 FOUR = """    <u64values length="44">1000000 40000 0 0 40000 1000000 0 0 </u64values>
     <u64values length="44">0 0 1000000 40000 0 0 40000 1000000 </u64values>
 """
@@ -193,8 +176,6 @@ REFUSED = [
     (HWLOC.replace("OSDev:31", "OSDev:32"), "xml", "line 15: 25 values for 5 known objects"),
     (HWLOC.replace("25000", "0").replace("50000", "0"), "xml", "line 15: these links do not connect all 2 GPUs"),
     (HWLOC.replace("hwloc2.dtd", "file:///etc/passwd"), "xml", "entities are not accepted"),
-    (FNSS.format(default="directed").replace("capacity_unit", "unit"), "xml", "it has capacities and no capacity_unit"),
-    (FNSS.format(default="undirected"), "xml", "the undirected link between .* is listed in both directions"),
 ]
 
 
@@ -207,6 +188,5 @@ CHANGED = [
     (IBNETDISCOVER, "txt", ""),
     (SLURM, "conf", ",capacity=1"),
     (HWLOC, "xml", ""),
-    (FNSS.format(default="directed"), "xml", ""),
 ]
 test_changed_files_are_refused_in_one_line_or_read_completely = changed_files(CHANGED)

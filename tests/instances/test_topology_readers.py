@@ -8,7 +8,6 @@ from collections import defaultdict
 from pathlib import Path
 
 import networkx as nx
-import numpy as np
 import pytest
 from changed_files import changed_files
 from saved_networks import arcs, written
@@ -73,33 +72,7 @@ def _switched(counts):
     return [[" X " if i == j else f"NV{min(a, b)}" for j, b in enumerate(counts)] for i, a in enumerate(counts)]
 
 
-SNDLIB = """?SNDlib native format; type: network; version: 1.0
-# network demo
-META (
-  granularity = 15min
-)
-NODES (
-  A ( 18.60 54.20 )
-  B ( 21.00 52.20 )
-  C ( 1.0 -2.0 ) ( ) ( )
-)
-LINKS (
-  L0 ( A B ) 40.00 0.00 0.00 156.00 ( 155.00 156.00 622.00 468.00 )
-  L1 ( B C ) 10.00 0.00 0.00 156.00 ( )
-  L2 ( B C ) 5 0 0 0 ( )
-)
-DEMANDS (
-  D1 ( A C ) 1 12.5 UNLIMITED
-  D2 ( A C ) 2 0.5 4
-  D3 ( C B ) 1 3 UNLIMITED
-)
-ADMISSIBLE_PATHS (
-  D1 (
-    P_0 ( L0 L1 )
-  )
-)
-"""
-SNDLIB_XML = """<?xml version="1.0" encoding="ISO-8859-1"?>
+SNDLIB = """<?xml version="1.0" encoding="ISO-8859-1"?>
 <network xmlns="http://sndlib.zib.de/network" version="1.0">
  <networkStructure>
   <nodes><node id="A"><coordinates><x>1</x><y>2</y></coordinates></node><node id="B"/><node id="C"/></nodes>
@@ -131,7 +104,6 @@ graph [
   edge [ source 0 target 1 LinkSpeedRaw 2500000000.0 ]
 ]
 """
-DIMACS = "c a comment\np max 4 5\nn 1 s\nn 4 t\na 1 2 3\na 1 3 2\na 2 3 1\na 2 4 2\na 3 4 3\n"
 NETWORKX = "0 1 {'capacity': 2.0}\n1 2 {'capacity': 1.0, 'note': 'x'}\n2 0 {'capacity': 3}\n"
 MSCCL = {"msccl_type": "topology", "name": "x", "switches": [], "links": [[0, 1, 1], [1, 0, 2], [1, 3, 0]]}
 TACCL = {
@@ -249,16 +221,10 @@ READ = {
         options=",wiring=switch",
         ranks=4,
     ),
-    "sndlib": case(SNDLIB, "txt", both({("A", "B"): 40.0, ("B", "C"): 15.0})),
-    "sndlib-without-first-line": case(SNDLIB.partition("\n")[2], "txt", both({("A", "B"): 40.0, ("B", "C"): 15.0})),
-    "sndlib-directed": case(SNDLIB, "txt", {("A", "B"): 40.0, ("B", "C"): 15.0}, options=",directed=true"),
-    "sndlib-xml": case(SNDLIB_XML, "xml", both({("A", "B"): 40.0, ("B", "C"): 15.0})),
+    "sndlib": case(SNDLIB, "xml", both({("A", "B"): 40.0, ("B", "C"): 15.0})),
+    "sndlib-directed": case(SNDLIB, "xml", {("A", "B"): 40.0, ("B", "C"): 15.0}, options=",directed=true"),
     "gml": case(GML, "gml", both({("Zürich", "Bern"): 1.25e10}), unit="b/s"),
     "gml-equal": case(GML, "txt", both({("Zürich", "Bern"): 2.0}), options=",capacity=1"),
-    "dimacs": case(DIMACS, "max", {("1", "2"): 3, ("1", "3"): 2, ("2", "3"): 1, ("2", "4"): 2, ("3", "4"): 3}),
-    "edge": case("p edge 3 2\ne 1 2\ne 3 2\n", "col", both({("1", "2"): 1.0, ("3", "2"): 1.0})),
-    "dimacs-min": case("p min 2 1\nn 1 4\nn 2 -4\na 1 2 0 4 2\n", "txt", {("1", "2"): 4.0}),
-    "dimacs-sp": case("p sp 2 1\na 1 2 9\n", "gr", {("1", "2"): 1.0}, options=",capacity=1"),
     "networkx": case(NETWORKX, "txt", TRIANGLE, options=",directed=true"),
     "networkx-undirected": case(NETWORKX, "txt", both(TRIANGLE), options=",directed=false"),
     "networkx-declared": case("#: directed\n" + NETWORKX, "txt", TRIANGLE),
@@ -345,7 +311,7 @@ READ = {
         unit="Mbps",
     ),
     "sndlib-equal": case(
-        SNDLIB.replace("10.00", "0.00"), "txt", both({("A", "B"): 1.0, ("B", "C"): 2.0}), options=",capacity=1"
+        SNDLIB.replace(">15<", ">0<"), "xml", both({("A", "B"): 1.0, ("B", "C"): 1.0}), options=",capacity=1"
     ),
 }
 
@@ -423,20 +389,16 @@ def test_large_and_fractional_capacities_of_networkx(tmp_path, write):
 
 
 def test_demands_of_network_files(tmp_path):
-    for name, text in (("txt", SNDLIB), ("net", SNDLIB.partition("\n")[2]), ("xml", SNDLIB_XML)):
-        path = written(tmp_path, text, name)
-        demand = read_demand(f"file:{path},pairs=one-way", parse(f"file:{path}"), "test")
-        assert demand.tolist() == [[0, 0, 13.5], [0, 0, 0], [0, 3, 0]]
-        demand = read_demand(f"file:{path},pairs=both", parse(f"file:{path}"), "test")
-        assert demand.tolist() == [[0, 0, 13.5], [0, 0, 3], [13.5, 3, 0]]
-        with pytest.raises(
-            BadFile, match="2 of 2 demands, such as A to C are stated in one direction only; write file"
-        ):
-            read_demand(f"file:{path}", parse(f"file:{path}"), "test")
-    path = written(tmp_path, DIMACS, "max")
-    demand = read_demand(f"file:{path}", parse(f"file:{path}"), "test")
-    assert np.argwhere(demand).tolist() == [[0, 3]]
-    assert oc.solve("alltoall.master", f"file:{path}", demand=f"file:{path}").objective == pytest.approx(5.0)
+    path = written(tmp_path, SNDLIB, "xml")
+    demand = read_demand(f"file:{path},pairs=one-way", parse(f"file:{path}"), "test")
+    assert demand.tolist() == [[0, 0, 13.5], [0, 0, 0], [0, 3, 0]]
+    demand = read_demand(f"file:{path},pairs=both", parse(f"file:{path}"), "test")
+    assert demand.tolist() == [[0, 0, 13.5], [0, 0, 3], [13.5, 3, 0]]
+    with pytest.raises(BadFile, match="2 of 2 demands, such as A to C are stated in one direction only; write file"):
+        read_demand(f"file:{path}", parse(f"file:{path}"), "test")
+    native = written(tmp_path, "?SNDlib native format; type: network; version: 1.0\nNODES (\n  A ( 1 2 )\n)\n", "txt")
+    with pytest.raises(BadFile, match="SNDlib's native format; take the XML file of the same network"):
+        read_demand(f"file:{native}", parse(f"file:{path}"), "test")
 
 
 #: Text, suffix with options, and part of the message.
@@ -464,9 +426,9 @@ REFUSED = [
         "the row of GPU2 has 36 NVLinks in all (a GPU has at most 18), but GPU0 and GPU1 show 17",
     ),
     (
-        SNDLIB.replace("10.00", "0.00"),
-        "txt",
-        "1 of 3 links, such as B-C, have no pre-installed capacity, unlike the others; take capacity=1",
+        SNDLIB.replace(">15<", ">0<"),
+        "xml",
+        "1 of 2 links, such as B-C, have no pre-installed capacity, unlike the others; take capacity=1",
     ),
     ("src,dst,weight\na,b,2\n", "csv", "numbers under 'weight', but no capacity; write file:PATH,capacity=w"),
     ("#: unit parsecs\n0 1\n1 0\n", "csv", "'parsecs' is not a positive rate"),
@@ -519,27 +481,13 @@ REFUSED = [
     ("graph " + "[ a " * 100, "gml", "line 1"),
     ("graph [ directed 2 ]", "gml", "write 0 or 1"),
     ("graph [ node [ id 0 id 1 ] ]", "gml", "occurs twice"),
-    (DIMACS.replace("5\n", "6\n", 1), "max", "5 arcs, but the problem line states 6"),
-    (DIMACS.replace("a 1 2 3", "a 1 9 3"), "max", "line 5"),
-    (DIMACS.replace("a 1 2 3", "a 1 2"), "max", "line 5"),
-    (DIMACS.replace("a 1 2 3", "a 1 2 0"), "max", "line 5"),
-    ("p sp 2 1\na 1 2 9\n", "gr", "'length'"),
-    ("p min 2 1\na 1 2 1 4 2\n", "txt", "line 2: the arc has the lower bound '1'"),
-    ("p max 999999999999 1\n", "max", "vertices are more than"),
-    (
-        SNDLIB.replace("40.00", "0.00").replace("10.00", "0").replace(" 5 0", " 0 0"),
-        "txt",
-        "capacity=module_1_capacity",
-    ),
-    (SNDLIB.replace("( B C ) 10", "( B X ) 10"), "txt", "line 13: vertex 'X' is not declared"),
-    (SNDLIB.replace("40.00", "many"), "txt", "line 12: pre_installed_capacity 'many'"),
-    (SNDLIB.replace("  L1 (", "  L1 "), "txt", "line 13"),
-    (SNDLIB.replace("( A C ) 1", "( A A ) 1"), "txt", "line 17: a demand must join two different nodes"),
-    (SNDLIB.replace("  D1 (\n    P_0 ( L0 L1 )\n  )\n)", "  D1 ("), "txt", "section ADMISSIBLE_PATHS is not closed"),
-    (SNDLIB_XML.replace("<target>C</target>", "", 1), "xml", "line 8: <link> without"),
-    (SNDLIB_XML.replace("40.0<", "x<"), "xml", "line 6: pre_installed_capacity 'x'"),
-    (SNDLIB_XML.replace('"B"', '"A"'), "xml", "line 4: a node has no id, or id 'A' is used twice"),
-    (SNDLIB_XML + "<", "xml", "not well-formed XML"),
+    (SNDLIB.replace("40.0<", "0<").replace(">15<", ">0<"), "xml", "capacity=module_1_capacity"),
+    (SNDLIB.replace("<target>C<", "<target>X<", 1), "xml", "line 8: vertex 'X' is not declared"),
+    (SNDLIB.replace("<source>C<", "<source>B<"), "xml", "line 16: a demand must join two different nodes"),
+    (SNDLIB.replace("<target>C</target>", "", 1), "xml", "line 8: <link> without"),
+    (SNDLIB.replace("40.0<", "x<"), "xml", "line 6: pre_installed_capacity 'x'"),
+    (SNDLIB.replace('"B"', '"A"'), "xml", "line 4: a node has no id, or id 'A' is used twice"),
+    (SNDLIB + "<", "xml", "not well-formed XML"),
     ('<!DOCTYPE network [<!ENTITY a "b">]><network>&a;</network>', "xml", "not accepted"),
     ("<network>" + "<a>" * 100 + "</a>" * 100 + "</network>", "xml", "levels"),
     (_box().replace("</gpu>", "").replace("<gpu ", "<gpu/><x "), "xml", "not well-formed"),
@@ -836,7 +784,6 @@ ONCE = {
     "snap twice": (SNAP + "".join(f"{u}\t{v}\n{v}\t{u}\n" for u, v in RING), "txt", PENTAGON),
     "snap partly": (SNAP + "".join(f"{u}\t{v}\n" for u, v in [*RING, RING[0][::-1]]), "txt", PENTAGON),
     "snap directed": ("# Directed graph: x\n0\t1\n1\t2\n2\t0\n", "txt", dict.fromkeys(["01", "12", "20"], 1.0)),
-    "dimacs": ("p edge 3 3\ne 1 2\ne 2 1\ne 2 3\n", "col", both({("1", "2"): 1, ("2", "3"): 1})),
     "comment": ("# Undirected graph\n#: directed\n0 1\n1 0\n", "txt", both({("0", "1"): 1})),
 }
 
@@ -902,7 +849,7 @@ def test_links_without_a_capacity_and_unused_demands_are_noted(tmp_path):
         BadFile, match=r"1 of 1 demands, such as .* in one direction only; write file:PATH,pairs=one-way"
     ):
         read_demand(f"file:{tmp_path / 'net.json'}", topology, "test")
-    (note,) = parse(f"file:{written(tmp_path, SNDLIB, 'txt')}").notes
+    (note,) = parse(f"file:{written(tmp_path, SNDLIB, 'xml')}").notes
     assert note.startswith("the file also states demands (2 amounts, 2 of them in one direction only)")
     (note,) = parse(f"file:{written(tmp_path, _smi(_switched([18, 17, 18])), 'txt')}").notes
     assert note == "read as a switch with 18 NVLinks of each GPU, but of gpu1 17"

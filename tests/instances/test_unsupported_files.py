@@ -140,6 +140,27 @@ TEXTS = {
     "DL": ("DL N = 3\nData:\n0 1 1\n1 0 0\n1 0 0\n", "dl", "UCINET's DL is not read; write its links to an edge list"),
     "DL with a format": ("dl n=3\nformat=edgelist1\ndata:\n1 2\n", "txt", "UCINET's DL is not read"),
     "LEDA": ("LEDA.GRAPH\nstring\ndouble\n-2\n3\n|{a}|\n", "txt", "LEDA graphs are not read"),
+    "SNDlib": (
+        "?SNDlib native format; type: network\nNODES (\n  A ( 1 2 )\n)\n",
+        "txt",
+        "take the XML file of the same",
+    ),
+    "SNDlib without its first line": (
+        "# network demo\nMETA (\n  a = b\n)\nNODES (\n)\n",
+        "net",
+        "SNDlib's native format",
+    ),
+    "DIMACS": (
+        "c a comment\np max 4 1\nn 1 s\nn 4 t\na 1 2 3\n",
+        "max",
+        "DIMACS problems are not read; write its links",
+    ),
+    "DIMACS of a graph": ("p edge 3 1\ne 1 2\n", "col", "DIMACS problems are not read"),
+    "FNSS": (
+        '<?xml version="1.0"?>\n<topology linkdefault="directed"><node id="1"/></topology>',
+        "xml",
+        "FNSS is not read",
+    ),
     "Net2Plan": ("<network nextElementId='3'><node/></network>", "n2p.xml", "Net2Plan designs are not read"),
     "neighbours": (adjacency(nx.write_adjlist), "adj", "write_adjlist .* list neighbours without capacities"),
     "many lines of neighbours": (adjacency(nx.write_multiline_adjlist), "txt", "list neighbours without capacities"),
