@@ -149,6 +149,15 @@ def waiting(problem: StepFlow, f: F64) -> F64:
     return result
 
 
+def over_time(problem: StepFlow, f: F64) -> F64:
+    """What moves and what waits in every step as a flow in the time-expanded graph, ``(arcs, |K|)``."""
+    unrolled = problem.unrolled
+    flow = np.zeros((unrolled.graph.arcs, problem.shape[1]))
+    flow[unrolled.moving] = f.transpose(0, 2, 1)
+    flow[unrolled.waiting] = np.maximum(waiting(problem, f)[problem.holds], 0.0).transpose(0, 2, 1)
+    return flow
+
+
 def repair(problem: StepFlow, values: Mapping[str, F64]) -> dict[str, F64] | None:
     """Repair an approximate flow to an exactly feasible one, as a flow in the time-expanded graph."""
     f = np.asarray(values["f"], dtype=float)
@@ -156,17 +165,13 @@ def repair(problem: StepFlow, values: Mapping[str, F64]) -> dict[str, F64] | Non
         return None
     (_, groups, steps), n = problem.shape, problem.topology.n
     f = np.where(problem.upper > 0, np.maximum(f, 0.0), 0.0)
-    unrolled, holds = problem.unrolled, problem.holds
-    graph = unrolled.graph
-    flow = np.zeros((graph.arcs, groups))
-    flow[unrolled.moving] = f.transpose(0, 2, 1)
-    flow[unrolled.waiting] = np.maximum(waiting(problem, f)[holds], 0.0).transpose(0, 2, 1)
+    graph = problem.unrolled.graph
     demand = np.zeros((graph.n, groups))
     demand[n * steps :] = problem.groups.demand
-    exact = unit_flow(graph, problem.groups.sources, demand, flow)
+    exact = unit_flow(graph, problem.groups.sources, demand, over_time(problem, f))
     if exact is None:
         return None
-    moved = exact[unrolled.moving].transpose(0, 2, 1)
+    moved = exact[problem.unrolled.moving].transpose(0, 2, 1)
     U = (moved.sum(axis=1) / problem.topology.capacity[:, None]).max(axis=0)
     return {"f": np.where(problem.upper > 0, moved, 0.0), "U": U}
 

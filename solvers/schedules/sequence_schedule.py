@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.instances.topology import Topology
-from opticoll.solvers.schedules.shard_routes import Route, merged, stripped
+from opticoll.solvers.schedules.shard_routes import Route, merged
+from opticoll.solvers.schedules.timed_paths import stripped
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

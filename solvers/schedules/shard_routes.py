@@ -23,13 +23,14 @@ from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
-from opticoll.errors import BadInput, NotApplicable
+from opticoll.errors import NotApplicable
 from opticoll.formulations import declared_axes
+from opticoll.formulations.alltoall.time_expansion import over_time
 from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow
-from opticoll.formulations.flows.single_source import WeightedPath, strip_paths
 from opticoll.formulations.model import Formulation, is_own
 from opticoll.instances.topology import Topology
 from opticoll.instances.translations import moved_arcs, translations
+from opticoll.solvers.schedules.timed_paths import NOISE, timed_paths, ways
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -40,8 +41,6 @@ if TYPE_CHECKING:
     Values = Mapping[str, F64]
 
 
-#: Smaller shares of a commodity are solver noise and go to the other routes.
-NOISE = 1e-7
 #: Relative increase in time up to which a division into chunks counts as free of loss, and up to which a smaller number
 #: of chunks is preferred; above the last one, shortest paths are added.
 KEPT, PREFERRED, LOSSY = 1e-6, 1e-3, 1e-2
@@ -229,42 +228,20 @@ def timed_routes(data: StepFlow, values: Values) -> Sequence[Route]:
 
 def _stripped_steps(data: StepFlow, f: F64, columns: Sequence[int]) -> list[Route]:
     """Routes with steps of these groups of sources, in the flow ``(m, K, L)``."""
-    from opticoll.formulations.alltoall.time_expansion import waiting
-
-    topology, (_, groups, steps), unrolled = data.topology, data.shape, data.unrolled
-    flow = np.zeros((unrolled.graph.arcs, groups))
-    flow[unrolled.moving] = f.transpose(0, 2, 1)
-    flow[unrolled.waiting] = np.maximum(waiting(data, f)[data.holds], 0.0).transpose(0, 2, 1)
+    flow = over_time(data, f)
     routes: list[Route] = []
     for k in columns:
         source = int(data.groups.sources[k])
-        targets = np.flatnonzero(data.groups.demand[:, k] > 0)
-        amounts = data.groups.demand[targets, k]
-        paths = stripped(unrolled.graph, source, flow[:, k], targets + topology.n * steps, amounts)
-        for target, amount, ways in zip(targets.tolist(), amounts.tolist(), paths, strict=True):
-            routes += merged([_timed(unrolled.arc, unrolled.step, source, target, way) for way in ways], amount)
+        for target, paths in timed_paths(data, flow, k):
+            listed = [Route(source, target, path.arcs, path.amount, path.steps) for path in paths]
+            routes += merged(listed, float(data.groups.demand[target, k]))
     return routes
 
 
 def chunk_routes(data: Any, values: Values) -> list[Route]:
     """Routes of whole chunks with steps (SCCL's program)."""
-    from opticoll.solvers.schedules.chunk_ways import ways
-
     routes = sorted((Route(way[0], way[1], way[2], 1.0, way[3]) for way in ways(data, values)), key=_pair)
     return [route for _, group in groupby(routes, key=_pair) for route in merged(list(group), 1.0)]
-
-
-def stripped(topology: Topology, source: int, flow: F64, targets: I64, amount: F64) -> list[list[WeightedPath]]:
-    """Paths of a flow; a shortfall by round-off, up to NOISE, is corrected when weights are normalised."""
-    try:
-        return strip_paths(topology, source, flow, targets, amount)
-    except BadInput:
-        return strip_paths(topology, source, flow, targets, amount * (1.0 - NOISE))
-
-
-def _timed(arc: I64, step: I64, source: int, target: int, way: WeightedPath) -> Route:
-    moves = [a for a in way.arcs if arc[a] >= 0]
-    return Route(source, target, tuple(arc[moves].tolist()), way.amount, tuple(step[moves].tolist()))
 
 
 def source_routes(data: Any, values: Values) -> Sequence[Route]:

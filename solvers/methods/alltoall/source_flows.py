@@ -27,7 +27,7 @@ def run_source_flows(context: Context) -> Answer:
     """
     from opticoll.formulations.alltoall.sccl import ChunkSteps
     from opticoll.solvers.auto import is_small
-    from opticoll.solvers.schedules.chunk_ways import chunk_values
+    from opticoll.solvers.schedules.timed_paths import chunk_values
 
     data: ChunkSteps = context.data
     name, flow = context.formulation.name, data.flow

@@ -10,16 +10,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.errors import MethodMismatch
-from opticoll.formulations.alltoall.time_expansion import flow_of_source, waiting
+from opticoll.formulations.alltoall.time_expansion import flow_of_source, over_time
 from opticoll.formulations.alltoall.timestep_child import StepChild
 from opticoll.formulations.alltoall.timestep_mcf import StepFlow
 from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow
-from opticoll.formulations.flows.single_source import strip_paths
 from opticoll.formulations.parameters import Parameter
 from opticoll.solvers.methods.alltoall.decomposition import solve_children, unsolved
 from opticoll.solvers.methods.method import Answer, Beyond, Method
 from opticoll.solvers.process.memory import GIB, TooLarge, available_bytes
-from opticoll.solvers.schedules.chunk_ways import straight
+from opticoll.solvers.schedules.timed_paths import timed_paths
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -116,24 +115,14 @@ def path_flows(context: Context, by_source: StepFlow, values: Mapping[str, F64])
     if exact is None:
         msg = "timestep-children: the flows by source cannot be divided into paths; set split=lp"
         raise MethodMismatch(msg)
-    topology, groups, unrolled = by_source.topology, by_source.groups, by_source.unrolled
-    over_time = np.zeros((unrolled.graph.arcs, groups.groups))
-    over_time[unrolled.moving] = exact["f"].transpose(0, 2, 1)
-    over_time[unrolled.waiting] = waiting(by_source, exact["f"])[by_source.holds].transpose(0, 2, 1)
-    columns = []
-    for column, source in enumerate(groups.sources.tolist()):
+    flow, columns = over_time(by_source, exact["f"]), []
+    for column in range(by_source.groups.groups):
         context.remaining()
-        targets = np.flatnonzero(groups.demand[:, column])
-        amounts = groups.demand[targets, column]
-        ends = targets + topology.n * by_source.steps
-        f = np.zeros((topology.arcs, targets.size, by_source.steps))
-        for k, paths in enumerate(strip_paths(unrolled.graph, source, over_time[:, column], ends, amounts)):
+        split = list(timed_paths(by_source, flow, column))
+        f = np.zeros((by_source.topology.arcs, len(split), by_source.steps))
+        for k, (_, paths) in enumerate(split):
             for path in paths:
-                moves = [a for a in path.arcs if unrolled.arc[a] >= 0]
-                arcs, steps = straight(
-                    topology, source, int(targets[k]), unrolled.arc[moves].tolist(), unrolled.step[moves].tolist()
-                )
-                np.add.at(f, (list(arcs), k, list(steps)), path.amount)
+                np.add.at(f, (list(path.arcs), k, list(path.steps)), path.amount)
         columns.append(f)
     return np.concatenate(columns, axis=1), "paths"
 

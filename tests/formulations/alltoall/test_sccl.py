@@ -15,8 +15,8 @@ from opticoll.formulations.model import build_model
 from opticoll.instances import Topology, parse
 from opticoll.solvers import solve
 from opticoll.solvers.compile.compilation import compile_model
-from opticoll.solvers.schedules.chunk_ways import chunk_values
 from opticoll.solvers.schedules.shard_routes import routes_of
+from opticoll.solvers.schedules.timed_paths import chunk_values
 from opticoll.solvers.task import Task
 
 relaxed = settings(max_examples=5)
