@@ -25,9 +25,8 @@ executed by independent code, :mod:`opticoll.solvers.schedules.moves_execution`.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from dataclasses import dataclass
-from heapq import heapify, heappop, heappush
 from itertools import chain, pairwise, product
 from math import lcm
 from typing import TYPE_CHECKING, NamedTuple, Self
@@ -35,7 +34,8 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 import numpy as np
 
 from opticoll.formulations.flows.worst_cuts import network_of
-from opticoll.solvers.schedules.link_schedule import pair_capacity
+from opticoll.formulations.rounds.segments import offsets
+from opticoll.solvers.schedules.link_schedule import pair_capacity, per_step
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -62,8 +62,6 @@ BUDGETS = (1, 2, 3, 4, 6, 8, 12)
 MANY_MOVES = 240_000
 #: Maximum number of moves times schedules tried.
 TRIED_MOVES = 400_000
-#: Maximum number of queued moves skipped in a step because an arc on their path is full.
-BLOCKED = 64
 #: Share of the time of both phases that must be saved for them to be scheduled together.
 OVERLAP = 0.01
 #: Maximum number of moves of both phases for them to be scheduled together.
@@ -371,59 +369,80 @@ class _Trials:
         ends = zip(network.tail.tolist(), network.head.tolist(), strict=True)
         #: The number of every arc's orbit, and what an orbit carries for each of the moves that have images.
         self.place = dict(zip(ends, orbits.label.tolist(), strict=True))
-        self.capacity = [float(c * network.unit / len(images)) for c in orbits.room]
+        self.capacity = np.array([float(c * network.unit / len(images)) for c in orbits.room])
         self.chunks, self.alpha, self.beta = chunks, alpha, beta
 
     def best(self, moves: list[Move], before: list[list[int]]) -> tuple[float, list[list[Move]]]:
         """Alpha-beta time and steps of the best schedule tried."""
-        after = _inverted(before)
-        number = [move.chunk for move in moves]
+        from opticoll.solvers.schedules.schedule_kernels import list_schedule
+
+        after: list[list[int]] = [[] for _ in moves]
+        for i, needed in enumerate(before):
+            for j in needed:
+                after[j].append(i)
         order, arcs = range(len(moves)), [[self.place[arc] for arc in pairwise(move.path)] for move in moves]
-        ahead = _Direction(before, after, [_ranking(order[::-1], before, count=count) for count in (False, True)], arcs)
-        back = _Direction(
-            after, before, [_ranking(order, after, count=count) for count in (False, True)], [w[::-1] for w in arcs]
-        )
+        number = np.array([move.chunk for move in moves])
+        ahead = _Direction.of(arcs, before, after, order[::-1], number)
+        back = _Direction.of([way[::-1] for way in arcs], after, before, order, number)
         allowed = max(TRIED_MOVES // max(len(moves), 1), 2)
         ways = (back, ahead) if all(move.adds for move in moves) else (ahead, back)  # copies spread, sums come together
         trials = list(product(ways, BUDGETS, (0, 1)))
         if allowed < len(trials):
             trials = list(product(ways[:1], BUDGETS, (0, 1)))
-        best: tuple[float, int, list[list[int]]] | None = None
+        best: tuple[float, int, I64] | None = None
         for way, budget, rule in trials[:allowed]:
-            listed = _listed(self.capacity, way, way.ranks[rule], number, budget)
-            steps = listed if way is ahead else listed[::-1]
-            time = _time([[arcs[i] for i in step] for step in steps], self.capacity, self.chunks, self.alpha, self.beta)
-            if best is None or (time, len(steps)) < best[:2]:
-                best = (time, len(steps), steps)
+            step = np.empty(len(moves), dtype=np.int64)
+            limit, size = per_step(self.capacity, budget), np.ones(len(moves))
+            list_schedule(
+                way.first, way.arcs, way.ranks[rule], size, way.waiting.copy(), way.begin, way.behind, limit, step
+            )
+            steps = int(step.max()) + 1
+            cell = np.repeat(step, np.diff(way.first)) * limit.size + way.arcs
+            load = np.bincount(cell, minlength=steps * limit.size).reshape(steps, -1)
+            time = self.alpha * steps + self.beta * float((load / (self.chunks * self.capacity)).max(axis=1).sum())
+            if best is None or (time, steps) < best[:2]:
+                best = (time, steps, step if way is ahead else steps - 1 - step)
         assert best is not None
-        return best[0], [[moves[i] for i in step] for step in best[2]]
-
-
-def _inverted(before: list[list[int]]) -> list[list[int]]:
-    """The moves that wait for every move, given those for which it waits."""
-    after: list[list[int]] = [[] for _ in before]
-    for i, needed in enumerate(before):
-        for j in needed:
-            after[j].append(i)
-    return after
+        listed: list[list[Move]] = [[] for _ in range(best[1])]
+        for move, number in zip(moves, best[2].tolist(), strict=True):
+            listed[number].append(move)
+        return best[0], listed
 
 
 class _Direction(NamedTuple):
-    """Moves in one direction of time: predecessors and successors, two rankings, the numbers of the arcs of a path."""
+    """Moves in one direction of time, as for :func:`~opticoll.solvers.schedules.schedule_kernels.list_schedule`.
 
-    before: list[list[int]]
-    after: list[list[int]]
-    ranks: list[list[int]]
-    arcs: list[list[int]]
+    ``ranks`` are two urgencies: the longest path from every move to an end, of equals the lower chunk; and the number
+    of moves after it.
+    """
 
+    first: I64
+    arcs: I64
+    waiting: I64
+    begin: I64
+    behind: I64
+    ranks: tuple[I64, I64]
 
-def _ranking(order: Sequence[int], before: list[list[int]], *, count: bool = False) -> list[int]:
-    """Longest path from every move to an end, or number of moves after it; ``order`` begins at the ends."""
-    rank = [0] * len(before)
-    for i in order:
-        for j in before[i]:
-            rank[j] = rank[j] + rank[i] + 1 if count else max(rank[j], rank[i] + 1)
-    return rank
+    @classmethod
+    def of(
+        cls,
+        arcs: list[list[int]],
+        before: list[list[int]],
+        after: list[list[int]],
+        order: Sequence[int],
+        number: I64,
+    ) -> Self:
+        """Moves of chunks ``number`` over these arcs, those before and after each; ``order`` begins at the ends."""
+        depth, count = [0] * len(arcs), [0] * len(arcs)
+        for i in order:
+            for j in before[i]:
+                depth[j] = max(depth[j], depth[i] + 1)
+                count[j] += count[i] + 1
+        first, begin = (offsets(list(map(len, lists))) for lists in (arcs, after))
+        crossed, behind = (np.array(list(chain.from_iterable(lists)), dtype=np.int64) for lists in (arcs, after))
+        rules = np.array(depth) * (int(number.max()) + 1) - number, np.array(count)
+        long, many = (np.unique(rule, return_inverse=True)[1] for rule in rules)
+        return cls(first, crossed, np.array(list(map(len, before))), begin, behind, (long, many))
 
 
 def _packings(
@@ -511,54 +530,3 @@ def _single(tree: PackedTree, copies: int) -> list[list[tuple[int, ...]]]:
             waiting = rest
         ordered += [hops] * copies
     return ordered
-
-
-def _listed(capacity: list[float], way: _Direction, rank: list[int], number: list[int], budget: int) -> list[list[int]]:
-    """List scheduling of moves in one direction of time, larger rank first, then lower chunk number."""
-    slowest = min(capacity)
-    room = [max(int(budget * c / slowest + 1e-9), 1) for c in capacity]
-    after, arcs_of = way.after, way.arcs
-    waiting = [len(needed) for needed in way.before]
-    ready: dict[int, list[tuple[int, int, int]]] = defaultdict(list)
-    for i, count in enumerate(waiting):
-        if not count:
-            ready[arcs_of[i][0]].append((-rank[i], number[i], i))
-    for queue in ready.values():
-        heapify(queue)
-    steps: list[list[int]] = []
-    left = len(arcs_of)
-    while left:
-        free = room.copy()
-        taken: list[int] = []
-        for first, queue in ready.items():
-            aside: list[tuple[int, int, int]] = []
-            while queue and free[first] > 0 and len(aside) < BLOCKED:
-                entry = heappop(queue)
-                arcs = arcs_of[entry[2]]
-                for arc in arcs:
-                    if free[arc] <= 0:
-                        aside.append(entry)
-                        break
-                else:
-                    taken.append(entry[2])
-                    for arc in arcs:
-                        free[arc] -= 1
-            for entry in aside:
-                heappush(queue, entry)
-        for i in taken:
-            for j in after[i]:
-                waiting[j] -= 1
-                if not waiting[j]:
-                    heappush(ready[arcs_of[j][0]], (-rank[j], number[j], j))
-        steps.append(taken)
-        left -= len(taken)
-    return steps
-
-
-def _time(steps: list[list[list[int]]], capacity: list[float], chunks: int, alpha: float, beta: float) -> float:
-    """Time of steps that are given by the arcs of their moves."""
-    total = 0.0
-    for step in steps:
-        load = Counter(chain.from_iterable(step))
-        total += alpha + beta * max((q / (chunks * capacity[arc]) for arc, q in load.items()), default=0.0)
-    return total

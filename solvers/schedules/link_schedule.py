@@ -22,7 +22,7 @@ from msgspec import Meta
 from opticoll.formulations.alltoall.dependencies import circle
 from opticoll.formulations.alltoall.moved_routes import MovedRoutes
 from opticoll.formulations.flows.path_sets import PathSet
-from opticoll.formulations.rounds.segments import offsets
+from opticoll.formulations.rounds.segments import offsets, positions
 from opticoll.solvers.schedules.schedule_check import ScheduleCheck, refused
 from opticoll.solvers.schedules.shard_routes import LOSSY, Chunked, amounts_of, cut
 
@@ -227,11 +227,7 @@ def _in_their_steps(topology: Topology, chunked: Chunked) -> LinkSchedule:
     routes = chunked.routes
     assert routes.steps is not None
     route, number = _tokens(chunked)
-    length = np.diff(routes.first)[route]
-    token = np.repeat(np.arange(route.size), length)
-    place = (
-        np.repeat(routes.first[route], length) + np.arange(token.size) - np.repeat(np.cumsum(length) - length, length)
-    )
+    token, place = positions(routes.first, route)
     return _schedule(topology, chunked, routes.steps[place], routes.arcs[place], route[token], number[token])
 
 
@@ -249,26 +245,29 @@ def _list_schedule(topology: Topology, chunked: Chunked, budget: int | None, *, 
     from opticoll.solvers.schedules.schedule_kernels import list_schedule
 
     routes = chunked.routes
-    length = np.diff(routes.first)
-    urgency = np.repeat(routes.first[1:], length) - np.arange(routes.arcs.size) - 1
+    urgency = np.repeat(routes.first[1:], np.diff(routes.first)) - np.arange(routes.arcs.size) - 1
     if shuffled:
         urgency = MIXED * urgency + np.random.default_rng(0).integers(0, MIXED, urgency.size)
     route, number = _tokens(chunked)
-    size = routes.amount[route] / routes.amount.max()
-    share = topology.capacity / topology.capacity.min()
-    limit = (
-        np.full(topology.arcs, float(route.size))
-        if budget is None
-        else np.maximum(np.floor(budget * share + 1e-9), 1.0)
-    )
-    forwards = np.ones(topology.n, dtype=bool)
-    forwards[topology.terminals] = False
-    stops = np.append(np.flatnonzero(~forwards[topology.tail[routes.arcs]]), routes.arcs.size)
-    until = stops[np.searchsorted(stops, np.arange(routes.arcs.size), side="right")]  # routes start at ranks
-    hops = int(length[route].sum())
-    step, arc, token = (np.empty(hops, dtype=np.int64) for _ in range(3))
-    list_schedule(routes.first, routes.arcs, urgency, until, route, size, limit, step, arc, token)
-    return _schedule(topology, chunked, step, arc, route[token], number[token])
+    token, place = positions(routes.first, route)
+    arcs, size = routes.arcs[place], routes.amount[route] / routes.amount.max()
+    limit = np.full(topology.arcs, float(route.size)) if budget is None else per_step(topology.capacity, budget)
+    stores = np.zeros(topology.n, dtype=bool)
+    stores[topology.terminals] = True
+    begins = stores[topology.tail[arcs]]  # routes start at ranks
+    first = np.flatnonzero(begins)
+    own = token[first]
+    waiting = (np.diff(own, prepend=-1) == 0).astype(np.int64)
+    begin, behind = np.append(0, np.cumsum(np.append(waiting[1:], 0))), np.flatnonzero(waiting)
+    step = np.empty(first.size, dtype=np.int64)
+    cells = np.append(first, arcs.size), arcs, urgency[place[first]]
+    list_schedule(*cells, size[own], waiting, begin, behind, limit, step)
+    return _schedule(topology, chunked, step[np.cumsum(begins) - 1], arcs, route[token], number[token])
+
+
+def per_step(capacity: F64, budget: int) -> F64:
+    """Chunks that arcs send in a step, ``(m,)``: the budget on the slowest one, on others by their capacity."""
+    return np.maximum(np.floor(budget * capacity / capacity.min() + 1e-9), 1.0)
 
 
 def pair_capacity(topology: Topology) -> dict[tuple[int, int], float]:

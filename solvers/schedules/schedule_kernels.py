@@ -94,75 +94,78 @@ def balance(
 
 @compiled(nogil=True)
 def list_schedule(
-    first: I64, arcs: I64, urgency: I64, until: I64, route: I64, size: F64, limit: F64, step: I64, arc: I64, token: I64
+    first: I64, arcs: I64, urgency: I64, size: F64, waiting: I64, begin: I64, behind: I64, limit: F64, step: I64
 ) -> None:
-    """Steps of every hop: in a step each arc sends waiting chunks up to its budget, the most urgent first.
+    """The step of every move: in a step each arc sends moves that are ready up to its budget, the most urgent first.
 
     Parameters
     ----------
     first, arcs
-        Arcs of route r: ``arcs[first[r] : first[r + 1]]``.
+        Arcs of move i: ``arcs[first[i] : first[i + 1]]``, all crossed in its step.
     urgency
-        Of every entry of ``arcs``, from 0; equals are sent in the order of arrival.
-    until
-        Of every entry of ``arcs``: the end of the entries that are crossed in one step with it.
-    route, size
-        Route and size of every chunk, ``(P,)``.
+        From 0, ``(moves,)``; equals are sent in the order in which they become ready, and then in their own order.
+    size
+        Load of a move on each of its arcs, ``(moves,)``.
+    waiting
+        Number of moves that must be done before, ``(moves,)``; changed.
+    begin, behind
+        Moves that wait for move i: ``behind[begin[i] : begin[i + 1]]``.
     limit
-        A chunk may cross an arc while what has crossed it in the step is below this, ``(m,)``.
-    step, arc, token
-        Of every transfer, filled in order, ``(hops,)``.
+        A move may cross an arc while what has crossed it in the step is below this, ``(m,)``.
+    step
+        Filled, ``(moves,)``.
     """
-    chunks, m, width = route.size, limit.size, urgency.max() + 1
+    moves, m, width = urgency.size, limit.size, urgency.max() + 1
     head, tail = np.full(m * width, -1, dtype=np.int64), np.full(m * width, -1, dtype=np.int64)
-    after, top = np.full(chunks, -1, dtype=np.int64), np.full(m, -1, dtype=np.int64)
-    hops = np.zeros(chunks, dtype=np.int64)
-    moved, sent = np.arange(chunks), np.zeros(m)
-    count, placed, now, left = chunks, 0, 0, chunks
-    while True:
+    after, top, sent = np.full(moves, -1, dtype=np.int64), np.full(m, -1, dtype=np.int64), np.zeros(m)
+    ready = np.empty(moves, dtype=np.int64)
+    count, now, left = 0, 0, moves
+    for i in range(moves):
+        if waiting[i] == 0:
+            ready[count] = i
+            count += 1
+    while left > 0:
         for j in range(count):
-            p = moved[j]
-            at = first[route[p]] + hops[p]
-            if at == first[route[p] + 1]:
-                left -= 1
-                continue
-            cell = arcs[at] * width + urgency[at]
-            after[p] = -1
+            i = ready[j]
+            a = arcs[first[i]]
+            cell = a * width + urgency[i]
+            after[i] = -1
             if tail[cell] < 0:
-                head[cell] = p
+                head[cell] = i
             else:
-                after[tail[cell]] = p
-            tail[cell] = p
-            top[arcs[at]] = max(top[arcs[at]], urgency[at])
-        if left == 0:
-            return
+                after[tail[cell]] = i
+            tail[cell] = i
+            top[a] = max(top[a], urgency[i])
         count = 0
         sent[:] = 0.0
         for turn in range(m):
-            a = (turn + now) % m  # arcs take turns where chunks share arcs behind the first one
+            a = (turn + now) % m  # arcs take turns where moves share arcs behind the first one
             while sent[a] < limit[a] - 1e-9 and top[a] >= 0:
                 cell = a * width + top[a]
-                p = head[cell]
-                if p < 0:
+                i = head[cell]
+                if i < 0:
                     top[a] -= 1
                     continue
-                head[cell] = after[p]
+                head[cell] = after[i]
                 if head[cell] < 0:
                     tail[cell] = -1
-                moved[count] = p
-                count += 1
-                at = first[route[p]] + hops[p]
                 free = True
-                for i in range(at + 1, until[at]):
-                    free = free and sent[arcs[i]] < limit[arcs[i]] - 1e-9
-                if not free:
-                    continue  # queued again for the next step
-                for i in range(at, until[at]):
-                    step[placed], arc[placed], token[placed] = now, arcs[i], p
-                    placed += 1
-                    sent[arcs[i]] += size[p]
-                hops[p] = until[at] - first[route[p]]
-        moved[:count].sort()
+                for j in range(first[i] + 1, first[i + 1]):
+                    free = free and sent[arcs[j]] < limit[arcs[j]] - 1e-9
+                if not free:  # queued again for the next step
+                    ready[count] = i
+                    count += 1
+                    continue
+                step[i] = now
+                left -= 1
+                for j in range(first[i], first[i + 1]):
+                    sent[arcs[j]] += size[i]
+                for j in range(begin[i], begin[i + 1]):
+                    waiting[behind[j]] -= 1
+                    if waiting[behind[j]] == 0:
+                        ready[count] = behind[j]
+                        count += 1
+        ready[:count].sort()
         now += 1
 
 
