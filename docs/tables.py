@@ -486,7 +486,6 @@ def with_published(text: str) -> str:
         ]
         if name in compared.sensitivity:
             lines += ["", *_sensitivity(compared.sensitivity[name])]
-    lines += ["", "![Gap over time, integer programs](../generated/figures/benchmark-gap-over-time.svg)"]
     return replaced(text, PUBLISHED, "\n".join(lines))
 
 

@@ -37,6 +37,7 @@ SHOWN = (
     "compared",
     "mean_common_s",
     "common",
+    "median_integral_s",
     "spread",
     "median_gap",
 )
@@ -59,8 +60,6 @@ class Comparison:
         One row per problem: sizes, build and compile times, the fastest solver, best known value.
     solvers
         Solvers that ran, in the order of their colours.
-    gaps_over_time
-        :func:`~opticoll.analysis.benchmark.solver_metrics.gap_over_time` of the integer programs.
     accuracy
         Largest KKT residual of a linear program that counts as solved.
     """
@@ -71,7 +70,6 @@ class Comparison:
     profiles: dict[str, pd.DataFrame]
     problems: pd.DataFrame
     solvers: tuple[str, ...]
-    gaps_over_time: pd.DataFrame
     accuracy: float
 
     @classmethod
@@ -89,7 +87,6 @@ class Comparison:
             {name: steps for name, part in parts.items() if len(steps := _profile(part))},
             _problems(runs, each, best),
             tuple(sorted(set(judged.loc[judged["verdict"] != "unavailable", "solver"]))),
-            solver_metrics.gap_over_time(runs, judged),
             accuracy,
         )
 
@@ -113,7 +110,6 @@ class Comparison:
         frames = {
             "solvers-runs": self.runs,
             "solvers-problems": self.problems,
-            "solvers-gaps": solver_metrics.gaps_at_limit(self.each),
             "solvers-wrong": solver_metrics.wrong_answers(self.runs),
         }
         frames |= {f"solvers-profile-{name}": frame for name, frame in self.profiles.items()}
@@ -143,7 +139,7 @@ def _problems(rows: pd.DataFrame, each: pd.DataFrame, best: Mapping[str, benchma
 
 
 def figures(comparison: Comparison) -> list[ReportFigure]:
-    """Draw performance profiles by class, and the gap over time of integer programs."""
+    """Draw performance profiles by class."""
     made, solvers = [], comparison.solvers
     for name, steps in comparison.profiles.items():
         part = comparison.each[comparison.each["linear"].astype(bool) == (name == "linear")]
@@ -158,22 +154,11 @@ def figures(comparison: Comparison) -> list[ReportFigure]:
                 comparison_plots.profiles(steps, solvers),
             )
         )
-    if len(comparison.gaps_over_time):
-        made.append(
-            ReportFigure(
-                "solvers-gap-over-time",
-                "Gap over time, integer programs",
-                "Mean gap of the incumbent to the best known value over the problems compared, by its time in seconds; "
-                "1 before the first incumbent. Lower left is better.",
-                comparison_plots.gaps_over_time(comparison.gaps_over_time, solvers),
-                comparison.gaps_over_time,
-            )
-        )
     return made
 
 
 def write(comparison: Comparison, out: Path, more: Mapping[str, pd.DataFrame]) -> Path:
-    """Write the figures of a comparison (SVG and PNG) and its tables (CSV), with ``more`` tables; return the folder.
+    """Write the figures of a comparison (SVG) and its tables (CSV), with ``more`` tables; return the folder.
 
     Raises
     ------

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.analysis.plots.panels import one_panel, styled_figure
+from opticoll.analysis.plots.panels import styled_figure
 from opticoll.analysis.plots.style import ON_SERIES, PALETTE, label, log_axes, series
 
 if TYPE_CHECKING:
@@ -79,40 +79,12 @@ def _look(name: str, solvers: Sequence[str]) -> dict[str, Any]:
     bases = list(dict.fromkeys(one.removesuffix(HERE) for one in solvers))
     number, here = bases.index(name.removesuffix(HERE)), name.endswith(HERE)
     colour, marker = series(number)
-    line = (0, (1, 1) if number < len(PALETTE) else (4, 1, 1, 1, 1, 1)) if here else _line(number)
+    line: Any = (
+        (0, (1, 1) if number < len(PALETTE) else (4, 1, 1, 1, 1, 1))
+        if here
+        else "-"
+        if number < len(PALETTE)
+        else (0, (4, 2))
+    )
     filled = ON_SERIES if here else colour
     return {"color": colour, "marker": marker, "linestyle": line, "markerfacecolor": filled}
-
-
-def _line(number: int) -> Any:
-    """Line style: dashed where colours repeat."""
-    return "-" if number < len(PALETTE) else (0, (4, 2))
-
-
-def gaps_over_time(steps: pd.DataFrame, solvers: Sequence[str]) -> Figure:
-    """Draw the mean primal gap of every solver's incumbents over time.
-
-    Parameters
-    ----------
-    steps
-        ``solver``, ``seconds``, ``gap``, see :func:`opticoll.analysis.benchmark.solver_metrics.gap_over_time`.
-    solvers
-        All solvers of the benchmark, so each has the same colour in every figure.
-    """
-    with one_panel(6.8, 4.2, x="time [s]", y="mean gap to the best known value [–]") as (figure, axes, handles):
-        for name in solvers:
-            selected = steps[steps["solver"] == name]
-            if len(selected):
-                number = solvers.index(name)
-                handles += axes.step(
-                    selected["seconds"],
-                    selected["gap"],
-                    where="post",
-                    color=series(number)[0],
-                    linewidth=1.5,
-                    linestyle=_line(number),
-                    label=label(name, 24),
-                )
-        log_axes(axes, "x")
-        axes.set_ylim(-0.02, 1.03)
-    return figure

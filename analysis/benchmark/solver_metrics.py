@@ -222,42 +222,6 @@ def _progress(row: Mapping[Any, Any], verdict: str) -> list[tuple[float, float]]
     return trail
 
 
-def gap_over_time(runs: pd.DataFrame, table: pd.DataFrame, points: int = 200) -> pd.DataFrame:
-    """Mean primal gap of the incumbents over time, for integer programs.
-
-    Parameters
-    ----------
-    runs, table
-        Runs as for :func:`verdicts`, and their verdicts in the same order.
-    points
-        Number of times, spaced logarithmically from a hundredth of a second to the last event.
-
-    Returns
-    -------
-    DataFrame
-        ``solver``, ``seconds``, ``gap``: the mean of :func:`primal_gap` over the problems of :func:`compared`, 1 before
-        the first incumbent.
-    """
-    shared = compared(table[~table["linear"].astype(bool)])
-    problems, solvers = set(shared["problem"]), set(shared["solver"])
-    trails: dict[str, list[tuple[list[tuple[float, float]], float]]] = {}
-    for row, one in zip(runs.to_dict("records"), table.to_dict("records"), strict=True):
-        counts = not one["linear"] and one["problem"] in problems and one["solver"] in solvers
-        if counts and np.isfinite(one["best"]):
-            trail = [pair for pair in _progress(row, one["verdict"]) if np.isfinite(pair[0])]
-            trails.setdefault(one["solver"], []).append((trail, one["best"]))
-    events = [moment for mine in trails.values() for trail, _ in mine for moment, _ in trail]
-    times = np.geomspace(1e-2, max(1.1 * max(events), 0.1), points) if events else np.zeros(0)
-    frames = []
-    for solver, mine in sorted(trails.items()):
-        gaps = np.ones((len(mine), times.size))
-        for curve, (trail, best) in zip(gaps, mine, strict=True):
-            for moment, value in trail:
-                curve[times >= moment] = primal_gap(value, best)
-        frames.append(pd.DataFrame({"solver": solver, "seconds": times, "gap": gaps.mean(axis=0)}))
-    return pd.concat(frames, ignore_index=True) if events else pd.DataFrame(columns=["solver", "seconds", "gap"])
-
-
 def one_each(table: pd.DataFrame) -> pd.DataFrame:
     """One row per problem and solver: of repetitions the median, then of several tolerances the best.
 
@@ -342,9 +306,8 @@ def summary(table: pd.DataFrame, shift: float = SHIFT_S) -> pd.DataFrame:
         ``mean_penalised_s`` (shifted geometric mean over the problems of :func:`compared`, whose number is
         ``compared``, with censored runs at :data:`PENALTY` limits), ``mean_common_s`` over the ``common`` ones of them
         (solved by every solver that solved at least one), both NaN for solvers that are not compared;
-        ``mean_solved_s`` over the problems that the solver itself solved (not comparable between solvers),
-        ``median_integral_s``, the number of ``runs``, ``spread`` (median over the solved problems of the slowest over
-        the fastest repetition; NaN without repetitions), ``median_gap`` to the best known values.
+        ``median_integral_s`` of integer programs, the number of ``runs``, ``spread`` (median over the solved problems
+        of the slowest over the fastest repetition; NaN without repetitions), ``median_gap`` to the best known values.
     """
     shared = compared(table)
     solved = shared[shared["verdict"] == "solved"]
@@ -365,7 +328,6 @@ def summary(table: pd.DataFrame, shift: float = SHIFT_S) -> pd.DataFrame:
                 "compared": len(penalties),
                 "mean_common_s": shifted_geometric_mean(own.loc[own["problem"].isin(common), "seconds"], shift),
                 "common": len(common),
-                "mean_solved_s": shifted_geometric_mean(mine["seconds"], shift),
                 "median_integral_s": group["integral"].dropna().median(),
                 "runs": int(group["runs"].sum()),
                 "spread": _spread(mine),
@@ -461,22 +423,7 @@ def sensitivity(table: pd.DataFrame, variants: pd.Series[Any]) -> pd.DataFrame:
     return result.loc[means.mean(axis=1).sort_values(kind="stable").index].rename_axis("solver").reset_index()
 
 
-# gaps at a limit ----------------------------------------------------------------------------------------------------
-
-
-def gaps_at_limit(table: pd.DataFrame) -> pd.DataFrame:
-    """Runs stopped by the time limit, with the gap of their value to the best known; NaN without a value.
-
-    Returns
-    -------
-    DataFrame
-        ``problem``, ``solver``, ``limit_s``, ``value``, ``best``, ``best_gap`` (relative), ``certified_gap`` (to
-        our own proven bound).
-    """
-    selected = table[table["verdict"] == "limit"]
-    return selected[["problem", "solver", "limit_s", "value", "best", "best_gap", "certified_gap"]].reset_index(
-        drop=True
-    )
+# progress and answers -------------------------------------------------------------------------------------------------
 
 
 def primal_gap(value: float, best: float) -> float:

@@ -99,7 +99,6 @@ class StudyComparison(Printed):
             "classes": [{"class": name, "contestants": rows(frame)} for name, frame in made.summaries.items()],
             "problems": rows(made.problems),
             "runs": rows(made.each),
-            "gaps": rows(solver_metrics.gaps_at_limit(made.each)),
             "wrong": rows(solver_metrics.wrong_answers(made.runs)),
             "folder": None if self.folder is None else str(self.folder),
         }

@@ -34,7 +34,7 @@ def compare(
     """Compare the contestants of a study that has been run.
 
     STUDY is a name or TOML file. A contestant is a method with its options. Nothing is run: `opticoll study STUDY` does
-    that. With --out, the figures are performance profiles and gaps over time, in SVG and PNG, the tables CSV.
+    that. With --out, the figures are performance profiles, in SVG, the tables CSV.
     """
     refuse_together(("--json", "--latex"))
     with output.diverted_stdout():

@@ -269,7 +269,7 @@ def test_problems_that_no_solver_solved_stay_in_the_profile():
 # limits and integrals -----------------------------------------------------------------------------------------------
 
 
-def test_gap_at_the_limit():
+def test_a_run_stopped_by_its_limit_has_the_gap_to_the_best_known_value():
     best = {"p": BestKnown(10.0, 10.0, "optimal", "min", "m", "b", "h", "easy", 1.0, 20.0, {}, "0")}
     table = table_of(
         run(termination="time-limit", value=12.0, gap=0.5),
@@ -277,7 +277,7 @@ def test_gap_at_the_limit():
         run(solver="c"),
         best=best,
     )
-    result = solver_metrics.gaps_at_limit(table).set_index("solver")
+    result = table[table["verdict"] == "limit"].set_index("solver")
     assert set(result.index) == {"a", "b"}
     assert result.loc["a", "best_gap"] == pytest.approx(0.2)
     assert result.loc["a", "certified_gap"] == 0.5
@@ -417,15 +417,11 @@ def made():
 
 def test_figures_show_what_was_measured_and_every_curve_is_exported(made):
     result, drawn = made
-    assert {one.name for one in drawn} == {
-        "solvers-profile-linear",
-        "solvers-profile-integer",
-        "solvers-gap-over-time",
-    }
+    assert {one.name for one in drawn} == {"solvers-profile-linear", "solvers-profile-integer"}
     assert all(axes.get_xlabel() for one in drawn for axes in one.figure.axes)
     assert all(one.figure.axes[0].get_ylabel() for one in drawn)
     tables = result.tables
-    assert {f"solvers-profile-{name}" for name in ("linear", "integer")} | {"solvers-gaps"} <= set(tables)
+    assert {f"solvers-profile-{name}" for name in ("linear", "integer")} <= set(tables)
     assert tables["solvers-summary-integer"].set_index("solver")["solved"].to_dict() == {"highs": 1, "scip": 0}
 
 
@@ -450,13 +446,6 @@ def test_ranks_of_other_seeds_and_orders():
     assert made.loc["a", ["variants", "problems", "rank_min", "rank_max"]].tolist() == [2, 2, 1, 2]
     assert made.loc["a", ["mean_min_s", "mean_max_s"]].tolist() == pytest.approx([1.0, 4.0])
     assert solver_metrics.sensitivity(table_of(run()), pd.Series(["0/0"])).empty
-
-
-def test_gaps_over_time_are_of_the_problems_that_all_ran_on():
-    runs = [run("p", s, 10.0, incumbents=[[1.0, 20.0]]) for s in ("a", "b")]
-    runs.append(run("q", "a", 10.0, incumbents=None))
-    made = solver_metrics.gap_over_time(pd.DataFrame(runs), table_of(*runs)).set_index("solver")
-    assert made.loc["a", "gap"].tolist() == made.loc["b", "gap"].tolist()
 
 
 def test_an_unknown_problem_is_refused_with_the_nearest_name(tmp_path):

@@ -95,7 +95,7 @@ def test_figures_and_tables_are_written(ran, tmp_path, capsys):
     printed = capsys.readouterr()
     assert "study small: linear programs" in printed.out
     assert "highs presolve=off" in printed.out
-    for name in ("solvers-profile-linear", "solvers-profile-integer", "solvers-gap-over-time"):
+    for name in ("solvers-profile-linear", "solvers-profile-integer"):
         assert (out / "figures" / f"{name}.svg").stat().st_size > 1000
     rows = pd.read_csv(out / "tables" / "solvers-runs.csv")
     assert len(rows) == 16
@@ -170,23 +170,6 @@ def test_the_median_counts_and_the_range_is_kept():
     (row,) = solver_metrics.one_each(table).to_dict("records")
     assert (row["seconds"], row["seconds_min"], row["seconds_max"]) == (2.0, 1.0, 4.0)
     assert (row["runs"], row["solved_runs"], row["best_gap"]) == (3, 3, 0.5)
-
-
-def test_the_gap_over_time_is_the_mean_over_runs():
-    rows = [
-        {"incumbents": [[1.0, 20.0], [4.0, 10.0]], "value": 10.0, "seconds": 5.0},
-        {"incumbents": [[2.0, 10.0]], "value": 10.0, "seconds": 5.0},
-    ]
-    common = {"verified": True, "limit_s": 60.0}
-    steps = solver_metrics.gap_over_time(pd.DataFrame([{**row, **common} for row in rows]), verdicts({}, {}), 4000)
-
-    def at(moment):
-        return float(steps.loc[steps["seconds"] <= moment, "gap"].iloc[-1])
-
-    assert at(0.5) == 1.0
-    assert at(1.5) == pytest.approx((0.5 + 1.0) / 2)
-    assert at(3.0) == pytest.approx((0.5 + 0.0) / 2)
-    assert at(4.5) == 0.0
 
 
 def test_one_contestant_without_repetitions(ran, tmp_path):
