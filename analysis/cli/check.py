@@ -32,7 +32,7 @@ def check(formulation: str, instance: str, file: Path, settings: dict[str, str],
     define the problem; a file for other parameters is refused. A bound is recomputed from the duals or ignored.
     A .vipr or .vipr.gz certificate must state the exact matrix of FORMULATION on INSTANCE; the proof is checked.
     A solution of `matrix.program mps:FILE`, or of a model that `export` has written, may be a file of HiGHS,
-    SCIP, Gurobi, CPLEX, Xpress, COPT, MOSEK, CBC, python-mip, GLPK, lp_solve or MIPLIB.
+    SCIP, Gurobi, CPLEX, Xpress, COPT, MOSEK, CBC, python-mip, GLPK or MIPLIB.
     docs/reference/other-tools.md has what these tools leave out of their files.
     """
     with output.diverted_stdout():

@@ -12,7 +12,6 @@ The formats are recognised by content::
     Xpress     NAME p / C x 1 / ENDATA (.slx); 1,"c1","L","LL",1,0,-1e+09,1,0.5,1 (.asc)
     MOSEK      NAME : p / ... / VARIABLES / INDEX NAME AT ACTIVITY ...
     GLPK       c Problem: / s mip 1 1 o 4 / i 1 0.5 / j 1 1
-    lp_solve   Value of objective function: 4 / Actual values of the variables: / x 1
 
 COPT writes as Gurobi does. HiGHS tables (``write_solution_style`` 1, pretty) are read too. GLPK's have the numbers of
 columns and rows instead of names.
@@ -47,14 +46,12 @@ _PYTHON_MIP = "Feasible solution - objective 0.0"
 _BEGIN = re.compile(
     r"model status\s|columns\s*\n|c problem:|solution status:|# (?:solution for model|objective value|mip start)|=obj="
     r"|[a-z][a-z ]* - objective (?:value )?\s*[-+.\d]|(?:<\?xml[^>]*>\s*)*<cplexsolution|\s*1,\"|name\s+: "
-    r"|name\s[^\n]*\n\s+C |\s*problem statistics\n|\s*(?:value of objective function:|this problem is )",
+    r"|name\s[^\n]*\n\s+C |\s*problem statistics\n",
     re.IGNORECASE,
 )
 #: Status letters of GLPK in words; for a basis, of the primal and the dual.
 _GLPK_STATUS = {"o": "optimal", "f": "feasible", "n": "infeasible", "f f": "optimal", "f n": "unbounded"}
 _GLPK_STATUS |= {"f u": "feasible", "n f": "infeasible", "n n": "infeasible"}
-#: Before the status in what lp_solve prints of a program without optimum.
-_LP_SOLVE = "This problem is "
 _NO_SOLUTION = ("no solution available", "=infeas=", "=unbd=")
 
 
@@ -166,8 +163,6 @@ def _parsed(lines: list[str], where: str) -> SolFile:
         refuse(where, "the report of `glpsol -o` has six digits; write the solution with `glpsol -w FILE`")
     if "Problem Statistics" in lines[:3]:
         refuse(where, "the report of Xpress has six decimals; write the solution with writeSlxSol or writeSol")
-    if "Actual values of the variables:" in lines or any(line.startswith(_LP_SOLVE) for line in lines[:4]):
-        return _lp_solve(lines, where)
     if first.startswith('1,"'):
         return _asc(lines, where)
     if lines[-1].strip() == "ENDATA":
@@ -340,23 +335,6 @@ def _glpk(lines: list[str], where: str) -> SolFile:
                 solution.store([words[1], words[at]], where, number)
             elif solution.duals is not None:
                 solution.store([words[1], words[-1]], where, number, solution.duals)
-    return solution
-
-
-def _lp_solve(lines: list[str], where: str) -> SolFile:
-    """lp_solve, printed with ``-S3`` or more: the values under a heading, to six digits."""
-    stated = next((line.removeprefix(_LP_SOLVE) for line in lines if line.startswith(_LP_SOLVE)), "")
-    solution = SolFile(status=stated, solved=False)
-    target: dict[str, float] | None = None
-    for number, raw in enumerate(lines, start=1):
-        line = raw.strip()
-        if line.startswith("Value of objective function:"):
-            solution.objective = _objective(line.rpartition(":")[2])
-        elif line.endswith(":") or not line or line.startswith("Dual value"):
-            target = solution.values if line == "Actual values of the variables:" else None
-            solution.solved = solution.solved or target is not None
-        elif target is not None:
-            solution.store(line.split(), where, number, target)
     return solution
 
 

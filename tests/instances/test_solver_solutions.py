@@ -1,4 +1,4 @@
-"""Solution files: of GLPK by number, of lp_solve from what it prints, compressed ones, and files that are not whole."""
+"""Solution files: of GLPK by number, compressed ones, and files that are not whole."""
 
 from __future__ import annotations
 
@@ -12,16 +12,6 @@ from opticoll.instances.readers.solver_solutions import begins_as_solution, pars
 MIP = "c Problem:\nc Objective:  Obj = 4 (MINimum)\nc\ns mip 1 2 o 4\ni 1 2\nj 1 0.5\nj 2 3\ne o f\n"
 BASIC = "c Problem:\nc\ns bas 1 2 f f 4\ni 1 l 2 -0.5\nj 1 b 0.5 0\nj 2 l 0 1\ne o f\n"
 INTERIOR = "c Problem:\nc\ns ipt 1 2 o 4\ni 1 2 -0.5\nj 1 0.5 0\nj 2 0 1\ne o f\n"
-PRINTED = """
-Value of objective function: 4.00000000
-
-Actual values of the variables:
-x                             0.5
-y                               3
-
-Actual values of the constraints:
-r                               2
-"""
 
 
 def test_glpk_by_number():
@@ -64,14 +54,6 @@ def test_no_part_of_a_file_of_glpk_is_taken_for_the_whole(text):
 def test_the_report_of_glpk_is_refused_for_its_digits():
     with pytest.raises(BadFile, match="glpsol -w"):
         parse_sol("Problem:    a\nRows:       1\nColumns:    2\nNon-zeros:  2\nStatus:     OPTIMAL\n", "a")
-
-
-def test_what_lp_solve_prints():
-    solution = parse_sol(PRINTED, "a")
-    assert (solution.values, solution.objective, solution.solved) == ({"x": 0.5, "y": 3.0}, 4.0, True)
-    for status in ("infeasible", "unbounded"):
-        none = parse_sol(f"\nThis problem is {status}\n", "a")
-        assert (none.solved, none.status) == (False, status)
 
 
 def test_compressed_files(tmp_path):

@@ -32,8 +32,6 @@ FORTY = SMALL[:40]
 FEW = ("min-congestion-hypercube-3", "master-ring-16")
 #: The name of a group of rows that their files hold.
 ROWS = {"min-congestion-hypercube-3": "choose", "master-ring-16": "balance"}
-#: Solvers whose solutions are printed to six digits.
-SIX_DIGITS = ("lp_solve",)
 
 
 def by_glpk(path: Path, sol: Path) -> float | None:
@@ -52,11 +50,6 @@ def by_cbc(path: Path, sol: Path) -> float | None:
     return float(re.match(r"Optimal - objective value\s+(\S+)", sol.read_text())[1])
 
 
-def by_lp_solve(path: Path, sol: Path) -> float:
-    sol.write_text(printed_by("lp_solve", "-fmps", str(path), "-S3", "-e", "1e-9"))
-    return float(re.search(r"Value of objective function: (\S+)", sol.read_text())[1])
-
-
 def printed_by(*command: str) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=True, timeout=90).stdout
 
@@ -67,7 +60,6 @@ READERS: dict[str, Any] = {
     "gurobi": ("gurobipy", worker_jobs.by_gurobi),
     "glpsol": (None, by_glpk),
     "cbc": (None, by_cbc),
-    "lp_solve": (None, by_lp_solve),
 }
 
 
@@ -100,8 +92,6 @@ def by_name() -> dict[str, BenchmarkProblem]:
 def test_every_solver_reads_the_same_program(
     name: str, reader: str, suffix: str, by_name: dict[str, BenchmarkProblem], tmp_path: Path
 ) -> None:
-    if reader == "lp_solve" and suffix == ".lp":
-        pytest.skip("lp_solve reads an LP format of its own")
     problem, best = by_name[name], KNOWN[name]
     settings = dict(problem.settings)
     path, sol = tmp_path / f"program{suffix}", tmp_path / f"{reader}.sol"
@@ -119,8 +109,6 @@ def test_every_solver_reads_the_same_program(
     if formulation(problem.formulation)._needs is not None:
         return  # the file of a solver does not hold the data, which come from another solution
     checked = check(problem.formulation, problem.instance, sol, settings)
-    if reader in SIX_DIGITS and not checked["verified"]:
-        return
     assert checked["verified"], checked["reason"]
     assert checked["objective"] == pytest.approx(best.value, rel=2e-6, abs=1e-9)
 
