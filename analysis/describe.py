@@ -239,7 +239,7 @@ def _solver(name: str) -> Description | None:
     example = _solved_by(taken, name, type(adapter))
     text = _text(type(adapter))
     if isinstance(adapter, CommandLine):
-        command = " ".join(adapter.configuration.command)
+        command = adapter.configuration.command
         text = f"Runs a command, and reads the solution file that it writes:\n\n    {command}"
         if example is not None and (file := file_of(name)) is not None:
             example += f" --solver-config {shlex.quote(os.path.relpath(file))}"

@@ -214,7 +214,7 @@ def installed(solvers: Sequence[str]) -> Sequence[str]:
 def takes_tolerance(chosen: Adapter) -> bool:
     """Whether a solver's answer to a linear program depends on the requested tolerance."""
     if isinstance(chosen, CommandLine):
-        return any("{rel_tol}" in word for word in chosen.configuration.command)
+        return "{rel_tol}" in chosen.configuration.command
     return not chosen.capabilities.exact
 
 

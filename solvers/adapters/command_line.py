@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import logging
 import os
 import re
@@ -15,16 +14,17 @@ import subprocess
 import time
 import tomllib
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import numpy as np
 
 from opticoll.errors import BadFile, BadOption, SolverUnavailable
 from opticoll.file_contents import read_bytes
-from opticoll.instances.readers.reading import decode
+from opticoll.instances.readers.reading import as_struct, decode, refuse
 from opticoll.instances.readers.solver_solutions import SolFile, positions, read_sol
 from opticoll.nearest_names import nearest
 from opticoll.shared_files import scratch_folder
@@ -43,7 +43,6 @@ from opticoll.solvers.verify import FEASIBLE, matrix_violations
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
-    from typing import NoReturn
 
     from opticoll.formulations.standard_form import StandardForm
     from opticoll.solvers.adapters.interface import ProgressCallback
@@ -69,7 +68,6 @@ MEASURE_S = 0.1
 _NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,39}")
 #: The number of a version within a line that a command prints.
 _NUMBER = re.compile(r"(?<![\w.])v?\d+(\.\w+)+(-\w+)*")
-_KEYS = {"command", "title", "lp", "mip", "duals", "version_command", "option", "status"}
 _FIELDS = {"mps", "lp", "sol", "time_limit_s", "cpu_limit_s", "threads", "seed", "rel_tol", "here"}
 _STATUSES = {
     str(one): one
@@ -99,25 +97,17 @@ _STATED = (
 _NAMES = "the command must write the names of the program, x0, x1, ... and r0, r1, ..."
 
 
-@dataclass(frozen=True)
-class Configuration:
-    """Configuration of one solver: name, command arguments, capabilities and status patterns."""
+class Configuration(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The table of one solver: command, capabilities and patterns of statuses."""
 
-    name: str
-    command: tuple[str, ...]
-    title: str
+    command: str
+    title: str = ""
     lp: bool = True
     mip: bool = False
     duals: bool = False
-    version_command: tuple[str, ...] = ()
-    option: tuple[str, ...] = ()
-    status: tuple[tuple[str, str], ...] = ()
-    here: str = "."
-
-    @property
-    def digest(self) -> str:
-        """First digits of a hash of everything that may change an answer."""
-        return hashlib.sha256(json.dumps(asdict(self) | {"here": ""}).encode()).hexdigest()[:8]
+    version_command: str = ""
+    option: str = ""
+    status: dict[str, str] = {}
 
 
 class CommandLine(Adapter):
@@ -148,14 +138,15 @@ class CommandLine(Adapter):
     algorithm = "command"
     limits_cpu = True
 
-    def __init__(self, configuration: Configuration) -> None:
-        self.configuration = configuration
-        self.name, self.title = configuration.name, configuration.title
+    def __init__(self, name: str, configuration: Configuration, here: str = ".") -> None:
+        self.configuration, self.here = configuration, here
+        self.name, self.title = name, configuration.title or name
+        self.command = _words(configuration.command)
         self.capabilities = Capabilities(
             lp=configuration.lp, mip=configuration.mip, duals=configuration.duals, exact=True
         )
         self.install = self._remedy()
-        self.distribution = configuration.command[0]
+        self.distribution = self.command[0]
 
     @property
     def _file(self) -> str:
@@ -164,7 +155,7 @@ class CommandLine(Adapter):
 
     @property
     def _program(self) -> str:
-        return self.configuration.command[0].replace("{here}", self.configuration.here)
+        return self.command[0].replace("{here}", self.here)
 
     def _remedy(self) -> str:
         if os.sep in self._program:
@@ -179,11 +170,12 @@ class CommandLine(Adapter):
         """Return what the version command prints, and a hash of the configuration; None if it is not installed."""
         if not self.installed():
             return None
-        words = tuple(word.format(here=self.configuration.here) for word in self.configuration.version_command)
+        words = tuple(word.format(here=self.here) for word in _words(self.configuration.version_command))
         printed = _printed_version(words) if words else ""
         number = _NUMBER.search(printed)
         printed = printed if number is None else number[0]
-        return f"{printed} (command {self.configuration.digest})".strip()
+        digest = hashlib.sha256(msgspec.json.encode((self.name, self.configuration))).hexdigest()
+        return f"{printed} (command {digest[:8]})".strip()
 
     def missing(self) -> str:
         """Return the error message for a missing program."""
@@ -211,14 +203,14 @@ class CommandLine(Adapter):
         with scratch_folder() as folder:
             # columns x0, x1, ... and rows r0, r1, ..., without constant
             plain = replace(form, offset=0.0, columns={}, rows={})
-            run = _Run(self.configuration, folder, request, plain)
+            run = _Run(self, folder, request, plain)
             run.file.write(run.program, "opticoll")
             log = ProgressLog(form, progress)
             run.wait(lambda: self._report(form, run, log))
             outcome = self._outcome(form, request, run)
         outcome.incumbents = log.incumbents
         outcome.solve_s, outcome.cpu_s, outcome.algorithm = run.seconds, run.cpu_s, self.algorithm
-        outcome.version, outcome.options = self.version(), {"command": " ".join(self.configuration.command)}
+        outcome.version, outcome.options = self.version(), {"command": self.configuration.command}
         outcome.options |= {name: str(value) for name, value in request.options.items()}
         return outcome
 
@@ -269,7 +261,7 @@ class CommandLine(Adapter):
 
     def _claimed(self, solution: SolFile | None, run: _Run) -> Termination | None:
         """The status according to the configured patterns or the solution file; None if neither states one."""
-        for word, pattern in self.configuration.status:
+        for word, pattern in self.configuration.status.items():
             if re.search(pattern, run.output()):
                 return _STATUSES[word]
         stated = "" if solution is None else solution.status
@@ -299,7 +291,7 @@ class InvalidTable(CommandLine):
     """A solver whose table in a configuration file is invalid: it cannot be used, and says what is wrong."""
 
     def __init__(self, name: str, fault: str) -> None:
-        super().__init__(Configuration(name, ("invalid",), name, mip=True))
+        super().__init__(name, Configuration("invalid", mip=True))
         self.fault = self.install = fault
 
     def installed(self) -> bool:
@@ -314,9 +306,9 @@ class InvalidTable(CommandLine):
 class _Run:
     """One run of a command in a folder."""
 
-    def __init__(self, configuration: Configuration, folder: Path, request: SolveRequest, form: StandardForm) -> None:
-        self.configuration, self.folder, self.request = configuration, folder, request
-        self.file = written(form, ".lp" if any("{lp}" in word for word in configuration.command) else ".mps")
+    def __init__(self, solver: CommandLine, folder: Path, request: SolveRequest, form: StandardForm) -> None:
+        self.solver, self.folder, self.request = solver, folder, request
+        self.file = written(form, ".lp" if "{lp}" in solver.configuration.command else ".mps")
         self.program, self.solution = folder / f"program{self.file.suffix}", folder / "solution.sol"
         self.printed = folder / "output.txt"
         self.seconds, self.cpu_s, self.code, self.killed = 0.0, 0.0, 0, False
@@ -334,11 +326,11 @@ class _Run:
             "threads": self.request.threads,
             "seed": self.request.seed,
             "rel_tol": f"{self.request.rel_tol:g}",
-            "here": self.configuration.here,
+            "here": self.solver.here,
         }
-        words = [word.format(**values) for word in self.configuration.command]
+        words = [word.format(**values) for word in self.solver.command]
         for name, value in self.request.options.items():
-            words += [word.format(name=name, value=value) for word in self.configuration.option]
+            words += [word.format(name=name, value=value) for word in _words(self.solver.configuration.option)]
         return words
 
     def wait(self, report: Callable[[], None]) -> None:
@@ -361,7 +353,7 @@ class _Run:
                     preexec_fn=partial(tie_to_parent, os.getpid()),
                 )
             except OSError as error:
-                name, program = self.configuration.name, self._words()[0]
+                name, program = self.solver.name, self._words()[0]
                 msg = f"solver {name!r}: {program!r} cannot be run ({error.strerror}); check its table"
                 raise SolverUnavailable(msg) from error
         with self.printed.open("rb", buffering=0) as printed:
@@ -528,80 +520,47 @@ def read_configuration(path: Path) -> list[CommandLine]:
         msg = f"{where} is not TOML: {error}"
         raise BadFile(msg) from None
     if not tables:
-        msg = f"{where} has no tables; write [NAME] and its command"
-        raise BadFile(msg)
+        refuse(where, "has no tables; write [NAME] and its command")
     return [_solver(name, table, path, where) for name, table in tables.items()]
 
 
 def _solver(name: str, table: Any, path: Path, where: str) -> CommandLine:
     try:
-        return CommandLine(_configuration(name, table, path, where))
+        return CommandLine(name, _configuration(name, table, where), str(path.resolve().parent))
     except BadFile as error:
         return InvalidTable(name, str(error))
 
 
-def _configuration(name: str, table: Any, path: Path, where: str) -> Configuration:
+def _configuration(name: str, table: Any, where: str) -> Configuration:
     at = f"{where}, solver {name[:40]!r}"
-
-    def wrong(reason: str) -> NoReturn:
-        msg = f"{at}: {reason}"
-        raise BadFile(msg)
-
-    if not isinstance(table, dict):
-        wrong(f"must be a table; write [{name[:40]}] and its command")
     if not _NAME.fullmatch(name):
-        wrong("a name has lower-case letters, digits, '-', '_' and '.', at most 40")
-    for key in table:
-        if key not in _KEYS:
-            wrong(f"unknown key {key[:40]!r}; {nearest(key, sorted(_KEYS))}")
-    for key in ("lp", "mip", "duals"):
-        if not isinstance(table.get(key, False), bool):
-            wrong(f"{key} must be true or false")
-    folder = str(path.resolve().parent)
-    command = _command(table, "command", _FIELDS, wrong)
-    if not command:
-        wrong('command is missing; write command = "mysolver {mps} {sol}"')
-    used = {field for word in command for field in _fields(word)}
-    if len(used & {"mps", "lp"}) != 1 or "sol" not in used:
-        wrong("command must contain {sol} and one of {mps} and {lp}")
-    status = table.get("status", {})
-    if not isinstance(status, dict):
-        wrong("status must be a table of regular expressions")
-    for word, pattern in status.items():
+        refuse(at, "a name has lower-case letters, digits, '-', '_' and '.', at most 40")
+    result = as_struct(table, Configuration, at)
+    for key, known in (("command", _FIELDS), ("version_command", {"here"}), ("option", {"name", "value"})):
+        try:
+            used = {field for word in _words(getattr(result, key)) for field in _fields(word)}
+        except ValueError as error:
+            refuse(at, f"{key} cannot be split into words ({error})")
+        for field in sorted(used - known):
+            names = ", ".join(f"{{{one}}}" for one in sorted(known))
+            refuse(at, f"{key} has the unknown placeholder {{{field}}}; known: {names}")
+        if key == "command" and (len(used & {"mps", "lp"}) != 1 or "sol" not in used):
+            refuse(at, "command must contain {sol} and one of {mps} and {lp}")
+    for word, pattern in result.status.items():
         if word not in _STATUSES:
-            wrong(f"unknown status {word[:40]!r}; {nearest(word, list(_STATUSES))}")
+            refuse(at, f"unknown status {word[:40]!r}; {nearest(word, list(_STATUSES))}")
         try:
             re.compile(pattern)
-        except (re.error, TypeError) as error:
-            wrong(f"the pattern of status {word!r} is not a regular expression ({error})")
-    if not (table.get("lp", True) or table.get("mip", False)):
-        wrong("lp and mip are both false; at least one must be true")
-    return Configuration(
-        name,
-        command,
-        str(table.get("title", name)),
-        table.get("lp", True),
-        table.get("mip", False),
-        table.get("duals", False),
-        _command(table, "version_command", {"here"}, wrong),
-        _command(table, "option", {"name", "value"}, wrong),
-        tuple(status.items()),
-        folder,
-    )
+        except re.error as error:
+            refuse(at, f"the pattern of status {word!r} is not a regular expression ({error})")
+    if not (result.lp or result.mip):
+        refuse(at, "lp and mip are both false; at least one must be true")
+    return result
 
 
-def _command(table: Mapping[str, Any], key: str, known: set[str], wrong: Any) -> tuple[str, ...]:
-    """The words of a command, after checking that all placeholders are known."""
-    text = table.get(key, "")
-    if not isinstance(text, str):
-        wrong(f"{key} must be a string")
-    try:
-        words = tuple(shlex.split(text))
-        fields = {field for word in words for field in _fields(word)}
-    except ValueError as error:
-        wrong(f"{key} cannot be split into words ({error})")
-    for field in sorted(fields - known):
-        wrong(f"{key} has the unknown placeholder {{{field}}}; known: {', '.join(f'{{{k}}}' for k in sorted(known))}")
+def _words(text: str) -> tuple[str, ...]:
+    """The words of a command; a relative path of its program starts in the folder of the file."""
+    words = tuple(shlex.split(text))
     if words and "/" in words[0] and not words[0].startswith(("/", "{here}")):
         words = (f"{{here}}/{words[0]}", *words[1:])
     return words

@@ -372,15 +372,15 @@ def test_a_wrong_file_is_refused_in_one_line(solvers, capsys, text, reason):
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("a = 1", "must be a table"),
-        ("[a]\nlp = true", "command is missing"),
+        ("a = 1", "Expected `object`, got `int`"),
+        ("[a]\nlp = true", "missing required field `command`"),
         ('[a]\ncommand = "a {mps}"', "must contain {sol}"),
         ('[a]\ncommand = "a {mps} {lp} {sol}"', "one of {mps} and {lp}"),
         ('[a]\ncommand = "a {mps} {sol} {time}"', "unknown placeholder {time}"),
         ('[a]\ncommand = "a {mps} {sol:>3}"', "cannot be split into words"),
         ("[a]\ncommand = 'a \"{mps} {sol}'", "cannot be split into words"),
         ('[a]\ncommand = "a {mps} {sol}"\nmipp = true', "did you mean 'mip'"),
-        ('[a]\ncommand = "a {mps} {sol}"\nmip = 1', "true or false"),
+        ('[a]\ncommand = "a {mps} {sol}"\nmip = 1', "Expected `bool`, got `int` - at `$.mip`"),
         ('[a]\ncommand = "a {mps} {sol}"\nlp = false', "both false"),
         ('[a]\ncommand = "a {mps} {sol}"\n[a.status]\noptimal = "("', "not a regular expression"),
         ('[a]\ncommand = "a {mps} {sol}"\n[a.status]\noptimum = "x"', "did you mean 'optimal'"),
@@ -418,5 +418,5 @@ def test_the_table_of_the_documentation_is_valid(tmp_path):
     block = inspect.getdoc(command_line.CommandLine).split("::\n", 1)[1].split("\n``", 1)[0]
     file = tmp_path / "doc.toml"
     file.write_text("\n".join(line.removeprefix("    ") for line in block.splitlines()), encoding="utf-8")
-    one = read_configuration(file)[0].configuration
-    assert (one.name, one.mip, one.duals) == ("mysolver", True, False)
+    one = read_configuration(file)[0]
+    assert (one.name, one.capabilities.mip, one.capabilities.duals) == ("mysolver", True, False)
