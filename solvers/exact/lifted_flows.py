@@ -1,4 +1,4 @@
-r"""Exact optima and bounds of flow problems, lifted from smaller programs.
+r"""Exact optima of flow problems, lifted from smaller programs.
 
 A master LP with symmetries is solved on its orbits (:mod:`opticoll.solvers.methods.flows.flow_orbits`). The flow is
 lifted to all sources and the arc lengths to all arcs, with shortest distances as the other multipliers.
@@ -18,23 +18,17 @@ import numpy as np
 
 from opticoll.errors import NoSolution
 from opticoll.formulations.rounding import decimal
-from opticoll.formulations.standard_form import packed
 from opticoll.solvers.compile.compilation import compile_model
 from opticoll.solvers.exact.exact_form import ExactAnswer, ExactForm, Leaf, common
-from opticoll.solvers.exact.integer import nearby
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from numpy.typing import NDArray
-
     from opticoll.formulations import Formulation
     from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow
     from opticoll.solvers.methods.flows.flow_orbits import Orbits
     from opticoll.types import Json
 
-#: Formulations whose flow is grouped by source, and divided by commodity.
-GROUPED, DIVIDED = "alltoall.master", "alltoall.link-mcf"
+#: The formulation whose flow is grouped by source.
+GROUPED = "alltoall.master"
 #: Flow problems with fewer columns are solved as stated.
 LIFTED_COLUMNS = 1000
 
@@ -115,27 +109,6 @@ def _priced(data: ConcurrentFlow, form: ExactForm, lengths: list[Fraction]) -> L
         if lengths[a]:
             y[row] = -lengths[a] / scale
     return Leaf(y)
-
-
-def bounded_by(problem: Any, form: ExactForm, duals: Mapping[str, NDArray[np.float64]]) -> ExactAnswer | None:
-    """The best bound on a linear program that multipliers near the given row duals prove; None if they prove none.
-
-    For a master LP or a link MCF only the arc lengths are used, with shortest distances as the other multipliers.
-    """
-    lengths = duals.get("capacity")
-    by_commodity = problem.name == DIVIDED and not problem.printed
-    if lengths is not None and (lengths != 0).any() and (by_commodity or problem.name == GROUPED):
-        flow = problem.flow
-        leaf = _priced(flow, form, [Fraction(abs(float(length))) for length in np.ravel(lengths)])
-        tried: list[Mapping[int, Fraction]] = [leaf.y]
-    else:
-        vector = form.flip * np.nan_to_num(packed(form.rows, form.shape[0], duals))
-        tried = [*nearby(form, vector, rays=False)]
-    bounds = [(bound, -k) for k, y in enumerate(tried) if (bound := form.dual_bound(y)) is not None]
-    if not bounds:
-        return None
-    bound, place = max(bounds)
-    return ExactAnswer("bounded", nodes=(Leaf(tried[-place]),), bound=form.flip * bound)
 
 
 def _demands(data: ConcurrentFlow, k: int) -> list[tuple[int, Fraction]]:

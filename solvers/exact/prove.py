@@ -19,7 +19,7 @@ import msgspec
 import numpy as np
 
 from opticoll.errors import BadInput, NoSolution
-from opticoll.formulations.model import build_model, is_own
+from opticoll.formulations.model import Bound, build_model, is_own
 from opticoll.formulations.registry import bounds_of
 from opticoll.formulations.rounding import DIGITS, decimal, is_entered
 from opticoll.formulations.standard_form import packed
@@ -28,7 +28,7 @@ from opticoll.solvers.auto import fastest_form
 from opticoll.solvers.compile.compilation import compile_built
 from opticoll.solvers.exact.exact_form import ExactAnswer, ExactForm, fault
 from opticoll.solvers.exact.in_worker import answer_apart, call_apart
-from opticoll.solvers.exact.lifted_flows import answer_of, bounded_by
+from opticoll.solvers.exact.lifted_flows import answer_of
 from opticoll.solvers.process.budget import CHECK_S, LimitReached, limited
 from opticoll.solvers.relaxation import CLAIMED, FARKAS, UNBOUNDED
 from opticoll.solvers.task import Proof, Termination, joined_messages
@@ -226,22 +226,25 @@ def proven_exactly(run: Run, stop: threading.Event | None = None) -> Run:
     form, answer, figures, message = _answered(run, solve)
     if message and limit is not None:
         message += f" (this step was given {share:.3g} of the {limit:g} seconds)"
-    record = msgspec.structs.replace(
-        run.record,
+    run = _noted(
+        run,
+        message,
         metrics=dict(run.record.metrics or {}) | figures,
-        message=joined_messages(run.record.message, message),
         time=msgspec.structs.replace(run.record.time, exact_s=time.monotonic() - began),
     )
-    run = replace(run, record=record)
     if answer is None or form is None:
         return run
     least_s = max(CHECK_S, limit or 0.0)
     try:
         return limited(partial(_with_answer, run, form, answer), None if limit is None else end, least_s=least_s)
     except LimitReached:
-        late = f"exact: the checks of the formulation did not return within {least_s:g} s of work"
-        message = joined_messages(record.message, late)
-    return replace(run, record=msgspec.structs.replace(record, message=message))
+        return _noted(run, f"exact: the checks of the formulation did not return within {least_s:g} s of work")
+
+
+def _noted(run: Run, message: str, **fields: Any) -> Run:
+    """The run with a message added to its record, and fields of the record changed."""
+    joined = joined_messages(run.record.message, message)
+    return replace(run, record=msgspec.structs.replace(run.record, message=joined, **fields))
 
 
 def _answered(
@@ -263,10 +266,7 @@ def _answered(
         form = plan.stated or exact_problem(plan.problem, needed=needed_arrays(run))
         answer, figures = answer_of(plan.problem, form, started)
     except NoSolution as error:
-        bound = None
-        if form is not None and not form.integer.any() and run.duals is not None:
-            bound = bounded_by(plan.problem, form, run.duals)
-        return form, bound, {}, str(error)
+        return form, None, {}, str(error)
     if (wrong := fault(form, answer)) is not None:
         return form, None, figures, f"exact: rejected by the check: {wrong}"
     return form, answer, figures, ""
@@ -290,65 +290,36 @@ def _with_bound(run: Run, bound: Fraction, value: Fraction | None, exact: tuple[
     assert run.plan is not None
     gap = verify.relative_gap(record.objective, float(bound), run.plan.problem.sense) if record.verified else None
     if gap is not None and gap < -verify.FEASIBLE:
-        wrong = f"exact: the bound {bound} is contradicted by {record.objective!r}"
-        message = joined_messages(record.message, wrong)
-        return replace(run, record=msgspec.structs.replace(record, proof=Proof.NONE, message=message))
+        return _noted(run, f"exact: the bound {bound} is contradicted by {record.objective!r}", proof=Proof.NONE)
     result = "" if value is None else f" and a solution of value {value}"
-    only = f"exact: only the bound {bound}{result} is proven, not the optimum"
-    message = joined_messages(record.message, only)
     metrics = dict(record.metrics or {}) | {"bound_exact": str(bound)}
-    return replace(run, exact=exact, record=msgspec.structs.replace(record, metrics=metrics, message=message))
+    run = _noted(run, f"exact: only the bound {bound}{result} is proven, not the optimum", metrics=metrics)
+    return replace(run, exact=exact)
 
 
 def _without_optimum(run: Run, form: ExactForm, answer: ExactAnswer) -> Run:
     """The run of a program that has no solution or no finite optimum."""
-    record = run.record
-    infeasible = answer.status == "infeasible"
-    message = record.message or ""
+    infeasible, message = answer.status == "infeasible", run.record.message or ""
     for dropped in (CLAIMED, UNBOUNDED):
         message = message.replace(f"; {dropped}", "").replace(dropped, "").strip(" ;")
-    if not infeasible:
-        message = joined_messages(message, UNBOUNDED)
-    elif record.verified:
+    added = UNBOUNDED
+    if infeasible:
         inexact = "exact: no solution satisfies the rows exactly; the verified one does within a tolerance"
-        message = joined_messages(message, inexact)
-    return replace(
-        run,
-        values=None,
-        exact=(form, answer),
-        record=msgspec.structs.replace(
-            record,
-            termination=Termination.INFEASIBLE if infeasible else Termination.UNBOUNDED,
-            proof=Proof.NONE,
-            objective=None,
-            bound=None,
-            bound_source=None,
-            gap=None,
-            verified=False,
-            violations=None,
-            infeasible_by=None if not infeasible else FARKAS if len(answer.nodes) == 1 else BRANCHED,
-            message=message,
-        ),
+        added = inexact if run.record.verified else ""
+    run = _noted(
+        replace(run, record=msgspec.structs.replace(run.record, message=message)),
+        added,
+        termination=Termination.INFEASIBLE if infeasible else Termination.UNBOUNDED,
+        proof=Proof.NONE,
+        objective=None,
+        bound=None,
+        bound_source=None,
+        gap=None,
+        verified=False,
+        violations=None,
+        infeasible_by=None if not infeasible else FARKAS if len(answer.nodes) == 1 else BRANCHED,
     )
-
-
-def _contradicted(run: Run, objective: float, stated: float, violations: dict[str, float]) -> str | None:
-    """What contradicts an exact optimum; None if nothing does. The last of several is told."""
-    assert run.plan is not None
-    problem = run.plan.problem
-    wrong = None
-    if (missed := verify.violated(violations)) is not None:
-        wrong = f"according to the checker {missed}"
-    elif abs(stated - objective) > verify.PAST * max(abs(stated), abs(objective)):
-        wrong = f"the formulation evaluates the solution to {stated!r}"
-    for bound in problem._closed_forms():
-        if bound.exact and abs(bound.value - objective) > verify.FEASIBLE * abs(objective):
-            wrong = f"the closed form {bound.name} is {bound.value:.12g}"
-    for bound in run.bounds or ():
-        gap = verify.relative_gap(objective, bound.value, problem.sense)
-        if gap is not None and gap < -verify.FEASIBLE:
-            wrong = f"the bound {bound.name} is {bound.value:.12g}"
-    return wrong
+    return replace(run, values=None, exact=(form, answer))
 
 
 def _with_answer(run: Run, form: ExactForm, answer: ExactAnswer) -> Run:
@@ -377,39 +348,36 @@ def _optimal(
 
     ``source`` names what proves the optimum.
     """
-    plan, record = run.plan, run.record
+    plan, before = run.plan, run.record.objective
     assert plan is not None
-    model, objective, message = plan.problem, float(optimum), record.message or ""
-    violations = verify.residuals(model, values)
-    wrong = _contradicted(run, objective, verify.objective(model, values), violations)
+    model, objective = plan.problem, float(optimum)
+    violations, stated = verify.residuals(model, values), verify.objective(model, values)
+    bounds = [Bound(source, objective, "", exact=True), *model._closed_forms(), *(run.bounds or ())]
+    wrong = verify.violated(violations) or verify.contradiction(bounds, objective, model.sense)
+    if wrong is None and abs(stated - objective) > verify.PAST * max(abs(stated), abs(objective)):
+        wrong = f"the formulation evaluates the solution to {stated!r}"
     if wrong is not None:
-        wrong = f"exact: the optimum {optimum} is contradicted: {wrong}; nothing is proven exactly"
-        message = joined_messages(message, wrong)
-        return replace(run, record=msgspec.structs.replace(record, proof=Proof.NONE, message=message))
-    if record.objective is not None and abs(record.objective - objective) > verify.PAST * abs(objective):
-        message = joined_messages(message, f"in floating point the value was {record.objective!r}")
-    metrics = dict(record.metrics or {})
+        told = f"exact: the optimum {optimum} is contradicted: {wrong}; nothing is proven exactly"
+        return _noted(run, told, proof=Proof.NONE)
+    differs = before is not None and abs(before - objective) > verify.PAST * abs(objective)
+    metrics = dict(run.record.metrics or {})
     metrics |= model.metrics(objective)
     metrics |= model.describe(values)
     if optimum and {"F", "T"} <= metrics.keys():
         flow = optimum if metrics["F"] == objective else 1 / optimum
         metrics |= {"F_exact": str(flow), "T_exact": str(1 / flow)}
-    return replace(
+    run = _noted(
         run,
-        values=values,
-        exact=exact,
-        record=msgspec.structs.replace(
-            record,
-            termination=Termination.OPTIMAL,
-            proof=Proof.EXACT,
-            objective=objective,
-            bound=objective,
-            objective_exact=str(optimum),
-            bound_source=source,
-            gap=0.0,
-            verified=True,
-            violations=violations,
-            metrics=metrics,
-            message=message,
-        ),
+        f"in floating point the value was {before!r}" if differs else "",
+        termination=Termination.OPTIMAL,
+        proof=Proof.EXACT,
+        objective=objective,
+        bound=objective,
+        objective_exact=str(optimum),
+        bound_source=source,
+        gap=0.0,
+        verified=True,
+        violations=violations,
+        metrics=metrics,
     )
+    return replace(run, values=values, exact=exact)
