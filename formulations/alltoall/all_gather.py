@@ -92,8 +92,6 @@ class AllGather(Formulation):
 
     def pyomo(self) -> PyomoModel:
         """The model in Pyomo: ``h[a,v]``, ``T``, ``balance[u,v]``, ``capacity[a,v]``."""
-        from pyomo.core import quicksum
-
         b = Pyo(self)
         into, out_of = b.incident()
         c, supply = b.by_label(self.topology.capacity, "arc"), b.by_label(self.supply, "vertex")
@@ -101,7 +99,7 @@ class AllGather(Formulation):
         T = b.var("T", upper=self.most / min(c.values()))
 
         def balance(u: Hashable, v: Hashable) -> Any:
-            return quicksum(h[a, v] for a in out_of[u]) - quicksum(h[a, v] for a in into[u]) == supply[u]
+            return b.sum(h[a, v] for a in out_of[u]) - b.sum(h[a, v] for a in into[u]) == supply[u]
 
         b.row("balance", balance, where=lambda u, v: u != v)
         b.row("capacity", lambda a, v: h[a, v] <= c[a] * T, where=lambda a, v: a not in out_of[v])

@@ -135,18 +135,16 @@ class AllReduction(Formulation):
 
     def pyomo(self) -> PyomoModel:
         """The model in Pyomo, variables and constraints as in the module docstring."""
-        from pyomo.core import quicksum
-
         b = Pyo(self)
         entering, leaving = b.incident()
         (R,) = b.sets("rank")
         c, N = b.by_label(self.topology.capacity, "arc"), len(R)
 
         def out_of(flow: Any, w: Any, *v: Any) -> Any:
-            return quicksum(flow[(a, *v)] if v else flow[a] for a in leaving[w])
+            return b.sum(flow[(a, *v)] if v else flow[a] for a in leaving[w])
 
         def into(flow: Any, w: Any, *v: Any) -> Any:
-            return quicksum(flow[(a, *v)] if v else flow[a] for a in entering[w])
+            return b.sum(flow[(a, *v)] if v else flow[a] for a in entering[w])
 
         x, y, z, T = b.var("x", upper=N), b.var("y"), b.var("z"), b.var("T", upper=2 * N * (N - 1) / min(c.values()))
         f = b.var("f", upper=N, where=lambda a, v: a not in leaving[v])
@@ -155,7 +153,7 @@ class AllReduction(Formulation):
         def share(w: Any) -> Any:
             return x[w] if w in R else 0
 
-        b.row("total", lambda: quicksum(x[v] for v in R) == N)
+        b.row("total", lambda: b.sum(x[v] for v in R) == N)
         b.row("copies", lambda w, v: out_of(f, w, v) - into(f, w, v) == share(w), where=lambda w, v: w != v)
         b.row("sums", lambda w, v: into(g, w, v) - out_of(g, w, v) == share(w), where=lambda w, v: w != v)
         b.row("copied", lambda a, v: f[a, v] <= y[a], where=lambda a, v: a not in leaving[v])

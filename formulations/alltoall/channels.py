@@ -190,10 +190,9 @@ class RoutedChannels(Formulation):
 
     def pyomo(self) -> PyomoModel:
         """The model in Pyomo: ``y[s,t,i,l]`` for the i-th path of (s,t)."""
-        from pyomo.core import quicksum
-
-        b, (_, of, over) = Pyo(self), named_paths(self.paths)
-        A, P, L = b.sets("arc", "path", "layer")
+        b = Pyo(self)
+        K, P, A, L = b.sets("commodity", "path", "arc", "layer")
+        of, over = named_paths(self.paths, K, P, A)
         c, amount = b.by_label(self.topology.capacity, "arc"), b.by_label(self.routing.amount, "commodity")
         m = len(A)
         carriers: dict[tuple[Any, ...], list[Any]] = {}  # the paths of (s,t) that use b right after a, by (s,t,a,b)
@@ -207,10 +206,10 @@ class RoutedChannels(Formulation):
         u = b.var("u", upper=m - 1, integer=True, where=lambda a, layer: a in placed)
 
         def taken(paths: Iterable[Any], layers: Iterable[int]) -> Any:
-            return quicksum(y[(*p, layer)] for p in paths for layer in layers)
+            return b.sum(y[(*p, layer)] for p in paths for layer in layers)
 
         def carried(a: Any) -> Any:
-            return quicksum(amount[p[:-1]] * y[(*p, layer)] for p in over[a] for layer in L)
+            return b.sum(amount[p[:-1]] * y[(*p, layer)] for p in over[a] for layer in L)
 
         def order(first: str, second: str, layer: int) -> Any:
             return u[second, layer] - u[first, layer] >= 1 - m * (1 - w[first, second, layer])
@@ -232,7 +231,7 @@ class RoutedChannels(Formulation):
             b.row("congestion", lambda a: carried(a) <= c[a] * self.limit, over=over)
         b.row("use", lambda *kl: taken(of[kl[:-1]], kl[-1:]) <= z[kl[-1]])
         b.row("symmetry", lambda layer: z[layer] >= z[layer + 1])
-        return b.minimize(quicksum(z[layer] for layer in L))
+        return b.minimize(b.sum(z[layer] for layer in L))
 
     def residuals(self, values: Values) -> dict[str, float]:
         """Worst violation, from y alone: binary, load beyond the limit, and infinity if some layer has a cycle."""

@@ -73,8 +73,6 @@ class Child(Formulation):
 
     def pyomo(self) -> PyomoModel:
         """The model in Pyomo: ``f[a,t]``, ``F``, ``balance[u,t]``, ``capacity[a]``."""
-        from pyomo.core import quicksum
-
         b = Pyo(self)
         into, out_of = b.incident()
         V, R = b.sets("vertex", "destination")
@@ -83,11 +81,11 @@ class Child(Formulation):
         f, F = b.var("f", upper=self.flow.most), b.var("F")
 
         def balance(u: Any, t: Any) -> Any:
-            net = quicksum(f[a, t] for a in into[u]) - quicksum(f[a, t] for a in out_of[u])
+            net = b.sum(f[a, t] for a in into[u]) - b.sum(f[a, t] for a in out_of[u])
             return net - (D[t, t] * F if u == t else 0) == 0
 
         b.row("balance", balance, where=lambda u, t: u != s)
-        b.row("capacity", lambda a: quicksum(f[a, t] for t in R) <= g[a])
+        b.row("capacity", lambda a: b.sum(f[a, t] for t in R) <= g[a])
         return b.maximize(F)
 
     matrix = checks.rows_alone

@@ -86,9 +86,9 @@ class FewPaths(Formulation):
 
     def pyomo(self) -> PyomoModel:
         """The model in Pyomo: ``f[s,t,i]``, ``y[s,t,i]`` for the i-th path of (s,t), and the rows of the docstring."""
-        from pyomo.core import quicksum
-
-        b, (K, of, over), R = Pyo(self), named_paths(self.routing.paths), self.routes_per_pair
+        b, R = Pyo(self), self.routes_per_pair
+        K, P, A = b.sets("commodity", "path", "arc")
+        of, over = named_paths(self.routing.paths, K, P, A)
         c, D = b.by_label(self.topology.capacity, "arc"), b.by_label(self.routing.amount, "commodity")
         narrow: dict[Any, float] = {}
         for a, crossing in over.items():
@@ -96,10 +96,10 @@ class FewPaths(Formulation):
                 narrow[p] = min(c[a], narrow.get(p, np.inf))
         many = [k for k in K if len(of[k]) > R]
         f, F, y = b.var("f"), b.var("F"), b.var("y", upper=1, integer=True, over=[p for k in many for p in of[k]])
-        b.row("serve", lambda *k: quicksum(f[p] for p in of[k]) >= D[k] * F)
-        b.row("capacity", lambda a: quicksum(f[p] for p in over[a]) <= c[a], where=lambda a: a in over)
+        b.row("serve", lambda *k: b.sum(f[p] for p in of[k]) >= D[k] * F)
+        b.row("capacity", lambda a: b.sum(f[p] for p in over[a]) <= c[a], where=lambda a: a in over)
         b.row("taken", lambda *p: f[p] <= narrow[p] * y[p], over=[p for k in many for p in of[k]])
-        b.row("limit", lambda *k: quicksum(y[p] for p in of[k]) <= R, over=many)
+        b.row("limit", lambda *k: b.sum(y[p] for p in of[k]) <= R, over=many)
         return b.maximize(F)
 
     def objective(self, values: Values) -> float:

@@ -98,15 +98,13 @@ class LinkFlow(Formulation):
 
     def pyomo(self) -> PyomoModel:
         """The model in Pyomo: ``f[a,s,t]``, ``F``, ``balance[u,s,t]``, ``capacity[a]``."""
-        from pyomo.core import quicksum
-
         b = Pyo(self)
         into, out_of = b.incident()
         (K,) = b.sets("commodity")
         c, F = b.data("c"), b.var("F")
 
         def net(u: Any, s: Any, t: Any) -> Any:
-            return quicksum(f[a, s, t] for a in into[u]) - quicksum(f[a, s, t] for a in out_of[u])
+            return b.sum(f[a, s, t] for a in into[u]) - b.sum(f[a, s, t] for a in out_of[u])
 
         if not self.printed:
             f = b.var("f", upper=self.flow.most)
@@ -119,8 +117,8 @@ class LinkFlow(Formulation):
         else:
             f, D = b.var("f"), b.data("D")
             b.row("conservation", lambda u, s, t: net(u, s, t) >= 0, where=lambda u, s, t: u not in (s, t))
-            b.row("delivery", lambda s, t: quicksum(f[a, s, t] for a in into[t]) >= D[s, t] * F)
-        b.row("capacity", lambda a: quicksum(f[a, s, t] for s, t in K) <= c[a])
+            b.row("delivery", lambda s, t: b.sum(f[a, s, t] for a in into[t]) >= D[s, t] * F)
+        b.row("capacity", lambda a: b.sum(f[a, s, t] for s, t in K) <= c[a])
         return b.maximize(F)
 
     def residuals(self, values: Values) -> dict[str, float]:

@@ -66,8 +66,6 @@ class Master(Formulation):
 
     def pyomo(self) -> PyomoModel:
         """The model in Pyomo: ``g[a,s]``, ``F``, ``balance[u,s]``, ``capacity[a]``."""
-        from pyomo.core import quicksum
-
         b = Pyo(self)
         into, out_of = b.incident()
         (S,) = b.sets("source")
@@ -75,11 +73,11 @@ class Master(Formulation):
         g, F = b.var("g", upper=self.flow.most), b.var("F")
 
         def balance(u: Any, s: Any) -> Any:
-            net = quicksum(g[a, s] for a in into[u]) - quicksum(g[a, s] for a in out_of[u])
+            net = b.sum(g[a, s] for a in into[u]) - b.sum(g[a, s] for a in out_of[u])
             return net - D[u, s] * F >= 0
 
         b.row("balance", balance, where=lambda u, s: u != s)
-        b.row("capacity", lambda a: quicksum(g[a, s] for s in S) <= c[a])
+        b.row("capacity", lambda a: b.sum(g[a, s] for s in S) <= c[a])
         return b.maximize(F)
 
     matrix = checks.rows_alone

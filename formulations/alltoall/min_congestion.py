@@ -98,9 +98,9 @@ class ChosenPaths(Formulation):
 
     def pyomo(self) -> PyomoModel:
         """The model in Pyomo: ``x[s,t,i]``, ``Lambda``, ``congestion[a]``, ``choose[s,t]``."""
-        from pyomo.core import quicksum
-
-        b, (K, of, over) = Pyo(self), named_paths(self.routing.paths)
+        b = Pyo(self)
+        K, P, A = b.sets("commodity", "path", "arc")
+        of, over = named_paths(self.routing.paths, K, P, A)
         c, amount = b.by_label(self.topology.capacity, "arc"), b.by_label(self.routing.amount, "commodity")
         D = {p: amount[k] for k in K for p in of[k]}
         whole = all(number.is_integer() for number in amount.values()) and all(room == 1 for room in c.values())
@@ -108,10 +108,10 @@ class ChosenPaths(Formulation):
         Lambda = b.var("Lambda", upper=self.routing.kappa * sum(amount.values()) / min(c.values()), integer=whole)
         b.row(
             "congestion",
-            lambda a: quicksum(D[p] * x[p] for p in over[a]) <= c[a] * Lambda,
+            lambda a: b.sum(D[p] * x[p] for p in over[a]) <= c[a] * Lambda,
             where=lambda a: a in over,
         )
-        b.row("choose", lambda *k: quicksum(x[p] for p in of[k]) == self.routing.kappa)
+        b.row("choose", lambda *k: b.sum(x[p] for p in of[k]) == self.routing.kappa)
         return b.minimize(Lambda / self.routing.kappa)
 
     def residuals(self, values: Values) -> dict[str, float]:

@@ -84,13 +84,12 @@ class PathConcurrentFlow(Formulation):
 
     def pyomo(self) -> PyomoModel:
         """The model in Pyomo: ``f[s,t,i]`` for the i-th path of (s,t), ``F``, ``serve[s,t]``, ``capacity[a]``."""
-        from pyomo.core import quicksum
-
-        b, (_, of, over) = Pyo(self), named_paths(self.routing.paths)
+        b = Pyo(self)
+        of, over = named_paths(self.routing.paths, *b.sets("commodity", "path", "arc"))
         c, D = b.data("c"), b.data("D")
         f, F = b.var("f"), b.var("F")
-        b.row("serve", lambda *k: quicksum(f[p] for p in of[k]) >= D[k] * F)
-        b.row("capacity", lambda a: quicksum(f[p] for p in over[a]) <= c[a], where=lambda a: a in over)
+        b.row("serve", lambda *k: b.sum(f[p] for p in of[k]) >= D[k] * F)
+        b.row("capacity", lambda a: b.sum(f[p] for p in over[a]) <= c[a], where=lambda a: a in over)
         return b.maximize(F)
 
     def objective(self, values: Values) -> float:

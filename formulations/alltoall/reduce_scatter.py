@@ -84,8 +84,6 @@ class ReduceScatter(Formulation):
 
     def pyomo(self) -> PyomoModel:
         """The model in Pyomo: ``h[a,v]``, ``T``, ``balance[u,v]``, ``capacity[a,v]``."""
-        from pyomo.core import quicksum
-
         b = Pyo(self)
         into, out_of = b.incident()
         c, supply = b.by_label(self.topology.capacity, "arc"), b.by_label(self.supply, "vertex")
@@ -93,7 +91,7 @@ class ReduceScatter(Formulation):
         T = b.var("T", upper=self.most / min(c.values()))
 
         def balance(u: Hashable, v: Hashable) -> Any:
-            return quicksum(h[a, v] for a in into[u]) - quicksum(h[a, v] for a in out_of[u]) == supply[u]
+            return b.sum(h[a, v] for a in into[u]) - b.sum(h[a, v] for a in out_of[u]) == supply[u]
 
         b.row("balance", balance, where=lambda u, v: u != v)
         b.row("capacity", lambda a, v: h[a, v] <= c[a] * T, where=lambda a, v: a not in into[v])

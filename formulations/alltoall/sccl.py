@@ -172,8 +172,6 @@ class ChunkSteps(Formulation):
         """The model in Pyomo: ``f[a,s,d,i,t]`` for chunk i of the pair (s,d), or ``f[a,s,t]`` by source; ``U[t]``."""
         if self.model == "sources":
             return self.flow.pyomo(whole=True)
-        from pyomo.core import quicksum
-
         b = Pyo(self)
         into, out_of = b.incident()
         V, K, T = b.sets("vertex", "chunk", "step")
@@ -183,9 +181,9 @@ class ChunkSteps(Formulation):
         U = b.var("U", upper=math.ceil(len(K) / min(c.values())), integer=True)
 
         def arrived(u: Any, k: Sequence[Any], steps: Sequence[int]) -> Any:
-            return quicksum(f[(a, *k, t)] for a in into[u] for t in steps)
+            return b.sum(f[(a, *k, t)] for a in into[u] for t in steps)
 
-        b.row("capacity", lambda a, t: quicksum(f[(a, *k, t)] for k in K) <= c[a] * U[t])
+        b.row("capacity", lambda a, t: b.sum(f[(a, *k, t)] for k in K) <= c[a] * U[t])
         b.row(
             "once",
             lambda u, *k: arrived(u, k, T) <= 1,
@@ -197,7 +195,7 @@ class ChunkSteps(Formulation):
             over=[(a, *kt) for a, *kt in f if tail[a] != kt[0]],
         )
         b.row("balance", lambda u, *k: arrived(u, k, T) == 1, over=[(k[1], *k) for k in K])
-        return b.minimize(quicksum(U[t] for t in T))
+        return b.minimize(b.sum(U[t] for t in T))
 
     def objective(self, values: Values) -> float:
         """Rounds of all steps, as given by U."""

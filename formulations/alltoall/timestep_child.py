@@ -86,8 +86,6 @@ class StepChild(Formulation):
 
     def pyomo(self) -> PyomoModel:
         """The model in Pyomo: ``f[a,k]``, ``F``, ``balance[v,k]``, ``capacity[a]``."""
-        from pyomo.core import quicksum
-
         b = Pyo(self)
         into, out_of = b.incident()
         V, R = b.sets("vertex", "destination")
@@ -96,11 +94,11 @@ class StepChild(Formulation):
         f, F = b.var("f", upper=self.flow.most), b.var("F")
 
         def balance(v: Any, k: Any) -> Any:
-            net = quicksum(f[a, k] for a in into[v]) - quicksum(f[a, k] for a in out_of[v])
+            net = b.sum(f[a, k] for a in into[v]) - b.sum(f[a, k] for a in out_of[v])
             return net - (D[k, k] * F if v == k else 0) == 0
 
         b.row("balance", balance, where=lambda v, k: v != s)
-        b.row("capacity", lambda a: quicksum(f[a, k] for k in R) <= g[a])
+        b.row("capacity", lambda a: b.sum(f[a, k] for k in R) <= g[a])
         return b.maximize(F)
 
     matrix = checks.rows_alone

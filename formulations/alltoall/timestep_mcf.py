@@ -217,8 +217,6 @@ class StepFlow(Formulation):
 
     def pyomo(self, *, whole: bool = False) -> PyomoModel:
         """The model in Pyomo: ``f[a,k,t]``, ``U[t]``; k is s or (s,t), t = 1..L."""
-        from pyomo.core import quicksum
-
         b = Pyo(self)
         into, out_of = b.incident()
         V, T = b.sets("vertex", "step")
@@ -229,7 +227,7 @@ class StepFlow(Formulation):
         tail, head = ({a: u for u in V for a in ends[u]} for ends in (out_of, into))
 
         def moved(arcs: list[str], k: Sequence[Any], steps: Sequence[int]) -> Any:
-            return quicksum(f[(a, *k, t)] for a in arcs for t in steps)
+            return b.sum(f[(a, *k, t)] for a in arcs for t in steps)
 
         def causality(u: Any, *kt: Any) -> Any:
             *k, t = kt
@@ -240,7 +238,7 @@ class StepFlow(Formulation):
             over[a, t].append(flow)
         late = ((tail[a], *k, t) for a, *k, first in f for t in range(max(first - 1, 1), len(T)))
         ends = [(u, *k, t) for a, *k, t in f for u in (tail[a], head[a])]
-        b.row("capacity", lambda a, t: quicksum(over[a, t]) <= c[a] * U[t])
+        b.row("capacity", lambda a, t: b.sum(over[a, t]) <= c[a] * U[t])
         b.row("causality", causality, over={(u, *k) for u, *k in late if u in H and u != k[0]})
         b.row(
             "passing",
@@ -252,7 +250,7 @@ class StepFlow(Formulation):
             lambda u, *k: moved(into[u], k, T) - moved(out_of[u], k, T) == D[(u, *k)],
             over={(u, *k) for u, *k, _ in ends if u in H and u != k[0]},
         )
-        return b.minimize(quicksum(U[t] for t in T))
+        return b.minimize(b.sum(U[t] for t in T))
 
     def residuals(self, values: Values) -> dict[str, float]:
         """Worst violation of every block, from numpy alone, step by step.

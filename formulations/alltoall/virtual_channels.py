@@ -126,8 +126,6 @@ class LayeredRoutes(Formulation):
 
     def pyomo(self) -> PyomoModel:
         """The model in Pyomo: r is a pair of ranks (s,t), e of arcs (a,b)."""
-        from pyomo.core import quicksum
-
         b = Pyo(self)
         A, R, L = b.sets("arc", "route", "layer")
         follows = {r: list(pairwise([A[a] for a in self.known_routes.path(i)])) for i, r in enumerate(R)}
@@ -140,7 +138,7 @@ class LayeredRoutes(Formulation):
         def order(first: str, second: str, layer: int) -> Any:
             return u[second, layer] - u[first, layer] >= 1 - m * (1 - w[first, second, layer])
 
-        b.row("assign", lambda s, t: quicksum(y[s, t, layer] for layer in L) == 1)
+        b.row("assign", lambda s, t: b.sum(y[s, t, layer] for layer in L) == 1)
         b.row(
             "occur",
             lambda s, t, first, second, layer: w[first, second, layer] >= y[s, t, layer],
@@ -149,7 +147,7 @@ class LayeredRoutes(Formulation):
         b.row("use", lambda s, t, layer: z[layer] >= y[s, t, layer])
         b.row("order", order, over=[(*e, layer) for e in E for layer in L])
         b.row("symmetry", lambda layer: z[layer] >= z[layer + 1])
-        return b.minimize(quicksum(z[layer] for layer in L))
+        return b.minimize(b.sum(z[layer] for layer in L))
 
     def residuals(self, values: Values) -> dict[str, float]:
         """Worst violation, from y alone: binary, one layer per route, and infinity if some layer has a cycle."""

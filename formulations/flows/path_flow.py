@@ -40,7 +40,6 @@ from opticoll.formulations.variables import (
     Axis,
     SolutionSize,
     arc_axis,
-    arc_names,
     listed_axis,
     members,
     pair_axis,
@@ -229,27 +228,13 @@ def known_paths(data: PathFlow, values: Mapping[str, F64]) -> PathSet:
 
 
 def named_paths(
-    paths: PathSet,
-) -> tuple[list[tuple[Hashable, ...]], dict[tuple[Hashable, ...], list[tuple[Hashable, ...]]], dict[str, list[Any]]]:
-    """Pyomo indices of commodities and paths.
-
-    Returns
-    -------
-    commodities
-        k = (s,t), or (s,t,1), (s,t,2), ... if some pair is repeated.
-    of
-        The paths p = (s,t,i) of every k, i = 1, 2, ....
-    over
-        The paths over every arc on some path.
-    """
-    K = pair_names(paths.topology, paths.sources, paths.targets)
-    names = path_labels(paths, K)
+    paths: PathSet, K: Sequence[Any], P: Sequence[Any], A: Sequence[Any]
+) -> tuple[dict[Any, Sequence[Any]], dict[Any, list[Any]]]:
+    """The paths of every commodity, and those over every arc on some path, by the labels along these axes."""
     first = paths.first.tolist()
-    of = {k: names[start:end] for k, start, end in zip(K, first, first[1:], strict=False)}
-    over = {
-        a: [names[p] for p in used] for a, used in zip(arc_names(paths.topology), paths.over(), strict=True) if used
-    }
-    return K, of, over
+    of = {k: P[start:end] for k, start, end in zip(K, first, first[1:], strict=False)}
+    over = {a: [P[p] for p in used] for a, used in zip(A, paths.over(), strict=True) if used}
+    return of, over
 
 
 def arc_load(paths: PathSet, weight: F64) -> F64:

@@ -101,8 +101,6 @@ class CallBatches(Formulation):
 
     def pyomo(self) -> PyomoModel:
         """The model in Pyomo: ``x[j,k]``, ``once[k]``, ``apart[g,j]``."""
-        from pyomo.core import quicksum
-
         b, t = Pyo(self), self.time.tolist()
         groups = [frozenset(np.flatnonzero(row).tolist()) for row in self.member]
         K = range(len(groups))
@@ -114,9 +112,9 @@ class CallBatches(Formulation):
             for g in groups[k] if j < k else ():
                 users.setdefault((g, j), []).append(k)
         x = b.var("x", upper=1, integer=True, over=P)
-        b.row("once", lambda k: quicksum(x[j, k] for j in firsts[k]) == 1)
-        b.row("apart", lambda g, j: quicksum(x[j, k] for k in users[g, j]) <= x[j, j], over=users)
-        return b.minimize(quicksum(t[j] * x[j, j] for j in K))
+        b.row("once", lambda k: b.sum(x[j, k] for j in firsts[k]) == 1)
+        b.row("apart", lambda g, j: b.sum(x[j, k] for k in users[g, j]) <= x[j, j], over=users)
+        return b.minimize(b.sum(t[j] * x[j, j] for j in K))
 
     def residuals(self, values: Mapping[str, F64]) -> dict[str, float]:
         """Worst violation of every block, absolute, from numpy alone."""

@@ -173,8 +173,6 @@ class ForwardedRounds(Formulation):
 
     def pyomo(self) -> PyomoModel:
         """The model in Pyomo."""
-        from pyomo.core import quicksum
-
         b, T, limits, P = Pyo(self), self.horizon, self.limits, self.routes.by_ends
         rounds, V, waves = range(T), range(self.topology.n), range(limits.wavelengths)
         W = limits.room(self.topology).tolist()
@@ -202,7 +200,7 @@ class ForwardedRounds(Formulation):
 
         def state(r: int, q: int, d: int) -> Any:
             before = B[r - 1, q, d] if r > 0 else 0
-            return B[r, q, d] - before - quicksum(received[r, q, d]) == 0
+            return B[r, q, d] - before - b.sum(received[r, q, d]) == 0
 
         b.row("state", state, over=states)
         b.row("finish", lambda q, v: B[T - 1, q, v] == 1, over=map(tuple, np.argwhere(self.wanted).tolist()))
@@ -211,16 +209,16 @@ class ForwardedRounds(Formulation):
             lambda r, q, s, d: X[r, q, s, d] - B[r - 1, q, s] <= 0,
             over=[(r, q, s, d) for r, q, s, d in sent if s not in pre[q]],
         )
-        b.row("connected", lambda r, q, s, d: X[r, q, s, d] - quicksum(between[r, s, d]) <= 0, over=sent)
-        b.row("laser", lambda r, s, w: quicksum(laser[r, s, w]) - R[r] <= 0, over=sorted(laser))
+        b.row("connected", lambda r, q, s, d: X[r, q, s, d] - b.sum(between[r, s, d]) <= 0, over=sent)
+        b.row("laser", lambda r, s, w: b.sum(laser[r, s, w]) - R[r] <= 0, over=sorted(laser))
         b.row(
             "photodiode",
-            lambda r, d, w: quicksum(photodiode[r, d, w]) - R[r] <= 0,
+            lambda r, d, w: b.sum(photodiode[r, d, w]) - R[r] <= 0,
             over=sorted(photodiode),
         )
-        b.row("waveguide", lambda r, e, w: quicksum(waveguide[r, e, w]) - W[e] * R[r] <= 0, over=sorted(waveguide))
+        b.row("waveguide", lambda r, e, w: b.sum(waveguide[r, e, w]) - W[e] * R[r] <= 0, over=sorted(waveguide))
         b.row("order", lambda r: R[r] - R[r - 1] <= 0, over=rounds[1:])
-        return b.minimize(quicksum(R.values()))
+        return b.minimize(b.sum(R.values()))
 
     def residuals(self, values: Values) -> dict[str, float]:
         """Violations in a replay of the schedule, by block (:func:`.scheduled_rounds.replay_residuals`)."""

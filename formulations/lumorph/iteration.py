@@ -185,8 +185,6 @@ class StagedCalls(Formulation):
 
     def pyomo(self) -> PyomoModel:
         """The model in Pyomo, constraint by constraint as in the module docstring."""
-        from pyomo.core import quicksum
-
         b, S, K, t = Pyo(self), range(self.stages), range(self.time.size), self.time.tolist()
         gap, sent, ready = self.gap.tolist(), self.transfers.tolist(), self.ready.tolist()
         previous, last = self.before.tolist(), self.stages - 1
@@ -206,7 +204,7 @@ class StagedCalls(Formulation):
         x, s, z = b.var("x", upper=1, integer=True, over=X), b.var("s"), b.var("z")
 
         def batches(i: int) -> Any:
-            return quicksum(t[j] * x[i, j, j] for j in heads[i])
+            return b.sum(t[j] * x[i, j, j] for j in heads[i])
 
         def computed(i: int) -> Any:
             p = previous[i]
@@ -214,8 +212,8 @@ class StagedCalls(Formulation):
                 return s[i] >= gap[i]
             return s[i] - s[p] - (batches(p) if self.first == "calls" else 0) >= gap[i]
 
-        b.row("once", lambda k: quicksum(x[key] for key in runs[k]) == 1)
-        b.row("apart", lambda i, g, j: quicksum(x[key] for key in users[i, g, j]) <= x[i, j, j], over=users)
+        b.row("once", lambda k: b.sum(x[key] for key in runs[k]) == 1)
+        b.row("apart", lambda i, g, j: b.sum(x[key] for key in users[i, g, j]) <= x[i, j, j], over=users)
         b.row("computed", computed)
         b.row("free", lambda i: s[i] - s[i - 1] - batches(i - 1) >= sent[i - 1], where=lambda i: i > 0)
         b.row("end", lambda: z - s[last] - batches(last) >= sent[last])

@@ -187,8 +187,6 @@ class Overlap(Formulation):
 
     def pyomo(self) -> PyomoModel:
         """The chosen form in Pyomo: ``x[a,k]`` or ``x[s,d,i]``, ``Lambda``; k is (s_k, d_k)."""
-        from pyomo.core import quicksum
-
         b = Pyo(self)
         into, out_of = b.incident()
         V, L = b.sets("vertex", "circuit")
@@ -196,19 +194,19 @@ class Overlap(Formulation):
         Lambda = b.var("Lambda", upper=len(L), integer=set(c.values()) == {1.0})
         x = b.var("x", upper=1, integer=True)
         if self.model == "path":
-            _, of, over = named_paths(self.routing.paths)
-            b.row("congestion", lambda a: quicksum(x[p] for p in over[a]) <= c[a] * Lambda, where=lambda a: a in over)
-            b.row("choose", lambda *k: quicksum(x[p] for p in of[k]) == 1)
+            of, over = named_paths(self.routing.paths, *b.sets("circuit", "path", "arc"))
+            b.row("congestion", lambda a: b.sum(x[p] for p in over[a]) <= c[a] * Lambda, where=lambda a: a in over)
+            b.row("choose", lambda *k: b.sum(x[p] for p in of[k]) == 1)
             return b.minimize(Lambda)
         s, d = ({k: V[v] for k, v in zip(L, ends.tolist(), strict=True)} for ends in self.commodities)
 
         def on(arcs: list[str], k: tuple[Any, ...]) -> Any:
-            return quicksum(x[(a, *k)] for a in arcs)
+            return b.sum(x[(a, *k)] for a in arcs)
 
         def inner(v: Any, k: tuple[Any, ...]) -> bool:
             return v not in (s[k], d[k])
 
-        b.row("congestion", lambda a: quicksum(x[(a, *k)] for k in L) <= c[a] * Lambda)
+        b.row("congestion", lambda a: b.sum(x[(a, *k)] for k in L) <= c[a] * Lambda)
         b.row(
             "balance",
             lambda v, *k: on(into[v], k) - on(out_of[v], k) == 0,

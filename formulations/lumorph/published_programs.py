@@ -161,8 +161,6 @@ def cvxpy_build(b: Cvx, program: RoundProgram, rmin: int) -> CvxpyModel:
 
 def pyomo_build(b: Pyo, program: RoundProgram, rmin: int) -> PyomoModel:
     """The program in Pyomo, by the axes of ``lumorph.rounds``."""
-    from pyomo.core import quicksum
-
     printed, W, P = program.version == "printed", program.limits.waveguides, program.routes.by_ends
     rounds = range(1, program.rounds + 1) if printed else range(program.rounds)
     tail, head = program.topology.tail.tolist(), program.topology.head.tolist()
@@ -200,28 +198,28 @@ def pyomo_build(b: Pyo, program: RoundProgram, rmin: int) -> PyomoModel:
 
     def once(r: int, s: int, d: int, c: int, i: int, w: int) -> Any:
         m = len(S[r, s, c])
-        return quicksum(S[r, s, c]) + (m - 1) * C[r, s, d, c, i, w] <= m
+        return b.sum(S[r, s, c]) + (m - 1) * C[r, s, d, c, i, w] <= m
 
     def each(terms: list[Any]) -> Any:
-        return quicksum(terms) == 1 if printed else quicksum(terms) <= 1
+        return b.sum(terms) == 1 if printed else b.sum(terms) <= 1
 
     b.row(
         "possess",
-        lambda r, s, d, c, i, w: C[r, s, d, c, i, w] - quicksum(S[r, s, c]) <= 0,
+        lambda r, s, d, c, i, w: C[r, s, d, c, i, w] - b.sum(S[r, s, c]) <= 0,
         over=[j for j in T if printed or (j[3], j[1]) not in pre],
     )
-    b.row("deliver", lambda *key: quicksum(deliver[key]) == 1, over=sorted(deliver))
+    b.row("deliver", lambda *key: b.sum(deliver[key]) == 1, over=sorted(deliver))
     b.row("laser", lambda r, s, w: each(laser[r, s, w]), over=sorted(laser))
     b.row("photodiode", lambda r, d, w: each(photodiode[r, d, w]), over=sorted(photodiode))
     b.row("used", lambda r, s, d, c, i, w: C[r, s, d, c, i, w] - R[r] <= 0, over=T)
     if printed:
-        b.row("unique", lambda r, s, d, c: quicksum(unique[r, s, d, c]) <= 1, over=sorted(unique))
+        b.row("unique", lambda r, s, d, c: b.sum(unique[r, s, d, c]) <= 1, over=sorted(unique))
         b.row("once", once, over=[j for j in T if len(S[j[0], j[1], j[3]]) > 1])
-        b.row("waveguide", lambda r, e, w: quicksum(waveguide[r, e, w]) <= W, over=sorted(waveguide))
+        b.row("waveguide", lambda r, e, w: b.sum(waveguide[r, e, w]) <= W, over=sorted(waveguide))
         least, ordered, spanned = range(1, rmin), range(2, rounds[-1]), range(rmin + 1, rounds[-1])
     else:
-        b.row("edge", lambda r, u, v, w: quicksum(edge[r, u, v, w]) <= W, over=sorted(edge))
-        b.row("unused", lambda r: R[r] - quicksum(unused[r]) <= 0, over=rounds)
+        b.row("edge", lambda r, u, v, w: b.sum(edge[r, u, v, w]) <= W, over=sorted(edge))
+        b.row("unused", lambda r: R[r] - b.sum(unused[r]) <= 0, over=rounds)
         least, ordered, spanned = range(rmin), rounds[2:], rounds[1:]
     b.row("minimum", lambda r: R[r] == 1, over=least)
     b.row("order", lambda r: R[r] - R[r - 1] <= 0, over=ordered)

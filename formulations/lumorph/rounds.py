@@ -239,8 +239,6 @@ class RoundModel(Formulation):
         """The model in Pyomo; as printed and coded, that of :mod:`opticoll.formulations.lumorph.published_programs`."""
         if self.version != "corrected":
             return published_programs.pyomo_build(Pyo(self), self.programs[0], self.rmin)
-        from pyomo.core import quicksum
-
         b, programs = Pyo(self), self.programs
         start = list(accumulate((program.rounds for program in programs), initial=0))
         phase = [p for p, program in enumerate(programs) for _ in range(program.rounds)]
@@ -273,21 +271,19 @@ class RoundModel(Formulation):
         scarce = [(r, e, w) for (r, e, w), over in waveguide.items() if len(over) > W[phase[r]][e] or not tiles]
         images = [(p, c, d) for p, program in enumerate(programs) for c, d in program.mirrors]
 
-        b.row("deliver", lambda p, c, d: quicksum(deliver[p, c, d]) == 1, over=made)
+        b.row("deliver", lambda p, c, d: b.sum(deliver[p, c, d]) == 1, over=made)
         b.row(
             "received",
-            lambda c, d, r: H[c, d, r] - (0 if r in start else H[c, d, r - 1]) - quicksum(received[c, d, r]) == 0,
+            lambda c, d, r: H[c, d, r] - (0 if r in start else H[c, d, r - 1]) - b.sum(received[c, d, r]) == 0,
             over=held,
         )
-        b.row("hold", lambda r, s, d, c: quicksum(hold[r, s, d, c]) - H[c, s, r - 1] <= 0, over=sorted(hold))
-        b.row("laser", lambda r, s, w: quicksum(laser[r, s, w]) - R[r] <= 0, over=sorted(laser))
-        b.row("photodiode", lambda r, d, w: quicksum(photodiode[r, d, w]) - R[r] <= 0, over=sorted(photodiode))
-        b.row(
-            "waveguide", lambda r, e, w: quicksum(waveguide[r, e, w]) - W[phase[r]][e] * R[r] <= 0, over=sorted(scarce)
-        )
-        b.row("mirror", lambda p, c, d: quicksum(late[p, *wanted[p][0]]) - quicksum(late[p, c, d]) <= 0, over=images)
+        b.row("hold", lambda r, s, d, c: b.sum(hold[r, s, d, c]) - H[c, s, r - 1] <= 0, over=sorted(hold))
+        b.row("laser", lambda r, s, w: b.sum(laser[r, s, w]) - R[r] <= 0, over=sorted(laser))
+        b.row("photodiode", lambda r, d, w: b.sum(photodiode[r, d, w]) - R[r] <= 0, over=sorted(photodiode))
+        b.row("waveguide", lambda r, e, w: b.sum(waveguide[r, e, w]) - W[phase[r]][e] * R[r] <= 0, over=sorted(scarce))
+        b.row("mirror", lambda p, c, d: b.sum(late[p, *wanted[p][0]]) - b.sum(late[p, c, d]) <= 0, over=images)
         b.row("order", lambda r: R[r] - R[r - 1] <= 0, over=[r for r in range(len(phase)) if r not in start])
-        return b.minimize(quicksum(R.values()))
+        return b.minimize(b.sum(R.values()))
 
     def cvxpy(self) -> CvxpyModel:
         """The model in CVXPY; as printed and coded, that of :mod:`opticoll.formulations.lumorph.published_programs`."""

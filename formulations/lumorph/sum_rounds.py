@@ -231,8 +231,6 @@ class SumModel(Formulation):
 
     def pyomo(self) -> PyomoModel:
         """The model in Pyomo."""
-        from pyomo.core import quicksum
-
         b, T, rounds = Pyo(self), self.horizon, range(self.horizon)
         W, P, waves = (
             self.limits.room(self.topology).tolist(),
@@ -265,10 +263,10 @@ class SumModel(Formulation):
         scarce = [(r, e, w) for (r, e, w), terms in waveguide.items() if len(terms) > W[e]]
 
         def sends(r: int, s: int, d: int, c: int) -> Any:
-            return quicksum(every[r, s, d, c])
+            return b.sum(every[r, s, d, c])
 
         def state(r: int, c: int, d: int, u: int) -> Any:
-            received = quicksum(X[r, s, d, c, u] for s in V[c] if s != d)
+            received = b.sum(X[r, s, d, c, u] for s in V[c] if s != d)
             return B[r + 1, c, d, u] - B[r, c, d, u] + Y[r, d, c, u] - received == 0
 
         b.row("start", lambda c, v, u: B[0, c, v, u] == float(u == v), over=sums)
@@ -283,22 +281,22 @@ class SumModel(Formulation):
         b.row("lost", lambda r, d, c, u: F[r, d, c] + B[r, c, d, u] - Y[r, d, c, u] <= 1, over=given_up)
         b.row("new", lambda r, d, c, u: G[r, d, c, u] + B[r, c, d, u] <= 1, over=given_up)
         b.row("gained", lambda r, d, c, u: G[r, d, c, u] - B[r + 1, c, d, u] <= 0, over=given_up)
-        b.row("gain", lambda r, d, c: F[r, d, c] - quicksum(G[r, d, c, u] for u in pre[c]) <= 0, over=drops)
+        b.row("gain", lambda r, d, c: F[r, d, c] - b.sum(G[r, d, c, u] for u in pre[c]) <= 0, over=drops)
         b.row(
             "some",
-            lambda r, s, d, c: sends(r, s, d, c) - quicksum(B[r, c, s, u] for u in pre[c]) <= 0,
+            lambda r, s, d, c: sends(r, s, d, c) - b.sum(B[r, c, s, u] for u in pre[c]) <= 0,
             over=[(r, s, d, c) for r, s, d, c in moves if s not in pre[c]],
         )
         b.row(
             "transfers",
-            lambda c: quicksum(of_chunk[c]) >= len(pre[c]) - 1 + len(post[c]) - 1,
+            lambda c: b.sum(of_chunk[c]) >= len(pre[c]) - 1 + len(post[c]) - 1,
             over=[c for c in sorted(post) if c in of_chunk],
         )
-        b.row("laser", lambda r, s, w: quicksum(laser[r, s, w]) - R[r] <= 0, over=sorted(laser))
-        b.row("photodiode", lambda r, d, w: quicksum(photodiode[r, d, w]) - R[r] <= 0, over=sorted(photodiode))
-        b.row("waveguide", lambda r, e, w: quicksum(waveguide[r, e, w]) - W[e] * R[r] <= 0, over=sorted(scarce))
+        b.row("laser", lambda r, s, w: b.sum(laser[r, s, w]) - R[r] <= 0, over=sorted(laser))
+        b.row("photodiode", lambda r, d, w: b.sum(photodiode[r, d, w]) - R[r] <= 0, over=sorted(photodiode))
+        b.row("waveguide", lambda r, e, w: b.sum(waveguide[r, e, w]) - W[e] * R[r] <= 0, over=sorted(scarce))
         b.row("order", lambda r: R[r] - R[r - 1] <= 0, over=rounds[1:])
-        return b.minimize(quicksum(R.values()))
+        return b.minimize(b.sum(R.values()))
 
     def residuals(self, values: Values) -> dict[str, float]:
         """Violations in a replay of the schedule, by block (:func:`.scheduled_rounds.replay_residuals`)."""

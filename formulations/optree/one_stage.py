@@ -92,8 +92,6 @@ class AllToAll(Formulation):
 
     def pyomo(self) -> PyomoModel:
         """The model in Pyomo: ``x[u,v,way,c]`` with ``way`` onward or backward, ``y[c]``; k is a pair (u,v)."""
-        from pyomo.core import quicksum
-
         b, fibres, n, ring = Pyo(self), self.fibres, self.fibres.n, self.fibres.circular
         A, C = b.sets("arc", "wavelength")
         up, down = ([A[a] for a in arcs.tolist()] for arcs in fibres.arcs_onward())  # between nodes i and i + 1
@@ -108,11 +106,11 @@ class AllToAll(Formulation):
                     over[(up if way == "onward" else down)[i % n]].append((u, v, way))
         x = b.var("x", upper=1, integer=True, over=[(*r, c) for routes in of.values() for r in routes for c in C])
         y = b.var("y", upper=1, integer=True)
-        b.row("choose", lambda u, v: quicksum(x[(*r, c)] for r in of[u, v] for c in C) == 1)
-        b.row("conflict", lambda a, c: quicksum(x[(*r, c)] for r in over[a]) <= y[c])
+        b.row("choose", lambda u, v: b.sum(x[(*r, c)] for r in of[u, v] for c in C) == 1)
+        b.row("conflict", lambda a, c: b.sum(x[(*r, c)] for r in over[a]) <= y[c])
         if len(C) > 1:
             b.row("symmetry", lambda c: y[c + 1] <= y[c])
-        return b.minimize(quicksum(y[c] for c in C))
+        return b.minimize(b.sum(y[c] for c in C))
 
     def residuals(self, values: Mapping[str, F64]) -> dict[str, float]:
         """Worst absolute violation of every block, from numpy alone; ``conflict`` counts excess circuits."""

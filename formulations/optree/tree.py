@@ -95,8 +95,6 @@ class TreeChoice(Formulation):
 
     def pyomo(self) -> PyomoModel:
         """The model in Pyomo: ``y[P,m]``, ``walk[P]``, ``stages``."""
-        from pyomo.core import quicksum
-
         b, n = Pyo(self), self.fabric.n
         E = [(P, m) for P in range(1, n) for m in range(2, -(-n // P) + 1)]
         c = dict(zip(E, self.graph.cost.astype(float).tolist(), strict=True))
@@ -106,10 +104,10 @@ class TreeChoice(Formulation):
         for P, m in E:
             into.setdefault(min(P * m, n), []).append(y[P, m])
             out_of.setdefault(P, []).append(y[P, m])
-        b.row("walk", lambda P: quicksum(out_of.get(P, [])) - quicksum(into.get(P, [])) == (P == 1) - (n == P))
+        b.row("walk", lambda P: b.sum(out_of.get(P, [])) - b.sum(into.get(P, [])) == (P == 1) - (n == P))
         if self.depth:
-            b.row("stages", lambda: quicksum(y.values()) == self.depth)
-        return b.minimize(quicksum(c[e] * y[e] for e in E))
+            b.row("stages", lambda: b.sum(y.values()) == self.depth)
+        return b.minimize(b.sum(c[e] * y[e] for e in E))
 
     def residuals(self, values: Mapping[str, F64]) -> dict[str, float]:
         """Worst violation of every block, from numpy alone.

@@ -138,8 +138,6 @@ class OcsCircuits(Formulation):
 
     def pyomo(self) -> PyomoModel:
         """The model in Pyomo: ``c[i,j]``, ``t``, ``x[i,j,q]``."""
-        from pyomo.core import quicksum
-
         b, moves, n, D = Pyo(self), self.transfers, self.n, self.degree
         P = list(zip(moves.source.tolist(), moves.target.tolist(), strict=True))
         v = dict(zip(P, moves.shares.tolist(), strict=True))
@@ -154,15 +152,13 @@ class OcsCircuits(Formulation):
             over=[(i, j, h) for i, j in P for h in range(1, max(high[i, j], 2))],
         )
         if self.model == "counts":
-            b.row("ports_out", lambda i: quicksum(c[p] for p in sends[i]) <= D, where=lambda i: sends[i])
-            b.row("ports_in", lambda j: quicksum(c[p] for p in receives[j]) <= D, where=lambda j: receives[j])
+            b.row("ports_out", lambda i: b.sum(c[p] for p in sends[i]) <= D, where=lambda i: sends[i])
+            b.row("ports_in", lambda j: b.sum(c[p] for p in receives[j]) <= D, where=lambda j: receives[j])
         else:
             x = b.var("x", upper=1, integer=True)
-            b.row("count", lambda i, j: quicksum(x[i, j, q] for q in range(D)) == c[i, j])
-            b.row("light_out", lambda i, q: quicksum(x[(*p, q)] for p in sends[i]) <= 1, where=lambda i, q: sends[i])
-            b.row(
-                "light_in", lambda j, q: quicksum(x[(*p, q)] for p in receives[j]) <= 1, where=lambda j, q: receives[j]
-            )
+            b.row("count", lambda i, j: b.sum(x[i, j, q] for q in range(D)) == c[i, j])
+            b.row("light_out", lambda i, q: b.sum(x[(*p, q)] for p in sends[i]) <= 1, where=lambda i, q: sends[i])
+            b.row("light_in", lambda j, q: b.sum(x[(*p, q)] for p in receives[j]) <= 1, where=lambda j, q: receives[j])
         return b.minimize(moves.unit_time * t)
 
     def residuals(self, values: Mapping[str, F64]) -> dict[str, float]:

@@ -176,8 +176,6 @@ class Placement(Formulation):
 
     def pyomo(self) -> PyomoModel:
         """The model in Pyomo, by sub-operations and GPUs; a dependency is (u,v)."""
-        from pyomo.core import quicksum
-
         b, k, Delta, H = Pyo(self), self.devices, self.delta, self.horizon
         V, G, E, U = b.sets("op", "gpu", "dependency", "pair")
         p, wait = (self.graph.duration / H).tolist(), b.by_label(self.delay / H, "dependency")
@@ -189,7 +187,7 @@ class Placement(Formulation):
         def precede(u: int, v: int, g: int) -> Any:
             return S[v] >= S[u] + p[u] + (wait[u, v] * (a[u, g] - a[v, g]) if self.bandwidth else 0)
 
-        b.row("assign", lambda v: quicksum(a[v, g] for g in G) == 1)
+        b.row("assign", lambda v: b.sum(a[v, g] for g in G) == 1)
         b.row("finish", lambda v: S[v] + p[v] <= C)
         b.row("precede", precede, where=lambda u, v, g: self.bandwidth or g == 0)
         if U:
@@ -198,14 +196,14 @@ class Placement(Formulation):
             b.row("after", lambda i, j, g: S[j] + p[j] <= S[i] + 2 + y[i, j] - a[i, g] - a[j, g])
         if self.crowded:
             m, M = self.occupied.tolist(), self.memory
-            b.row("memory", lambda g: quicksum(m[v] / M * a[v, g] for v in V) <= 1)
+            b.row("memory", lambda g: b.sum(m[v] / M * a[v, g] for v in V) <= 1)
         if E and not self.free and self.rule == "degree":
             q = b.var("q", upper=1, integer=True, where=lambda g, h: g != h)
             b.row("link", lambda u, v, g, h: a[u, g] + a[v, h] - q[g, h] <= 1, where=lambda u, v, g, h: g != h)
-            b.row("sends", lambda g: quicksum(q[g, h] for h in G) <= Delta)
-            b.row("receives", lambda h: quicksum(q[g, h] for g in G) <= Delta)
+            b.row("sends", lambda g: b.sum(q[g, h] for h in G) <= Delta)
+            b.row("receives", lambda h: b.sum(q[g, h] for g in G) <= Delta)
         elif E and not self.free:
-            b.row("reach", lambda u, v, g: a[u, g] + quicksum(a[v, h] for h in G if (h - g) % k > Delta) <= 1)
+            b.row("reach", lambda u, v, g: a[u, g] + b.sum(a[v, h] for h in G if (h - g) % k > Delta) <= 1)
         return b.minimize(H * C)
 
     def residuals(self, values: Mapping[str, F64]) -> dict[str, float]:

@@ -186,8 +186,6 @@ class RingTraffic(Formulation):
 
     def pyomo(self) -> PyomoModel:
         """The model in Pyomo: ``c[i,j]``, ``t``; ``f[d,k,i,j]``, ``idle[d,k,a]``, ``over[d,i,j]`` or ``x[i,j,d,w]``."""
-        from pyomo.core import quicksum
-
         b, moves, n, W = Pyo(self), self.transfers, self.n, self.wavelengths
         P = list(zip(moves.source.tolist(), moves.target.tolist(), strict=True))
         v, high = (dict(zip(P, one.tolist(), strict=True)) for one in (moves.shares, self.high))
@@ -206,10 +204,10 @@ class RingTraffic(Formulation):
             x = b.var("x", upper=1, integer=True)
             b.row(
                 "free",
-                lambda d, s, w: quicksum(x[i, j, d, w] for i, j in passing[d, s]) <= 1,
+                lambda d, s, w: b.sum(x[i, j, d, w] for i, j in passing[d, s]) <= 1,
                 where=lambda d, s, w: (d, s) in passing,
             )
-            b.row("serve", lambda i, j: c[i, j] <= quicksum(x[i, j, d, w] for d in (0, 1) for w in range(W)))
+            b.row("serve", lambda i, j: c[i, j] <= b.sum(x[i, j, d, w] for d in (0, 1) for w in range(W)))
             return b.minimize(moves.unit_time * t)
 
         tail, head = ends_on_line(P, n)
@@ -233,9 +231,9 @@ class RingTraffic(Formulation):
         for d, i, j in X:
             carried[i, j].append(over[d, i, j])
         rows = [(d, k, a) for (d, k), end in last.items() for a in (range(k, end + 1) if k else range(1, n))]
-        b.row("walk", lambda *at: quicksum(into[at]) == quicksum(out[at]), over=rows)
-        b.row("light", lambda d: quicksum(out[d, 0, 0]) + quicksum(over[key] for key in X if key[0] == d) <= W)
-        b.row("serve", lambda i, j: c[i, j] <= quicksum(carried[i, j]))
+        b.row("walk", lambda *at: b.sum(into[at]) == b.sum(out[at]), over=rows)
+        b.row("light", lambda d: b.sum(out[d, 0, 0]) + b.sum(over[key] for key in X if key[0] == d) <= W)
+        b.row("serve", lambda i, j: c[i, j] <= b.sum(carried[i, j]))
         return b.minimize(moves.unit_time * t)
 
     def residuals(self, values: Mapping[str, F64]) -> dict[str, float]:

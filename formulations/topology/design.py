@@ -135,8 +135,6 @@ class Design(Formulation):
 
     def pyomo(self) -> PyomoModel:
         """The model in Pyomo, by nodes and racks."""
-        from pyomo.core import quicksum
-
         b, d, V, P = Pyo(self), self.degree, range(self.n), range(self.racks)
         R = [[i for i in V if i // (self.rack or self.n) == p] for p in P]
         rest = [[j for j in V if j not in R[p]] for p in P]
@@ -144,7 +142,7 @@ class Design(Formulation):
         g, F = b.var("g", where=lambda s, i, j: i != j and j != s), b.var("F")
 
         def wires(tails: Iterable[int], heads: Iterable[int]) -> Any:
-            return quicksum(x[i, j] for i in tails for j in heads)
+            return b.sum(x[i, j] for i in tails for j in heads)
 
         b.row("ports_out", lambda i: wires([i], V) <= d)
         b.row("ports_in", lambda j: wires(V, [j]) <= d)
@@ -156,8 +154,8 @@ class Design(Formulation):
             b.row("uplinks_out", lambda p: wires(R[p], rest[p]) <= self.uplinks)
             b.row("uplinks_in", lambda p: wires(rest[p], R[p]) <= self.uplinks)
         # Absent entries, as g[s,u,u] and g[s,u,s], read as 0.
-        b.row("balance", lambda u, s: quicksum(g[s, v, u] - g[s, u, v] for v in V) >= F, where=lambda u, s: u != s)
-        b.row("capacity", lambda i, j: quicksum(g[s, i, j] for s in V) <= x[i, j], where=lambda i, j: i != j)
+        b.row("balance", lambda u, s: b.sum(g[s, v, u] - g[s, u, v] for v in V) >= F, where=lambda u, s: u != s)
+        b.row("capacity", lambda i, j: b.sum(g[s, i, j] for s in V) <= x[i, j], where=lambda i, j: i != j)
         return b.maximize(F)
 
     def residuals(self, values: Mapping[str, F64]) -> dict[str, float]:

@@ -155,8 +155,6 @@ class TopologyMatchings(Formulation):
 
     def pyomo(self) -> PyomoModel:
         """The model in Pyomo, by switches, configurations and nodes."""
-        from pyomo.core import quicksum
-
         b, D = Pyo(self), self.demand.tolist()
         H, K, V = b.sets("switch", "configuration", "src")
         to = [[j for j in V if D[i][j] > 0] for i in V]
@@ -169,14 +167,14 @@ class TopologyMatchings(Formulation):
         z, t, T = b.var("z", upper=1, integer=True), b.var("t"), b.var("T")
 
         def leaving(block: Any, h: int, k: int, i: int) -> Any:
-            return quicksum(block[h, k, i, j] for j in to[i])
+            return b.sum(block[h, k, i, j] for j in to[i])
 
         def entering(block: Any, h: int, k: int, j: int) -> Any:
-            return quicksum(block[h, k, i, j] for i in of[j])
+            return b.sum(block[h, k, i, j] for i in of[j])
 
         def makespan(h: int) -> Any:
             charged = K if self.first else K[1:]
-            return quicksum(t[h, k] for k in K) + self.delay * quicksum(z[h, k] for k in charged) <= T
+            return b.sum(t[h, k] for k in K) + self.delay * b.sum(z[h, k] for k in charged) <= T
 
         b.row("ports_out", lambda h, k, i: leaving(x, h, k, i) <= z[h, k], where=lambda h, k, i: to[i])
         b.row("ports_in", lambda h, k, j: entering(x, h, k, j) <= z[h, k], where=lambda h, k, j: of[j])
@@ -185,12 +183,12 @@ class TopologyMatchings(Formulation):
         b.row("receiving", lambda h, k, j: entering(w, h, k, j) <= t[h, k], where=lambda h, k, j: of[j])
         b.row(
             "served",
-            lambda i, j: quicksum(w[h, k, i, j] for h in H for k in K) >= D[i][j],
+            lambda i, j: b.sum(w[h, k, i, j] for h in H for k in K) >= D[i][j],
             where=lambda i, j: D[i][j] > 0,
         )
         b.row("makespan", makespan)
         if self.total:
-            b.row("total", lambda: quicksum(z.values()) <= self.total)
+            b.row("total", lambda: b.sum(z.values()) <= self.total)
         if len(K) > 1:
             b.row("used_first", lambda h, k: z[h, k] >= z[h, k + 1])
             b.row("longest_first", lambda h, k: t[h, k] >= t[h, k + 1])

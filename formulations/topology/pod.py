@@ -228,8 +228,6 @@ class PodWiring(Formulation):
 
     def pyomo(self) -> PyomoModel:
         """The model in Pyomo, by chips and their coordinates."""
-        from pyomo.core import quicksum
-
         b, side, D = Pyo(self), self.side, self.demand.tolist()
         K, V, W, A = b.sets("plus_cube", "chip", "switch", "link")
 
@@ -263,17 +261,17 @@ class PodWiring(Formulation):
         d = b.var("d", where=lambda e, s, w, i, j: joins(e, w, i, j) and above(w, i) != s)
 
         def balance(e: int, s: int, v: int) -> Any:  # absent flows read as 0
-            fixed = quicksum(f[e, s, t, v] - f[e, s, v, t] for t in near[v])
-            sent = quicksum(d[e, s, w, i, j] - u[e, s, w, i, j] for w, i in over[v] for j in K)
-            got = quicksum(u[e, s, w, i, j] - d[e, s, w, i, j] for w, j in under[v] for i in K)
+            fixed = b.sum(f[e, s, t, v] - f[e, s, v, t] for t in near[v])
+            sent = b.sum(d[e, s, w, i, j] - u[e, s, w, i, j] for w, i in over[v] for j in K)
+            got = b.sum(u[e, s, w, i, j] - d[e, s, w, i, j] for w, j in under[v] for i in K)
             return fixed + sent + got >= F * D[s][v]
 
-        b.row("plus", lambda m, i: quicksum(x[m, i, j] for j in K) == 1)
-        b.row("minus", lambda m, j: quicksum(x[m, i, j] for i in K) == 1)
+        b.row("plus", lambda m, i: b.sum(x[m, i, j] for j in K) == 1)
+        b.row("minus", lambda m, j: b.sum(x[m, i, j] for i in K) == 1)
         b.row("balance", balance, where=lambda e, s, v: v != s)
-        b.row("fixed", lambda e, t, h: quicksum(f[e, s, t, h] for s in V) <= 1)
-        b.row("up", lambda e, w, i, j: quicksum(u[e, s, w, i, j] for s in V) <= x[matching(w), i, j], where=joins)
-        b.row("down", lambda e, w, i, j: quicksum(d[e, s, w, i, j] for s in V) <= x[matching(w), i, j], where=joins)
+        b.row("fixed", lambda e, t, h: b.sum(f[e, s, t, h] for s in V) <= 1)
+        b.row("up", lambda e, w, i, j: b.sum(u[e, s, w, i, j] for s in V) <= x[matching(w), i, j], where=joins)
+        b.row("down", lambda e, w, i, j: b.sum(d[e, s, w, i, j] for s in V) <= x[matching(w), i, j], where=joins)
         return b.maximize(F)
 
     def residuals(self, values: Mapping[str, F64]) -> dict[str, float]:

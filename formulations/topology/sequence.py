@@ -351,8 +351,6 @@ class TopologySequence(Formulation):
 
     def pyomo(self) -> PyomoModel:
         """The model in Pyomo, by configurations, phases and nodes."""
-        from pyomo.core import quicksum
-
         b, n, D, d, L = Pyo(self), self.n, self.demand.tolist(), self.degree, self.longest
         V, K, P, M = b.sets("node", "configuration", "phase", "copy")
         S = {s for s in V if any(D[s])}
@@ -363,7 +361,7 @@ class TopologySequence(Formulation):
         stock = b.var("b", where=lambda p, s, u: s in S and u != s)
 
         def circuits(k: int, tails: Iterable[int], heads: Iterable[int]) -> Any:
-            return quicksum(x[k, i, j, m] for i in tails for j in heads if i != j for m in M)
+            return b.sum(x[k, i, j, m] for i in tails for j in heads if i != j for m in M)
 
         b.row("ports_out", lambda k, i: circuits(k, [i], V) <= d)
         b.row("ports_in", lambda k, j: circuits(k, V, [j]) <= d)
@@ -384,17 +382,17 @@ class TopologySequence(Formulation):
         b.row("lit", lambda *at: w[at] <= L * x[at], where=lambda k, i, j, m: i != j)
         b.row("lasting", lambda *at: w[at] <= t[at[0]], where=lambda k, i, j, m: i != j)
 
-        cost = quicksum(t[k] for k in K)
+        cost = b.sum(t[k] for k in K)
         if self.startup > 0:
             y = b.var("y", upper=1, integer=True)
             b.row("used", lambda k: t[k] <= L * y[k])
-            cost += self.startup * quicksum(y[k] for k in K)
+            cost += self.startup * b.sum(y[k] for k in K)
         if self.charge == "changed" and len(K) > 1:
             z = b.var("z", upper=1, integer=True)
             b.row(
                 "setting", lambda k, i, j, m: x[k + 1, i, j, m] - x[k, i, j, m] <= z[k], where=lambda k, i, j, m: i != j
             )
-            cost += self.delay * quicksum(z[k] for k in K[:-1])
+            cost += self.delay * b.sum(z[k] for k in K[:-1])
         else:
             cost += self.delay * (len(K) - 1)
         if self.overlap and len(K) > 1:
@@ -407,20 +405,20 @@ class TopologySequence(Formulation):
         def room(p: int, i: int, j: int) -> Any:
             if self.overlap and p % 2:
                 return self.delay * e[p // 2, i, j]
-            return quicksum(w[p // 2 if self.overlap else p, i, j, m] for m in M)
+            return b.sum(w[p // 2 if self.overlap else p, i, j, m] for m in M)
 
         def inflow(p: int, s: int, u: int) -> Any:
-            return quicksum(g[p, s, v, u] for v in V)
+            return b.sum(g[p, s, v, u] for v in V)
 
         def outflow(p: int, s: int, u: int) -> Any:
-            return quicksum(g[p, s, u, v] for v in V)
+            return b.sum(g[p, s, u, v] for v in V)
 
         def before(p: int, s: int, u: int) -> Any:
             return stock[p - 1, s, u] if p else 0
 
         b.row(
             "capacity",
-            lambda p, i, j: quicksum(g[p, s, i, j] for s in V) <= room(p, i, j),
+            lambda p, i, j: b.sum(g[p, s, i, j] for s in V) <= room(p, i, j),
             where=lambda p, i, j: i != j,
         )
         states = [(p, s, u) for p in P for s in V if s in S for u in V if u != s]

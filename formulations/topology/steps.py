@@ -102,8 +102,6 @@ class TopologySteps(Formulation):
 
     def pyomo(self) -> PyomoModel:
         """The model in Pyomo: ``y[i,q]``, ``v[i,q]`` for the choices."""
-        from pyomo.core import quicksum
-
         b = Pyo(self)
         (Q,) = b.sets("topology")
         allowed, time = b.by_label(self.allowed, "step", "topology"), self.time.tolist()
@@ -113,10 +111,10 @@ class TopologySteps(Formulation):
         def before(i: int, q: int) -> Any:
             return y[i - 1, q] if i else int(q == 0)
 
-        b.row("one", lambda i: quicksum(y[i, q] for q in Q if allowed[i, q]) == 1)
+        b.row("one", lambda i: b.sum(y[i, q] for q in Q if allowed[i, q]) == 1)
         b.row("changed", lambda i, q: v[i, q] >= y[i, q] - before(i, q), where=lambda *iq: allowed[iq])
-        steps = quicksum((time[i][q] + self.startup) * y[i, q] for i, q in y)
-        return b.minimize(steps + self.delay * quicksum(v[iq] for iq in v))
+        steps = b.sum((time[i][q] + self.startup) * y[i, q] for i, q in y)
+        return b.minimize(steps + self.delay * b.sum(v[iq] for iq in v))
 
     def residuals(self, values: Mapping[str, F64]) -> dict[str, float]:
         """Worst violation of every block; v is not read."""

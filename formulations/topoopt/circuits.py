@@ -229,8 +229,6 @@ class TaskCircuits(Formulation):
 
     def pyomo(self) -> PyomoModel:
         """The model in Pyomo, constraint by constraint as in the module docstring."""
-        from pyomo.core import quicksum
-
         b, n, d, H, e = Pyo(self), self.n, self.degree, self.horizon, self.transfers
         V, J, K, E = range(n), range(d), range(self.intervals), range(e.count)
         source, target, size, head, tail = (column.tolist() for column in (e.source, e.target, e.size, e.head, e.tail))
@@ -245,26 +243,26 @@ class TaskCircuits(Formulation):
         a, share = b.var("a", upper=1, integer=True), b.var("b")
         t, length, c = b.var("t"), b.var("l"), b.var("c", lower=self.least_end)
         z = b.var("z", lower=e.computing)
-        b.row("out", lambda q, u: quicksum(y[q, u, v, j] for v in V for j in J) <= d)
-        b.row("into", lambda q, v: quicksum(y[q, u, v, j] for u in V for j in J) <= d)
+        b.row("out", lambda q, u: b.sum(y[q, u, v, j] for v in V for j in J) <= d)
+        b.row("into", lambda q, v: b.sum(y[q, u, v, j] for u in V for j in J) <= d)
         b.row("there", lambda k, u, v, j: o[k, u, v, j] <= H * y[own[k], u, v, j], where=lambda _, u, v, __: u != v)
         b.row("within", lambda k, u, v, j: o[k, u, v, j] <= length[k], where=lambda _, u, v, __: u != v)
-        b.row("sends", lambda k, u: quicksum(o[k, u, v, j] for v in V for j in J) <= d * length[k])
-        b.row("receives", lambda k, v: quicksum(o[k, u, v, j] for u in V for j in J) <= d * length[k])
+        b.row("sends", lambda k, u: b.sum(o[k, u, v, j] for v in V for j in J) <= d * length[k])
+        b.row("receives", lambda k, v: b.sum(o[k, u, v, j] for u in V for j in J) <= d * length[k])
 
         def capacity(k: int, u: int, v: int) -> Any:
-            return quicksum(f[k, s, u, v] for s in senders) <= quicksum(o[k, u, v, j] for j in J)
+            return b.sum(f[k, s, u, v] for s in senders) <= b.sum(o[k, u, v, j] for j in J)
 
         def balance(k: int, s: int, v: int) -> Any:
-            passed = quicksum(f[k, s, u, v] for u in V) - quicksum(f[k, s, v, w] for w in V)
-            return passed == quicksum(share[k, i] for i in carried.get((s, v), ()))
+            passed = b.sum(f[k, s, u, v] for u in V) - b.sum(f[k, s, v, w] for w in V)
+            return passed == b.sum(share[k, i] for i in carried.get((s, v), ()))
 
         def wait(g: int, i: int, k: int) -> Any:
             return t[k] >= c[g] + lag[g, i] - H * (1 - a[k, i])
 
         b.row("capacity", capacity, where=lambda _, u, v: u != v and any(s != v for s in senders))
         b.row("balance", balance, where=lambda _, s, v: s in senders and s != v)
-        b.row("all", lambda i: quicksum(share[k, i] for k in K) == size[i])
+        b.row("all", lambda i: b.sum(share[k, i] for k in K) == size[i])
         b.row("shares", lambda k, i: share[k, i] <= size[i] * a[k, i])
         b.row("ready", lambda k, i: t[k] >= head[i] * a[k, i])
         b.row("end", lambda k, i: c[i] >= t[k] + length[k] - H * (1 - a[k, i]))

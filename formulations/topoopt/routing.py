@@ -68,8 +68,6 @@ class FixedCircuits(Formulation):
 
     def pyomo(self) -> PyomoModel:
         """The model in Pyomo: ``f[a,s]``, ``F``, ``balance[u,s]``, ``capacity[a]``."""
-        from pyomo.core import quicksum
-
         b = Pyo(self)
         into, out_of = b.incident()
         (S,) = b.sets("source")
@@ -77,11 +75,11 @@ class FixedCircuits(Formulation):
         f, F = b.var("f", upper=self.flow.most), b.var("F")
 
         def balance(u: Any, s: Any) -> Any:
-            net = quicksum(f[a, s] for a in into[u]) - quicksum(f[a, s] for a in out_of[u])
+            net = b.sum(f[a, s] for a in into[u]) - b.sum(f[a, s] for a in out_of[u])
             return net - D[u, s] * F >= 0
 
         b.row("balance", balance, where=lambda u, s: u != s)
-        b.row("capacity", lambda a: quicksum(f[a, s] for s in S) <= c[a])
+        b.row("capacity", lambda a: b.sum(f[a, s] for s in S) <= c[a])
         return b.maximize(F)
 
     matrix = checks.rows_alone

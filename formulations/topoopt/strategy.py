@@ -113,8 +113,6 @@ class Plane(Formulation):
 
     def pyomo(self) -> PyomoModel:
         """The model in Pyomo: ``x[k,c]`` with c the name of a way, ``parts[k]``, ``memory``."""
-        from pyomo.core import quicksum
-
         b, n, M = Pyo(self), self.pool.n, self.memory
         (C,) = b.sets("way")
         allowed, t, R, A, W = (
@@ -123,10 +121,10 @@ class Plane(Formulation):
         m, rate = self.count.tolist(), n * self.pool.degree * self.bandwidth
         most = np.broadcast_to(self.count[:, None], self.allowed.shape)
         x = b.var("x", upper=most, integer=True, where=lambda *kc: allowed[kc])
-        b.row("parts", lambda k: quicksum(x[k, c] for c in C) == m[k])
+        b.row("parts", lambda k: b.sum(x[k, c] for c in C) == m[k])
         if M:
-            b.row("memory", lambda: quicksum(W[kc] / M * x[kc] for kc in x) <= 1)
-        return b.minimize(self.computing + quicksum((t[kc] + (R[kc] + A[kc]) / rate) * x[kc] for kc in x))
+            b.row("memory", lambda: b.sum(W[kc] / M * x[kc] for kc in x) <= 1)
+        return b.minimize(self.computing + b.sum((t[kc] + (R[kc] + A[kc]) / rate) * x[kc] for kc in x))
 
     def residuals(self, values: Mapping[str, F64]) -> dict[str, float]:
         """Worst violation of every block, from numpy alone; memory relative to the limit."""

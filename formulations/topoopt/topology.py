@@ -220,8 +220,6 @@ class Wiring(Formulation):
 
     def pyomo(self) -> PyomoModel:
         """The model in Pyomo; k is s or (s,t), r a group and its ring's order."""
-        from pyomo.core import quicksum
-
         b, n, d, U, L, H = Pyo(self), self.n, self.degree, self.unit, self.floor, self.hops
         V, copies, K, R = b.sets("server", "copy", "commodity", "ring")
         _, demand, most = self.commodities
@@ -236,19 +234,19 @@ class Wiring(Formulation):
         y = b.var("y", upper=1, integer=True, where=lambda i, j, c: i != j)
         f = b.var("f", upper=upper, where=lambda *kij: kij[-2] != kij[-1] != kij[0])
         share = b.var("share", upper=1) if R else {}
-        flow = quicksum(f.values())
+        flow = b.sum(f.values())
 
         def balance(u: int, *k: int) -> Any:
-            net = quicksum(f[(*k, v, u)] for v in V) - quicksum(f[(*k, u, v)] for v in V)
-            return net - quicksum(S * share[r] for r, S in brings.get((u, *k), [])) == D[(u, *k)]
+            net = b.sum(f[(*k, v, u)] for v in V) - b.sum(f[(*k, u, v)] for v in V)
+            return net - b.sum(S * share[r] for r, S in brings.get((u, *k), [])) == D[(u, *k)]
 
-        b.row("ports_out", lambda i: quicksum(y[i, j, c] for j in V for c in copies) <= d)
-        b.row("ports_in", lambda j: quicksum(y[i, j, c] for i in V for c in copies) <= d)
+        b.row("ports_out", lambda i: b.sum(y[i, j, c] for j in V for c in copies) <= d)
+        b.row("ports_in", lambda j: b.sum(y[i, j, c] for i in V for c in copies) <= d)
         if len(copies) > 1:
             b.row("order", lambda i, j, c: y[i, j, c + 1] <= y[i, j, c], where=lambda i, j, c: i != j)
         b.row("balance", balance, where=lambda u, *k: u != k[0])
         if R:
-            b.row("split", lambda g: quicksum(share[r] for r in R if r[0] == g) == 1, over={g for g, _ in R})
+            b.row("split", lambda g: b.sum(share[r] for r in R if r[0] == g) == 1, over={g for g, _ in R})
         b.row(
             "open",
             lambda *kij: f[kij] <= B[kij] * y[kij[-2], kij[-1], 0],
@@ -263,7 +261,7 @@ class Wiring(Formulation):
             carried.setdefault((i, j), []).append(one)
         b.row(
             "pair_load",
-            lambda i, j: quicksum(carried[i, j]) <= quicksum(w[i, j, c] for c in copies),
+            lambda i, j: b.sum(carried[i, j]) <= b.sum(w[i, j, c] for c in copies),
             where=lambda i, j: i != j,
         )
         b.row("load_open", lambda *at: w[at] <= y[at], where=lambda i, j, c: i != j)

@@ -102,8 +102,6 @@ class CircuitUtility(Formulation):
 
     def pyomo(self) -> PyomoModel:
         """The model in Pyomo: ``y[i,j,l]``, ``ports_out[i]``, ``ports_in[j]``."""
-        from pyomo.core import quicksum
-
         b, d = Pyo(self), self.degree
         T = {(i, j): float(self.demand[i, j]) for i, j in self.pairs.tolist()}
         (L,) = b.sets("circuit")
@@ -111,15 +109,15 @@ class CircuitUtility(Formulation):
         y = b.var("y", upper=1, integer=True)
         b.row(
             "ports_out",
-            lambda i: quicksum(y[i, j, k] for s, j in T for k in gain if s == i) <= d,
+            lambda i: b.sum(y[i, j, k] for s, j in T for k in gain if s == i) <= d,
             over={i for i, _ in T},
         )
         b.row(
             "ports_in",
-            lambda j: quicksum(y[i, j, k] for i, t in T for k in gain if t == j) <= d,
+            lambda j: b.sum(y[i, j, k] for i, t in T for k in gain if t == j) <= d,
             over={j for _, j in T},
         )
-        return b.maximize(quicksum(T[i, j] * gain[k] * y[i, j, k] for i, j in T for k in gain))
+        return b.maximize(b.sum(T[i, j] * gain[k] * y[i, j, k] for i, j in T for k in gain))
 
     def residuals(self, values: Mapping[str, F64]) -> dict[str, float]:
         """Worst violation of every block: distance from 0 and 1, circuits beyond the ports of a server."""

@@ -128,7 +128,7 @@ def test_an_index_that_no_axis_has_is_an_error():
     b = Pyo(Cube(None))
     x = b.var("x", where=lambda r, *_: r == "a")
     assert x["b", "p", 0, 1] == 0
-    for wrong in (("c", "p", 0, 1), ("b", "p", 1, 1), ("b", "p", 0, 2), ("b", "p", 0)):
+    for wrong in (("c", "p", 0, 1), ("b", "p", 1, 1), ("b", "p", 0, 2), ("b", "p", 0), ("b", "p", 0, 1, 1)):
         with pytest.raises(KeyError):
             x[wrong]
 
