@@ -361,26 +361,3 @@ def test_named_bound_of_a_plugin(bounds, capsys):
     result = json.loads(capsys.readouterr().out)
     assert [case["status"] for case in result["cases"]] == ["inapplicable", "violated", "violated"]
     assert result["counterexample"] == "complete:4"
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: oc.sweep("alltoall.master", "moore", "ring:4", sense="lower"), "are upper bounds; omit sense"),
-        (lambda: oc.sweep("alltoall.master", "moore", "ring:4", jobs=1, dask="x"), "jobs and dask are mutually"),
-        (lambda: oc.sweep("alltoall.master", "moore", "ring:4", dask=1), "dask: must be the address of a scheduler"),
-        (
-            lambda: oc.conjecture("alltoall.master", "ring:{3..4}", variable=[]),
-            "conjecture: variable: must be a name",
-        ),
-        (
-            lambda: oc.conjecture("alltoall.master", ["ring:4", "path:3"]),
-            "conjecture: over has instances of 2 families",
-        ),
-    ],
-)
-def test_python_is_told_of_arguments(call, message):
-    with pytest.raises(oc.errors.OpticollError) as refused:
-        call()
-    assert message in str(refused.value)
-    assert "--" not in str(refused.value)

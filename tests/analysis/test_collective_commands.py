@@ -68,21 +68,6 @@ def test_loss_of_a_program_is_that_of_its_simulated_time(tmp_path, capfd):
 
 
 @pytest.mark.parametrize(
-    "arguments",
-    [
-        ["alltoall.broadcast", "ring:4", "--schedule", "x.xml"],
-        ["alltoall.broadcast", "ring:4", "--set", "root=4"],
-        ["alltoall.all-reduce", "ring:4", "--schedule", "x.routes.json"],
-        ["lumorph.rounds", "lightpath:2x2,lasers=2", "--schedule", "x.xml"],
-        ["alltoall.reduce-scatter", "ring:4", "--schedule", "x.txt"],
-    ],
-)
-def test_refusals(arguments, tmp_path, monkeypatch, capfd):
-    monkeypatch.chdir(tmp_path)
-    output_of(capfd, "solve", *arguments, "--no-store", status=2)
-
-
-@pytest.mark.parametrize(
     "rounds",
     [
         5,

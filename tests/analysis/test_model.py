@@ -386,12 +386,3 @@ def test_a_wrong_matrix_of_a_saved_solution_is_refused(tmp_path):
     other.write_text(json.dumps(whole))
     with pytest.raises(oc.BadInput, match="has no 'program'"):
         oc.load(other)
-
-
-@pytest.mark.parametrize(("form", "other"), [("pyomo", "cvxpy"), ("cvxpy", "pyomo")])
-def test_a_model_has_no_attribute_of_the_other_layer(form, other):
-    model = oc.model("alltoall.master", "ring:4", form=form)
-    assert hasattr(model, form)
-    assert not hasattr(model, other)
-    with pytest.raises(oc.BadInput, match=f"stated in {form}"):
-        getattr(model, other)

@@ -13,10 +13,8 @@ import opticoll as oc
 from opticoll.analysis.cli.main import main
 from opticoll.errors import BadFile, BadInput, NotApplicable, OpticollError
 from opticoll.formulations.matrix.program import FORMULATION, NAME
-from opticoll.formulations.model import build_model, forms_of
 from opticoll.instances import parse
 from opticoll.solvers import solve
-from opticoll.solvers.compile.compilation import compile_model
 from opticoll.solvers.export import export
 from opticoll.solvers.solution_json import check
 from opticoll.solvers.task import Proof, Task
@@ -80,23 +78,6 @@ def test_every_form_and_solver_has_the_optimum(mixed, form, method):
     assert run.record.sense == "max"
     assert run.values is not None
     assert run.values["x"] == pytest.approx([1, 3.5, 1.5, 2])
-
-
-def test_all_forms_build_the_same_program(mixed):
-    program = parse(mixed)
-    problem = FORMULATION.prepare(program)
-    forms = {form: compile_model(build_model(problem, form)) for form in forms_of(problem)}
-    x = np.array([1, 3.5, 1.5, 2.0])
-    for form in forms.values():
-        assert form.sense == "max"
-        for name in ("idle", "z"):
-            column = form.columns["x"].index[program.column_names.index(name)]
-            assert column < 0 or np.isneginf(form.col_lower[column]) == (name == "z")
-        taken = form.columns["x"].index >= 0
-        packed = np.zeros(form.A.shape[1])
-        packed[form.columns["x"].index[taken]] = x[taken]
-        assert form.objective(packed) == pytest.approx(9.5)
-        assert int(np.asarray(form.integer).sum()) == 1
 
 
 @pytest.mark.parametrize(
@@ -176,13 +157,8 @@ def edited(old: str, new: str) -> str:
         ("a.txt", MIXED, "unknown suffix '.txt'"),
         ("a.mps.gz", MIXED, "is not a gzip file"),
         ("a.mps", edited("4.5", "nan"), "line 18: 'rhs c1 nan c2 1'"),
-        ("a.mps", edited("4.5", "4.5x"), "line 18: 'rhs c1 4.5x c2 1'"),
-        ("a.mps", edited(" rhs c1 4.5 c2 1", " rhs c1 4.5 c2 1 c3 1"), "line 18: 'rhs c1 4.5 c2 1 c3 1'"),
-        ("a.mps", edited(" UP b x 3", " UP b x three"), "line 24: 'UP b x three'"),
         ("a.mps", edited(" y obj 2 c1 1", " y obj 2 c1 1e-13"), "line 14: the coefficient 1e-13 of 'y'"),
         ("a.mps", "NAME\nROWS\n N o\nCOLUMNS\nENDATA\n", "no columns"),
-        ("a.mps", edited("COLUMNS\n", "COLUMNS\né1\n"), "line 10: 'é1'"),
-        ("a.mps", edited(" y obj 2 c1 1", "y obj 2 c1 1x"), "line 14: 'y obj 2 c1 1x'"),
     ],
 )
 def test_a_file_that_cannot_be_solved_is_refused_in_one_line(tmp_path, capsys, name, text, reason):
@@ -431,11 +407,3 @@ def test_duals_of_a_solution_file_give_a_bound(tmp_path, capsys):
     file.write_text(file.read_text(encoding="utf-8").replace("c1 1\n", "c1 0.5\n"), encoding="utf-8")
     assert main(["check", NAME, spec, str(file), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["bound"] == pytest.approx(2)
-
-
-def test_data_that_unpack_to_too_much_are_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr("opticoll.instances.readers.program_files.MOST_UNPACKED", 1000)
-    file = tmp_path / "t.mps.gz"
-    file.write_bytes(gzip.compress(MIXED.encode() * 100))
-    with pytest.raises(BadFile, match="after decompression"):
-        parse(f"mps:{file}")

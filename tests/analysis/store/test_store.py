@@ -366,16 +366,6 @@ def test_records_of_the_future_are_refused(store: Store) -> None:
         store.sql("FROM runs")
 
 
-def test_thousands_of_files(store: Store) -> None:
-    name = store.save(make_run())
-    record = plain(store.read(name))
-    for i in range(3000):
-        (store.records / f"{i}.1.json").write_bytes(
-            schema.encode(schema.StoredRecord.read(record | {"id": f"{i}.1", "key": str(i)}))
-        )
-    assert len(store.sql("SELECT key FROM latest")) == 3001
-
-
 def test_sweep_removes_only_what_was_left_behind(store: Store) -> None:
     name = store.save(make_run())
     old = time.time() - 3 * 24 * 3600

@@ -286,18 +286,6 @@ def test_corrupted_programs_are_refused_each_for_its_reason(change, reason, tmp_
     assert result["schedule"]["rank"] is not None
 
 
-def test_the_first_violation_is_named():
-    topology, program = program_of("ring:4")
-    swap_sends(program)
-    verdict = verify_program(program, topology, "alltoall")
-    assert (verdict.reason, verdict.rank is not None, verdict.chunk is not None) == ("wrong-chunk", True, True)
-    assert "tb" in verdict.step
-    make_cycle(program)
-    blocked = verify_program(program, topology, "alltoall")
-    assert "rank 0" in blocked.message
-    assert "waits for" in blocked.message
-
-
 def test_a_transfer_repeated_at_both_ends_is_counted_and_harmless():
     topology, program = program_of("ring:4")
     v, block = blocks_with(program, "s")[0]
@@ -329,12 +317,6 @@ def test_rings_of_the_other_collectives(collective, n, tmp_path):
     verdict = verify_program(read_xml(path), parse(f"ring:{n},directed"), collective)
     assert verdict.valid, verdict
     assert naive_outcome(program, random.Random(1)) == "right"
-
-
-def test_an_all_gather_of_rings_takes_its_bound():
-    verdict = verify_program(ring("allgather", 6), parse("ring:6,directed"), "allgather")
-    assert verdict.metrics["async_time"] == pytest.approx(5.0)
-    assert verdict.metrics["over_bound"] == pytest.approx(1.0)
 
 
 def test_sums_count_every_contribution_once():
@@ -402,25 +384,6 @@ def test_corrupted_moves_are_refused(change, reasons, tmp_path):
     assert not verdict.valid
     assert verdict.reason in reasons, verdict
     assert verdict.rank is not None
-
-
-def test_an_all_gather_on_a_ring(tmp_path):
-    n = 4
-    steps = [[[[(s + t) % n, (s + t + 1) % n], s, 0, "copy"] for s in range(n)] for t in range(n - 1)]
-    document = {
-        "format": "opticoll-schedule/1",
-        "kind": "moves",
-        "collective": "allgather",
-        "chunks": 1,
-        "steps": steps,
-    }
-    path = tmp_path / "gather.json"
-    path.write_text(json.dumps(document))
-    result = check("alltoall.all-gather", "ring:4,directed", path)
-    assert result["verified"], result
-    assert result["objective"] == 3
-    assert result["metrics"]["over_bound"] == pytest.approx(1.0)
-    assert check("alltoall.master", "ring:4,directed", path)["schedule"]["violation"] == "collective"
 
 
 ROUTE_CHANGES = [
@@ -526,6 +489,10 @@ BAD_JSON = [
     {"demands": [[0, 1, 5]]},
     {"collective": "allgather", "steps": [], "demand": [[0, 1, 5]]},
     {"collective": "scan"},
+    {"collective": "broadcast", "steps": []},
+    {"collective": "allgather", "root": 0, "steps": []},
+    {"collective": "allgather", "steps": [[[[0], 0, 0, "copy"]]]},
+    {"collective": "allgather", "steps": [[[[0, 1], 0, 0, "move"]]]},
     {"kind": "routes"},
     {"kind": "routes", "routes": [3]},
     {"kind": "routes", "routes": [{"source": 0}]},
@@ -583,6 +550,9 @@ def test_solve_writes_a_schedule_and_check_takes_it(tmp_path, capfd):
         ["alltoall.master", "ring:4", "--schedule", "x.txt"],
         ["alltoall.child", "ring:4", "--schedule", "x.xml"],
         ["alltoall.broadcast", "ring:4", "--schedule", "x.xml"],
+        ["alltoall.broadcast", "ring:4", "--set", "root=4"],
+        ["alltoall.all-reduce", "ring:4", "--schedule", "x.routes.json"],
+        ["lumorph.rounds", "lightpath:2x2,lasers=2", "--schedule", "x.xml"],
         ["alltoall.all-gather", "ring:4", "--schedule", "x.xml", "--channels", "99"],
         ["alltoall.master", "ring:4", "--schedule", "x.xml", "--channels", "17", "--instances", "2"],
         ["alltoall.master", "ring:4", "--schedule", "x.xml", "--target", "nccl"],
