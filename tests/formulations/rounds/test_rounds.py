@@ -97,6 +97,7 @@ def test_every_corruption_is_refused_by_its_own_block():
     refused(changed(gather, "circuit_target", 0, 4), "paths")
     refused(changed(gather, "transfer_adds", 0, True), "redundant")
     refused(changed(gather, "transfer_round", transfers[-1], 0), "causality")
+    refused(changed(gather, "transfer_round", n, 0), "causality")  # sent on in the round in which it arrives
     for name, bad in (("circuit_round", -1), ("transfer_chunk", n), ("circuit_arcs", topology.arcs)):
         assert violations(topology, wanted, limits, changed(gather, name, 0, bad)) == dict.fromkeys(BLOCKS, np.inf)
     assert violations(topology, wanted, limits, None) == dict.fromkeys(BLOCKS, np.inf)
@@ -140,6 +141,30 @@ def test_sums_count_every_contribution_once():
     assert violations(topology, wanted, Limits(1), copied)["post"] > 0
     twice = together([turned, turned.moved(turned.rounds)])
     assert violations(topology, wanted, Limits(1), twice)["redundant"] > 0
+
+
+@pytest.mark.parametrize(
+    ("moves", "block"),
+    [
+        ([(0, 1, True), (1, 2, False)], None),
+        ([(1, 0, True), (0, 1, False), (1, 2, False)], None),
+        ([(2, 1, True), (0, 1, True), (1, 2, False)], "causality"),  # 2 has no contribution
+        ([(0, 1, True), (0, 1, False), (1, 0, False), (1, 2, False)], "redundant"),  # the sum already has 0's
+    ],
+)
+def test_sums_of_two_contributions_on_a_line(moves, block):
+    """One move a round, of the contributions of 0 and 1 whose sum 2 requires."""
+    topology = parse("path:3")
+    wanted = Collective("one", 3, 1, np.array([[0, 0], [0, 1]]), np.array([[0, 2]]), summing=True)
+    source, target, adds = map(list, zip(*moves, strict=True))
+    arcs = [
+        int(np.flatnonzero((topology.tail == u) & (topology.head == v))[0]) for u, v in zip(source, target, strict=True)
+    ]
+    rounds, zeros = np.arange(len(moves)), np.zeros(len(moves), dtype=int)
+    schedule = direct(rounds, source, target, zeros, zeros, np.arange(len(moves) + 1), arcs, adds=np.array(adds))
+    result = violations(topology, wanted, Limits(1), schedule)
+    assert {name for name, count in result.items() if count and name != "post"} == ({block} if block else set())
+    assert (result["post"] > 0) == (block == "redundant")
 
 
 def test_wider_machines_take_more_in_a_round():
