@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 import psutil
 import pytest
+from slow_cases import marked
 
 from opticoll.analysis.cli.main import main
 from opticoll.analysis.cli.new import write_example
@@ -341,7 +342,7 @@ def test_workers_with_another_version_are_refused(both: Machines, monkeypatch: p
 CHANGES = {"other": ("\n", "\n# another line\n"), "earlier": ("code_here", "installed_version")}
 
 
-@pytest.fixture(scope="module", params=CHANGES)
+@pytest.fixture(scope="module", params=[marked("other", slow=True), "earlier"])
 def elsewhere(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a copy of the package whose code differs."""
     folder = tmp_path_factory.mktemp(request.param)

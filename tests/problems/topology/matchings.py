@@ -28,7 +28,7 @@ PROBLEMS = Problems(
         ("servers:n=3,degree=1", {"switches": "2", "delay": "0"}),
     ],
     optimum=Optimum("servers:n=4,degree=3", {"demand": "permutation:2"}, by="matching-search"),
-    draws=Draws(12, draw),
+    draws=Draws(12, draw, sample=(2, 4)),
     kinds=[
         ("servers:n=3,degree=2", {}, ("x", "t")),
         ("servers:n=3,degree=2", {"configurations": "3", "first": "false"}, ()),

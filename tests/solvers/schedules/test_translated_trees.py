@@ -221,6 +221,7 @@ def test_many_sums_are_replayed_in_parts(monkeypatch):
     assert (verdict.reason, verdict.rank, verdict.chunk) == replayed(lacking, topology)
 
 
+@pytest.mark.slow
 def test_five_hundred_ranks_are_scheduled_in_the_time_of_the_worst_cut():
     for spec, time in (("torus:8x8x8", "511/6"), ("nvswitch:boxes=64", "63/50")):
         topology = parse(spec)
