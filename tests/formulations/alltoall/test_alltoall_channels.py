@@ -505,8 +505,6 @@ def test_what_is_infeasible_by_a_bound_names_what_the_bound_admits():
 @pytest.mark.parametrize(
     ("spec", "parameters", "message"),
     [
-        ("ring:4", {"layers": 0}, "layers=0"),
-        ("ring:4", {"load": -1.0}, "load=-1"),
         ("ring:4", {"load": 2.0}, "no effect with objective=load"),
         ("ring:4", {"load": 1.0, "objective": "channels"}, None),
     ],

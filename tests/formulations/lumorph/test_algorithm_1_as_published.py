@@ -172,7 +172,6 @@ def test_the_code_cannot_send_chunks_whose_holders_do_not_require_them(collectiv
 @pytest.mark.parametrize(
     ("parameters", "word"),
     [
-        ({"program": "codded"}, "program"),
         ({"program": "coded", "collective": "all-reduce"}, "sums"),
         ({"program": "printed", "wavelengths": "fixed"}, "every wavelength"),
         ({"program": "coded", "rmin": 6}, "rmin=6 is above rmax=5"),

@@ -436,8 +436,6 @@ def test_files_that_cannot_be_read_are_refused(tmp_path, monkeypatch):
         ("lightpath:4x4", {"circuits": "some"}, "not a circuit list"),
         ("lightpath:4x4", {"circuits": "permutation", "seed": "-1"}, "negative"),
         ("lightpath:1x2", {"circuits": "permutation", "seed": "0"}, "no circuits"),
-        ("lightpath:4x4", {"model": "node"}, "arc, path"),
-        ("lightpath:4x4", {"model": "path", "k": "0"}, "k=0"),
         ("lightpath:4x4", {"model": "path", "lmax": "1"}, "lmax must be at least"),
         ("path:4+fail=1,seed=0", {"circuits": "all"}, "no path from"),
         ("servers:n=4,degree=2,traffic=alltoall", {}, "not a topology"),

@@ -117,7 +117,6 @@ def test_every_wrong_solution_is_noticed():
     ("spec", "settings", "words"),
     [
         ("lightpath:2x2", {"collective": "all-gather"}, "copies and does not sum"),
-        ("lightpath:2x2", {"rmax": -1}, "rmax=-1; give at least 0"),
         ("ring:4", {}, "no lasers"),
     ],
 )

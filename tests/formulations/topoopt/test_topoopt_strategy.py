@@ -256,7 +256,6 @@ def test_methods_end_to_end(method):
         ("servers:n=4,degree=2,traffic=random", {}, "not a training job"),
         ("ring:5", {}, "server pool"),
         ("servers:n=4,degree=2,traffic=bert", {"bandwidth": 0}, "bandwidth"),
-        ("servers:n=4,degree=2,traffic=bert", {"alpha": -1}, "alpha"),
         ("servers:n=4,degree=2,traffic=bert", {"weight_bytes": 4.0}, "no effect without memory"),
         ("servers:n=4,degree=2,traffic=bert", {"memory": float("nan")}, "memory"),
         ("servers:n=4,degree=2,traffic=dlrm,section=5.3", {"memory": 1.0}, "at least"),

@@ -548,10 +548,8 @@ def test_limits_of_the_parameters_are_checked():
 @pytest.mark.parametrize(
     ("spec", "given", "message"),
     [
-        ("servers:n=4,degree=0", {}, "degree"),
         ("servers:n=4,degree=4", {"parallel": 1}, "ports"),
         ("ring:5", {}, "server pool"),
-        ("servers:n=4,degree=2", {"parallel": -1}, "parallel"),
     ],
 )
 def test_bad_input_is_refused(spec, given, message):
