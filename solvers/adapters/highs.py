@@ -52,6 +52,9 @@ _TERMINATION = {
 #: Options of a simplex that starts from a basis and needs few steps: weights that need no initial computation (devex),
 #: and costs that are not perturbed (measured: 50 capacities of one link on genkautz:n=64,d=4 in half the time).
 FROM_A_BASIS = {"simplex_dual_edge_weight_strategy": 1, "dual_simplex_cost_perturbation_multiplier": 0.0}
+#: Algorithms of linear programs that use one thread, unless one of these options is set. Another thread would wait
+#: actively for work: 4 ms of processor time a solve.
+_SERIAL, _PARALLEL = ("simplex", "ipx"), {"parallel", "simplex_strategy"}
 _COLUMNWISE = 1
 _FEASIBLE = 2
 _VALID = 1
@@ -161,7 +164,9 @@ class Highs(Adapter):
 
     def _set_options(self, highspy: Any, highs: Any, form: StandardForm, request: SolveRequest) -> dict[str, Any]:
         """Set the common options, those of the adapter and those of the request; return the effective options."""
-        effective: dict[str, Any] = {"threads": request.threads, "random_seed": request.seed}
+        asked = {**self.own_options, **request.options}
+        serial = not form.is_mip and asked.get("solver", "simplex") in _SERIAL and not asked.keys() & _PARALLEL
+        effective: dict[str, Any] = {"threads": 1 if serial else request.threads, "random_seed": request.seed}
         if request.time_limit_s is not None:
             effective["time_limit"] = float(request.time_limit_s)
         effective |= {**self.tolerances(request, mip=form.is_mip), **self.own_options}
