@@ -189,8 +189,6 @@ class RestrictedMaster:
         The graph; sources and targets of the commodities, and their demands, each ``(|K|,)``.
     algorithm
         ``"simplex"``, ``"ipx"`` or ``"auto"`` by the number of rows.
-    threads
-        Threads HiGHS may use.
     """
 
     def __init__(
@@ -200,7 +198,6 @@ class RestrictedMaster:
         amount: F64,
         *,
         algorithm: str = "auto",
-        threads: int = 1,
     ) -> None:
         import highspy
 
@@ -214,7 +211,7 @@ class RestrictedMaster:
         self.highs: Any = highspy.Highs()
         self.highs.resetGlobalScheduler(True)  # an earlier run with other threads would make this one fail
         self.inexact = algorithm == "ipx" or (algorithm == "auto" and pairs + topology.arcs > SIMPLEX_ROWS)
-        for option, value in (("output_flag", solver_log.shown()), ("threads", threads)):
+        for option, value in (("output_flag", solver_log.shown()), ("threads", 1)):
             self._set(option, value)
         self._choose()
         m = topology.arcs
@@ -387,7 +384,7 @@ def generate(
         If the time runs out before the first master is solved.
     """
     demand = np.ones(pairs[0].size) if amount is None else amount
-    master = RestrictedMaster(topology, pairs, demand, algorithm=algorithm, threads=context.task.threads)
+    master = RestrictedMaster(topology, pairs, demand, algorithm=algorithm)
     everyone = np.ones(master.pairs, dtype=bool)
     best = warm_up(topology, pricing, master, max(warmup, 1))
     result: Generated | None = None
