@@ -122,7 +122,7 @@ def gather_bounds(state: RunState, solved: Solved, objective: float | None, anal
     """
     problem, form, out = state.plan.problem, solved.form, solved.outcome
     sense, tol = problem.sense, state.task.tol
-    result = [*solved.bounds, *bounds_from_duals(state, solved)]
+    result = [*solved.bounds, *bounds_from_duals(state, solved, objective)]
     open_ = _leave_gap(result, objective, sense, tol)
     # A wrong bound of the user's is reported, whatever the solver's duals prove.
     if analytic is None and (open_ or is_own(problem)):
@@ -158,8 +158,11 @@ def _leave_gap(bounds: list[Bound], objective: float | None, sense: str, tol: fl
     return gap is None or gap > tol
 
 
-def bounds_from_duals(state: RunState, solved: Solved) -> list[Bound]:
-    """The bounds that the duals prove, by the formulation's certificate and by weak duality."""
+def bounds_from_duals(state: RunState, solved: Solved, objective: float | None) -> list[Bound]:
+    """The bounds that the duals prove, by the formulation's certificate, else by weak duality.
+
+    A certificate outside the package is not relied on alone.
+    """
     problem, form, duals = state.plan.problem, solved.form, solved.outcome.row_duals
     result = []
     if solved.duals is not None and states(problem, "certify"):
@@ -170,7 +173,8 @@ def bounds_from_duals(state: RunState, solved: Solved) -> list[Bound]:
             state.notes.append(str(error))
         if certified is not None:
             result.append(certified)
-    if form is not None and duals is not None and not form.is_mip:
+    open_ = is_own(problem) or _leave_gap(result, objective, problem.sense, verify.PAST)
+    if form is not None and duals is not None and not form.is_mip and open_:
         value = verify.dual_bound(form, duals)
         if np.isfinite(value):
             result.append(Bound("lp-dual", value, "weak duality from the solver's row duals, recomputed"))
