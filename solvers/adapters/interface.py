@@ -70,6 +70,10 @@ class Capabilities:
     integer_data_only: bool = False
 
 
+#: Packages of solvers that this process has found.
+_found: set[str] = set()
+
+
 @dataclass(frozen=True)
 class LicenceState:
     """Result of a licence probe: whether the solver is usable, its size limit, and how to get a full licence."""
@@ -118,9 +122,11 @@ class Adapter(ABC):
         from importlib.util import find_spec
 
         try:
-            return find_spec(self.package) is not None
+            if self.package not in _found and find_spec(self.package) is not None:
+                _found.add(self.package)
         except (ImportError, ValueError):
             return False
+        return self.package in _found
 
     def version(self) -> str | None:
         """Return the installed version from the package's metadata, or None if it is not installed."""
