@@ -25,6 +25,9 @@ def study(study: str, jobs: int | None, dask: str | None, dry_run: bool, store: 
     resume after an interruption. Exit status: 0 if no cell failed; 1 if some failed or were not run; 3 if no cell has
     an answer (4 if all lack their solver); 130 after Ctrl-C.
     """
+    from opticoll.solvers.process.worker import fork_ahead
+
+    fork_ahead()
     from opticoll.analysis.store import Store
     from opticoll.analysis.study import running
 

@@ -65,7 +65,10 @@ def sweep(fail_on_violation: bool, as_json: bool, **options: Any) -> int:
     opticoll sweep alltoall.master --bound my.py:cut --on T --over "ring:{3..9}" --over "genkautz:n={8..64},d=4"
     opticoll sweep alltoall.master --bound my.py:cut --over "ring:{3..9}" --exact --fail-on-violation
     """  # noqa: D301  click's mark for a paragraph that keeps its lines
+    from opticoll.solvers.process.worker import fork_ahead
+
     refuse_together(("--jobs", "--dask"))
+    fork_ahead()
     with output.diverted_stdout():
         from opticoll.analysis.bounds.bound_comparison import Status
         from opticoll.analysis.bounds.sweep import sweep
