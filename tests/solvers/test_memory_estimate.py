@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import tracemalloc
 from collections.abc import Mapping
 from pathlib import Path
@@ -59,18 +58,6 @@ def test_without_a_limit_the_machine_decides(monkeypatch: pytest.MonkeyPatch) ->
     memory.refuse_plan(task, make_plan(task))
     allowed = Task("alltoall.link-mcf", "genkautz:n=32,d=4", "highs-ipx", memory_limit_gib=8.0)
     memory.refuse_plan(allowed, make_plan(allowed))
-
-
-def test_steps_that_are_too_large_are_refused() -> None:
-    task = Task(
-        "alltoall.timestep-mcf",
-        "genkautz:n=400,d=4",
-        "highs-ipx",
-        settings={"aggregate": "commodity"},
-        memory_limit_gib=20.0,
-    )
-    with pytest.raises(TooLarge, match="timestep-mcf"):
-        memory.refuse_plan(task, make_plan(task))
 
 
 @pytest.mark.parametrize(
@@ -152,16 +139,6 @@ def test_refusal_in_a_study_is_a_row_and_is_tried_again(tmp_path: Path, monkeypa
     again = run_study(load(path), store, InProcess())
     assert again.count("skipped") == 1
     assert len(list(store.names())) == 2  # refused again: no second row for that
-
-
-def test_refusals_on_the_command_line_follow_the_json_contract(capfd: Any) -> None:
-    asked = ["solve", "alltoall.link-mcf", LARGE, "--method", "glop", "--memory-limit", "2", "--json", "--no-store"]
-    assert main(asked) == 2
-    output = capfd.readouterr()
-    assert output.out == ""
-    assert len(output.err.strip().splitlines()) == 1
-    assert main(["solve", "alltoall.link-mcf", "ring:4", "--memory-limit", "2", "--json", "--no-store"]) == 0
-    assert json.loads(capfd.readouterr().out)["verified"]
 
 
 #: Threads that no other test asks for: the worker has not imported what their jobs needed.

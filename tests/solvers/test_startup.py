@@ -23,7 +23,6 @@ from opticoll.formulations.standard_form import Columns, StandardForm, canonical
 from opticoll.instances import Topology, parse
 from opticoll.solvers.adapters import adapters
 from opticoll.solvers.methods import method_named, methods
-from opticoll.solvers.methods.index import MODULES
 from opticoll.solvers.process.worker import interpreter
 from opticoll.solvers.verify import dual_bound, kkt, matrix_violations
 
@@ -143,11 +142,6 @@ def test_a_method_found_by_its_module_is_the_registered_one() -> None:
 @pytest.mark.parametrize("name", ["highs", "cp-sat", "auto", "no-such-method", "base", "", "a b", "..", "x.y", "é-1"])
 def test_an_unknown_name_is_not_a_method(name: str) -> None:
     assert method_named(name) is None
-
-
-def test_every_method_has_the_file_of_its_name() -> None:
-    assert len(MODULES) > 40
-    assert all(method.name == name for name, method in methods().items())
 
 
 # Small graphs and matrices without SciPy --------------------------------------------------------------------------

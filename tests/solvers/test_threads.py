@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import ast
-import asyncio
 import json
 import logging
 import random
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -70,18 +67,6 @@ def test_four_threads_find_what_is_found_in_turn(count: int, switching: None) ->
     with ThreadPoolExecutor(4) as pool:
         found = list(pool.map(value, chosen))
     assert found == pytest.approx(in_turn(chosen), rel=1e-9)
-
-
-def test_coroutines_find_what_is_found_in_turn() -> None:
-    chosen = cells(2)
-
-    async def gathered() -> list[float | None]:
-        loop = asyncio.get_running_loop()
-        half = len(chosen) // 2
-        others = [loop.run_in_executor(None, partial(value, cell)) for cell in chosen[half:]]
-        return list(await asyncio.gather(*(asyncio.to_thread(value, cell) for cell in chosen[:half]), *others))
-
-    assert asyncio.run(gathered()) == pytest.approx(in_turn(chosen), rel=1e-9)
 
 
 def user_model(size: int) -> tuple[float, float]:
@@ -248,53 +233,3 @@ print(json.dumps(differ))
 
 def test_imports_and_solves_leave_the_process_as_it_was(tmp_path: Path) -> None:
     assert interpreter_prints(STATE, folder=tmp_path) == {}
-
-
-#: Programs of our own processes, in which nobody else's code can see what is replaced.
-WORKER_PROGRAMS = {"solvers/process/worker_imports.py", "solvers/process/worker_main.py"}
-
-
-def replacements(tree: ast.AST) -> set[str]:
-    """What a module does to the interpreter: entries of ``sys.modules``, finders, methods of loaders, exceptions."""
-    found = set()
-    for node in ast.walk(tree):
-        text = ast.unparse(node) if isinstance(node, ast.Attribute) else ""
-        if (
-            isinstance(node, ast.Attribute)
-            and not isinstance(node.ctx, ast.Load)
-            and node.attr in {"get_code", "exec_module"}
-        ):
-            found.add(text)
-        if isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load):
-            target = ast.unparse(node.value)
-            found |= {target} & {"sys.modules", "sys.meta_path", "sys.path_hooks"}
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-            owner = ast.unparse(node.func.value)
-            if owner in {"sys.modules", "sys.meta_path", "sys.path_hooks"} and node.func.attr not in {
-                "get",
-                "keys",
-                "items",
-                "values",
-            }:
-                found.add(owner)
-        if text.endswith("PyThreadState_SetAsyncExc"):
-            found.add("PyThreadState_SetAsyncExc")
-    return found
-
-
-WORDS = ("sys.modules", "sys.meta_path", "sys.path_hooks", "get_code", "exec_module", "SetAsyncExc")
-#: Where such a thing is the purpose: plug-ins are modules of their own names.
-REPLACED = {"opticoll/plugins.py": {"sys.modules"}}
-
-
-def test_nothing_replaces_parts_of_the_interpreter() -> None:
-    found = {}
-    for layer in ("instances", "formulations", "solvers", "analysis", "src/opticoll"):
-        folder = Path(ROOT).parent / layer
-        for path in folder.rglob("*.py"):
-            name, text = str(path.relative_to(folder.parent)), path.read_text()
-            done = replacements(ast.parse(text)) if any(word in text for word in WORDS) else set()
-            if done and name not in WORKER_PROGRAMS:
-                found[name] = done
-    assert found == REPLACED
-    assert replacements(ast.parse("sys.modules[n] = m; S.get_code = f; del sys.modules[n]; sys.modules.pop(n)"))
