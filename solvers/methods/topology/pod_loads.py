@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,8 +17,8 @@ if TYPE_CHECKING:
 
 #: Squarings of the norms, as for :func:`load_norm`: none finds the best wirings of all numbers of cubes.
 SQUARINGS = (3, 5)
-#: First and last temperature, relative to the norm, and the number of pieces of a run.
-HEAT, PIECES = (0.01, 2e-4), 8
+#: First and last temperature, relative to the norm; replacements between two looks at the clock.
+HOT, COLD, TICKED = 0.01, 2e-4, 50
 
 
 @compiled()
@@ -81,38 +80,6 @@ def worst_norm(  # type: ignore[no-untyped-def]
     return worst
 
 
-@compiled()
-def _anneal(  # type: ignore[no-untyped-def]
-    head, letter, chosen, best, table, inverses, group, squarings, lost, moves, heat, cool, seed
-):
-    """Anneal the group element of every set of switches; ``chosen`` becomes the last state, ``best`` the best one."""
-    np.random.seed(seed)  # noqa: NPY002 - the generator of the compiled code
-    k, switches = table.shape[0], group.size
-    follow, back = np.empty((switches, k), np.int64), np.empty((switches, k), np.int64)
-    now, least = -1.0, np.inf
-    changed, was = 0, chosen[0]
-    for move in range(moves + 1):
-        if move:
-            changed = np.random.randint(chosen.size)  # noqa: NPY002
-            was = chosen[changed]
-            chosen[changed] = (was + 1 + np.random.randint(k - 1)) % k  # noqa: NPY002
-        for w in range(switches):
-            for c in range(k):
-                follow[w, c] = table[c, chosen[group[w]]]
-                back[w, c] = table[c, inverses[chosen[group[w]]]]
-        level = heat * (cool / heat) ** (move / moves)
-        most = now * (1.0 - level * np.log(1.0 - np.random.random())) if move else np.inf  # noqa: NPY002
-        then = worst_norm(head, letter, follow, back, squarings, lost, most)
-        if then <= most:
-            now = then
-            if now < least:
-                least = now
-                best[:] = chosen
-        else:
-            chosen[changed] = was
-    return least
-
-
 def annealed(
     links: CubeLinks,
     table: I64,
@@ -142,26 +109,31 @@ def annealed(
     lost
         The switches of which any one may be lost; -1 for none.
     tick
-        Called before every piece of the run; ends it by raising TimeoutError, after the first with what was found.
+        Called now and then; ends the run by raising TimeoutError, after the first wiring with what was found.
     """
     sets, k = int(group.max()) + 1, len(table)
     chosen, lost = random.integers(k, size=sets), lost.copy()
-    best, least = chosen.copy(), np.inf
-    heats = np.geomspace(*HEAT, PIECES + 1).tolist()
-    for heat, cool in pairwise(heats):
-        try:
-            tick()
-        except TimeoutError:
-            if np.isinf(least):
-                raise
-            break
-        found = chosen.copy()
-        norm = _anneal(
-            links.head, links.letter, chosen, found, table, inverses, group, squarings, lost,
-            max(moves // PIECES, 1), heat, cool, int(random.integers(2**31)),
-        )  # fmt: skip
-        if norm < least:
-            least, best = norm, found
+    best, now, least = chosen, np.inf, np.inf
+    for move in range(moves + 1):
+        if move % TICKED == 0:
+            try:
+                tick()
+            except TimeoutError:
+                if np.isinf(least):
+                    raise
+                break
+        trial = chosen.copy()
+        if move:
+            at = random.integers(sets)
+            trial[at] = (trial[at] + random.integers(1, k)) % k
+        heat = HOT * (COLD / HOT) ** (move / moves)
+        most = now * (1.0 + heat * random.exponential())
+        follow, back = switches_of(table, trial, group), switches_of(table, inverses[trial], group)
+        norm = worst_norm(links.head, links.letter, follow, back, squarings, lost, most)
+        if norm <= most:
+            chosen, now = trial, norm
+            if now < least:
+                least, best = now, chosen
     return least, best
 
 
