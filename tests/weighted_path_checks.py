@@ -22,11 +22,14 @@ def violations(data: ConcurrentFlow, paths: WeightedPaths) -> dict[str, float]:
     topology = data.topology
     result = dict.fromkeys(("commodities", "path", "rate", "capacity"), np.inf)
     sources, targets, shards = data.demanded()
-    first_path, first_arc, arcs, rate = paths.first_path, paths.first_arc, paths.arcs, paths.rate
-    if np.array_equal(paths.sources, sources) and np.array_equal(paths.targets, targets):
+    listed, rate = paths.paths, paths.rate
+    first_arc, arcs, owner = listed.start, listed.arcs, listed.pair
+    if np.array_equal(listed.sources, sources) and np.array_equal(listed.targets, targets):
         result["commodities"] = 0.0
     sound = (
-        splits(first_path, sources.size, rate.size)
+        np.array_equal(np.unique(owner), np.arange(sources.size))
+        and (np.diff(owner) >= 0).all()
+        and owner.size == rate.size
         and splits(first_arc, rate.size, arcs.size)
         and arcs.size > 0
         and 0 <= arcs.min() <= arcs.max() < topology.arcs
@@ -37,7 +40,6 @@ def violations(data: ConcurrentFlow, paths: WeightedPaths) -> dict[str, float]:
         return result
     joined = topology.head[arcs[:-1]] == topology.tail[arcs[1:]]
     joined[first_arc[1:-1] - 1] = True  # arcs of different paths need not join
-    owner = np.repeat(np.arange(sources.size), np.diff(first_path))
     begins = np.array_equal(topology.tail[arcs[first_arc[:-1]]], sources[owner])
     ends = np.array_equal(topology.head[arcs[first_arc[1:] - 1]], targets[owner])
     result["path"] = 0.0 if joined.all() and begins and ends else np.inf

@@ -27,6 +27,7 @@ from opticoll.errors import NotApplicable
 from opticoll.formulations import declared_axes
 from opticoll.formulations.alltoall.time_expansion import over_time
 from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow
+from opticoll.formulations.flows.path_sets import subset
 from opticoll.formulations.model import Formulation, is_own
 from opticoll.instances.topology import Topology
 from opticoll.instances.translations import moved_arcs, translations
@@ -271,17 +272,14 @@ def _by_source(data: ConcurrentFlow, g: F64) -> Routes:
     """The routes of :mod:`opticoll.solvers.schedules.weighted_paths`, without noise."""
     from opticoll.solvers.schedules.weighted_paths import from_flow
 
-    result = from_flow(data, g)
+    paths, rate, F = from_flow(data, g)
     shards = data.demanded()[2]
-    pair = np.repeat(np.arange(result.sources.size), np.diff(result.first_path))
-    weight = result.rate / (result.F * shards[pair])
-    keep = weight > NOISE
-    length = np.diff(result.first_arc)
-    weight, pair = weight[keep], pair[keep]
-    weight = weight / np.bincount(pair, weight)[pair]
-    first = np.concatenate([[0], np.cumsum(length[keep], dtype=np.int64)])
-    arcs = result.arcs[np.repeat(keep, length)].astype(np.int64)
-    return Routes(result.sources[pair], result.targets[pair], first, arcs, weight, shards[pair])
+    weight = rate / (F * shards[paths.pair])
+    kept = subset(paths, weight > NOISE)
+    weight = weight[weight > NOISE]
+    weight = weight / np.bincount(kept.pair, weight)[kept.pair]
+    pair = kept.pair
+    return Routes(kept.sources[pair], kept.targets[pair], kept.start, kept.arcs, weight, shards[pair])
 
 
 def without_steps(routes: Sequence[Route]) -> Sequence[Route]:

@@ -8,56 +8,37 @@ arrays. MCF-extP (all-to-all paper, 3.2.1) takes the paths of a single commodity
 from __future__ import annotations
 
 import heapq
-from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from opticoll.errors import BadInput
+from opticoll.formulations.flows.path_sets import PathSet
 from opticoll.formulations.flows.single_source import WeightedPath, strip_paths, unit_flow
 from opticoll.formulations.rounds.segments import offsets
 
 if TYPE_CHECKING:
     from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow
-    from opticoll.instances.topology import F64, I32, I64, Topology
+    from opticoll.instances.topology import F64, Topology
 
 
-@dataclass(frozen=True, eq=False)
-class WeightedPaths:
-    """Paths of K commodities, in flat arrays.
+class WeightedPaths(NamedTuple):
+    """Paths of the commodities with demand, the flow of each, ``(|P|,)``, and F: commodity k gets F D_k."""
 
-    Parameters
-    ----------
-    F
-        Served fraction: the rate of commodity (s, v) is F D_sv.
-    sources, targets
-        Of the commodities with D_sv > 0, ascending by (source, target), ``(K,)``.
-    first_path
-        Paths of commodity k are ``first_path[k] .. first_path[k + 1]``, ``(K + 1,)``.
-    first_arc
-        Arcs of path p are ``first_arc[p] .. first_arc[p + 1]`` of ``arcs``, ``(P + 1,)``.
-    arcs, rate
-        Arc numbers in order from the source; flow of each path, ``(P,)``.
-    """
-
-    F: float
-    sources: I64
-    targets: I64
-    first_path: I64
-    first_arc: I64
-    arcs: I32
+    paths: PathSet
     rate: F64
+    F: float
 
     @property
     def summary(self) -> dict[str, float | int]:
         """Numbers of paths and their lengths."""
-        length = np.diff(self.first_arc)
+        paths = self.paths
         return {
-            "paths": int(self.rate.size),
-            "paths_per_commodity": self.rate.size / max(self.sources.size, 1),
-            "most_paths_of_a_commodity": int(np.diff(self.first_path).max(initial=0)),
-            "longest_path": int(length.max(initial=0)),
+            "paths": paths.paths,
+            "paths_per_commodity": paths.paths / max(paths.pairs, 1),
+            "most_paths_of_a_commodity": int(np.diff(paths.first).max(initial=0)),
+            "longest_path": int(paths.length.max(initial=0)),
         }
 
 
@@ -85,15 +66,16 @@ def from_flow(data: ConcurrentFlow, flow: F64) -> WeightedPaths:
     for i, source in enumerate(data.sources.tolist()):
         targets = np.flatnonzero(shards[:, i])
         split = strip_paths(topology, source, unit[:, i], targets, shards[targets, i])
-        paths = list(chain.from_iterable(split))
-        arcs = np.fromiter(chain.from_iterable(path.arcs for path in paths), np.int32)
-        lengths, rates = np.array([(len(path.arcs), path.amount) for path in paths]).reshape(-1, 2).T
-        parts.append((np.array(list(map(len, split))), lengths.astype(np.int64), rates, arcs))
+        listed = list(chain.from_iterable(split))
+        arcs = np.fromiter(chain.from_iterable(path.arcs for path in listed), np.int64)
+        lengths, rates = np.array([(len(path.arcs), path.amount) for path in listed]).reshape(-1, 2).T
+        parts.append((np.array(list(map(len, split))), lengths, rates, arcs))
     load = unit.sum(axis=1)
     F = float((topology.capacity[load > 0] / load[load > 0]).min())
-    sources, targets, _ = data.demanded()
     counts, lengths, rates, arcs = (np.concatenate(part) for part in zip(*parts, strict=True))
-    return WeightedPaths(F, sources, targets, offsets(counts), offsets(lengths), arcs, rates * F)
+    sources, targets, _ = data.demanded()
+    pair = np.repeat(np.arange(counts.size), counts)
+    return WeightedPaths(PathSet(topology, sources, targets, arcs, offsets(lengths), pair), rates * F, F)
 
 
 #: Relative amount of a commodity that may remain: round-off of a flow feasible to within 1e-9.

@@ -12,8 +12,7 @@ import numpy as np
 
 from opticoll.errors import MethodMismatch
 from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow
-from opticoll.formulations.flows.path_sets import assemble, path_set_of, to_arrays
-from opticoll.formulations.flows.single_source import strip_paths
+from opticoll.formulations.flows.path_sets import path_set_of, reordered, to_arrays
 from opticoll.formulations.parameters import Parameter
 from opticoll.solvers.methods.method import Answer, Beyond, Method
 from opticoll.solvers.process.memory import MOST_ENTRIES
@@ -261,21 +260,13 @@ MASTER_CHILD = Method(
 
 def path_flows(context: Context, g: F64, F: float) -> Divided:
     """Split every source's flow into paths, and add them up by commodity."""
-    topology, flow = context.instance, context.data.flow
-    flows = np.zeros((topology.arcs, flow.groups))
-    paths = longest = 0
-    for i, source in enumerate(np.unique(flow.sources).tolist()):
-        context.remaining()
-        columns = np.flatnonzero(flow.sources == source)
-        targets, amount = flow.targets[columns], flow.amounts[columns] * F
-        split = strip_paths(topology, source, g[:, i], targets, amount)
-        for column, stripped in zip(columns.tolist(), split, strict=True):
-            for path in stripped:
-                flows[path.arcs, column] += path.amount
-                longest = max(longest, len(path.arcs))
-            paths += len(stripped)
-    metrics = {"paths": paths, "paths_per_commodity": paths / flows.shape[1], "longest_path": longest}
-    return Divided({"f": flows, "F": np.asarray(F)}, "path stripping", metrics)
+    flow = context.data.flow
+    by_source = ConcurrentFlow.by_source(flow.topology, flow.traffic)
+    found = from_flow(by_source, g)
+    flows = np.zeros((flow.topology.arcs, flow.groups))
+    owner = np.repeat(np.arange(found.rate.size), found.paths.length)
+    np.add.at(flows, (found.paths.arcs, found.paths.pair[owner]), found.rate[owner])
+    return Divided({"f": flows, "F": np.asarray(found.F)}, "path stripping", found.summary)
 
 
 def run_flow_decomposition(context: Context) -> Answer:
@@ -305,14 +296,11 @@ FLOW_DECOMPOSITION = Method(
 
 def split_paths(context: Context, g: F64, F: float) -> Divided:
     """Split every source's flow into the weighted paths of the path model."""
-    result = from_flow(context.data.flow, g)
+    found = from_flow(context.data.flow, g)
     context.remaining()
-    pair = np.repeat(np.arange(result.sources.size), np.diff(result.first_path))
-    length = np.diff(result.first_arc)
-    ends = (result.sources, result.targets)
-    paths = assemble(context.instance, result.arcs.astype(np.int64), length, pair, ends)
-    values = {"f": result.rate[np.lexsort((length, pair))], "F": np.asarray(result.F), **to_arrays(paths)}
-    return Divided(values, "path stripping", result.summary)
+    order = np.lexsort((found.paths.length, found.paths.pair))
+    values = {"f": found.rate[order], "F": np.asarray(found.F), **to_arrays(reordered(found.paths, order))}
+    return Divided(values, "path stripping", found.summary)
 
 
 def run_mcf_extp(context: Context) -> Answer:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import replace
 from itertools import permutations
 
 import numpy as np
@@ -239,15 +238,15 @@ def test_paths_carry_the_demand_of_every_pair(spec, demand):
     paths = wp.from_flow(data.flow, values["g"])
     assert max(violations(data.flow, paths).values()) < 1e-9
     assert pytest.approx(F, rel=1e-6) == paths.F
-    served = np.bincount(np.repeat(np.arange(paths.sources.size), np.diff(paths.first_path)), paths.rate)
+    served, sources, targets = np.bincount(paths.paths.pair, paths.rate), paths.paths.sources, paths.paths.targets
     ends = data.topology.terminals
     wanted = read_demand(demand, data.topology, "test")
-    at = np.searchsorted(ends, paths.sources), np.searchsorted(ends, paths.targets)
+    at = np.searchsorted(ends, sources), np.searchsorted(ends, targets)
     np.testing.assert_allclose(served, paths.F * wanted[at], rtol=1e-8)
-    assert paths.sources.size == np.count_nonzero(wanted)
+    assert sources.size == np.count_nonzero(wanted)
     twice = paths.rate.copy()
     twice[0] *= 2.0
-    assert violations(data.flow, replace(paths, rate=twice))["rate"] > 1e-6
+    assert violations(data.flow, paths._replace(rate=twice))["rate"] > 1e-6
     sparse = not demand.startswith(("random", "gravity"))
     assert violations(data_of(spec).flow, paths)["commodities" if sparse else "rate"] > 1e-3
 

@@ -48,27 +48,27 @@ def test_circulations_and_noise_are_no_paths():
 def test_corrupted_paths_are_refused():
     data, _, flow = solved("genkautz:n=12,d=3")
     good = wp.from_flow(data, flow)
-    arcs = good.arcs.copy()
+    listed = good.paths
+    arcs = listed.arcs.copy()
     arcs[3] = (arcs[3] + 1) % data.topology.arcs
     rate = good.rate.copy()
     rate[5] *= 1.5
     negative = good.rate.copy()
     negative[0] = -negative[0]
-    first = good.first_path.copy()
-    first[1] += 1
-    beyond = good.arcs.copy()
+    pair = listed.pair.copy()
+    pair[np.flatnonzero(pair == 1)[0]] = 0
+    beyond = listed.arcs.copy()
     beyond[0] = data.topology.arcs
+    for field, wrong, block in (("rate", rate, "rate"), ("rate", negative, "rate"), ("F", 2 * good.F, "rate")):
+        assert violations(data, good._replace(**{field: wrong}))[block] > 1e-3
     for field, wrong, block in (
         ("arcs", arcs, "path"),
-        ("rate", rate, "rate"),
-        ("rate", negative, "rate"),
-        ("first_path", first, "rate"),
-        ("arcs", beyond, "path"),
-        ("targets", good.sources, "commodities"),
-        ("F", 2 * good.F, "rate"),
+        ("pair", pair, "path"),
+        ("arcs", beyond, "rate"),
+        ("targets", listed.sources, "commodities"),
     ):
-        assert violations(data, replace(good, **{field: wrong}))[block] > 1e-3
-    doubled = replace(good, rate=2 * good.rate, F=2 * good.F)
+        assert violations(data, good._replace(paths=replace(listed, **{field: wrong})))[block] > 1e-3
+    doubled = good._replace(rate=2 * good.rate, F=2 * good.F)
     assert violations(data, doubled)["capacity"] > 0.5
 
 
