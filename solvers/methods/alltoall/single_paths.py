@@ -10,7 +10,7 @@ from opticoll.formulations.parameters import Parameter
 from opticoll.solvers.methods.flows.column_generation import generate, pricing_for
 from opticoll.solvers.methods.flows.exact_routing import (
     SINGLE_PATH,
-    round_shares,
+    draw_different,
     route_metrics,
     routes_from,
     single_only,
@@ -112,7 +112,7 @@ def run_lp_rounding(context: Context) -> Answer:
     paths, share = fluid.used(1e-7)
     fluid_time = fluid.time * float(data.amount.mean())
     tries = int(context.parameters["tries"])
-    routes = round_shares(paths, share, data.amount, np.random.default_rng(context.task.seed), tries)
+    routes = draw_different(paths, share, data.amount, 1, np.random.default_rng(context.task.seed), tries)
     return Answer(
         Termination.TOLERANCE,
         values=values_of(data, routes),

@@ -113,25 +113,6 @@ def union(first: PathSet, second: PathSet) -> PathSet:
     )
 
 
-def round_shares(paths: PathSet, share: F64, amount: F64, random: np.random.Generator, tries: int) -> PathSet:
-    """The best of ``tries`` independent roundings: every commodity takes a path with its share as probability.
-
-    ``amount`` ``(|K|,)`` is the demand of the commodities.
-    """
-    best: PathSet | None = None
-    level = np.cumsum(share)
-    before = level[paths.first[:-1]] - share[paths.first[:-1]]
-    total = level[paths.first[1:] - 1] - before
-    for _ in range(max(tries, 1)):
-        point = before + random.random(paths.pairs) * total
-        choice = np.clip(np.searchsorted(level, point), paths.first[:-1], paths.first[1:] - 1)
-        routes = pick(paths, choice)
-        if best is None or worst_load(routes, amount) < worst_load(best, amount):
-            best = routes
-    assert best is not None
-    return best
-
-
 def draw_different(
     paths: PathSet, weight: F64, share: F64, kappa: int, random: np.random.Generator, tries: int
 ) -> PathSet:
@@ -269,18 +250,14 @@ def bound_and_search(context: Context, known: PathSet | None) -> Answer:
     random = np.random.default_rng(context.task.seed)
     candidates = candidates_for(data, paths)
     relaxed: F64 | None = None
-    if data.kappa == 1:
-        likeliest = pick(paths, largest(paths, share, 1))
-
-        def draw(tries: int) -> PathSet:
-            return round_shares(paths, share, data.amount, random, tries)
-    else:
-        listed_ones = candidates
+    drawn, weight = paths, share
+    if data.kappa > 1:
         weight, relaxed = relaxation(context, data, candidates)
-        likeliest = pick(candidates, largest(candidates, weight, data.kappa))
+        drawn = candidates
+    likeliest = pick(drawn, largest(drawn, weight, data.kappa))
 
-        def draw(tries: int) -> PathSet:
-            return draw_different(listed_ones, weight, data.share, data.kappa, random, tries)
+    def draw(tries: int) -> PathSet:
+        return draw_different(drawn, weight, data.share, data.kappa, random, tries)
 
     start = draw(20)
     rounding = worst_load(start, data.share)
