@@ -1,9 +1,9 @@
 """Execution of schedules in steps: every move is replayed, from the moves alone.
 
 Every rank holds, for every chunk, a set of ranks whose contributions are summed in it; a sum of two sets that share a
-rank counts that rank twice and is refused. In a collective without sums a chunk has one contribution, so a rank has it
-from the step after its first arrival on. Chunks do not depend on each other; with sums, as many are replayed together
-as their sets, of one bit for every rank, leave room for.
+rank counts that rank twice and is refused. In a collective without sums a chunk has one contribution, that of its
+origin. Chunks do not depend on each other: as many are replayed together as their sets, of one bit for every
+contribution, leave room for.
 """
 
 from __future__ import annotations
@@ -23,8 +23,11 @@ if TYPE_CHECKING:
     from opticoll.instances.topology import I64, Mask, Topology
     from opticoll.solvers.schedules.collective_steps import CollectiveSteps, Shard
 
-#: Maximum number of 64-bit words of all sets that are held at a time.
-MOST_WORDS = 32_000_000
+    #: Sets of contributions, one bit each, in the words of the last axis.
+    Sets = NDArray[np.uint64] | NDArray[np.uint8]
+
+#: Maximum size of all sets that are held at a time [bytes].
+MOST_BYTES = 256_000_000
 #: Collectives with sums.
 SUMS = frozenset({"reducescatter", "allreduce"})
 
@@ -87,8 +90,35 @@ class _Execution:
 
     def violation(self) -> ScheduleCheck | None:
         """The first violation; None if the schedule performs its collective."""
-        static = self._static()
-        return self._with_sums(static) if self.sums else self._copied(static)
+        static, N = self._static(), self.ranks.size
+        words, kind = (-(-N // 64), np.dtype(np.uint64)) if self.sums else (1, np.dtype(np.uint8))
+        tokens = len(self.shards) * self.schedule.chunks
+        many = max(MOST_BYTES // (N * words * kind.itemsize), 1)
+        wrong: list[tuple[int, int, int, str, str]] = []
+        bad = np.flatnonzero(static)
+        if bad.size:
+            i = int(bad[0])
+            wrong.append((int(self.schedule.step[i]), 0, i, *self._described(i)))
+        moves = np.flatnonzero(~static)
+        moves = moves[np.argsort(self.token[moves], kind="stable")]
+        missing: ScheduleCheck | None = None
+        for begin in range(0, tokens, many):
+            size = min(many, tokens - begin)
+            first, last = np.searchsorted(self.token[moves], [begin, begin + size])
+            held = np.zeros((N, size, words), dtype=kind)
+            if self.sums:
+                held[np.arange(N), :, np.arange(N) // 64] = _bits(N)[:, None]
+            else:
+                origin = self.shards[(begin + np.arange(size)) // self.schedule.chunks, 0]
+                held[self.number[origin], np.arange(size), 0] = 1
+            found = self._replayed(np.sort(moves[first:last]), begin, held)
+            wrong += [] if found is None else [found]
+            if not wrong and missing is None:
+                missing = self._lacking(held, begin)
+        if not wrong:
+            return missing
+        _, late, i, reason, message = min(wrong)
+        return self._refused(i, reason, message, rank=int(self.end[i] if late else self.start[i]))
 
     # What a move states
 
@@ -109,7 +139,7 @@ class _Execution:
         return wrong if self.sums else wrong | schedule.adds
 
     def _described(self, i: int) -> tuple[str, str]:
-        """Reason and message for a move that is wrong whatever the ranks hold, or whose sender has nothing."""
+        """Reason and message for a move that is wrong whatever the ranks hold."""
         schedule, n = self.schedule, self.topology.n
         path = schedule.vertices[schedule.first[i] : schedule.first[i + 1]].tolist()
         if self.no_arc[i]:
@@ -121,9 +151,7 @@ class _Execution:
         if not self.known[i]:
             has = f"a shard has {schedule.chunks} chunks"
             return "no-chunk", f"{has}, and only ranks, or pairs that send, have shards"
-        if schedule.adds[i] and not self.sums:
-            return "wrong-sum", "is added, but this collective has no sums"
-        return "not-held", f"{path[0]} sends it before receiving it"
+        return "wrong-sum", "is added, but this collective has no sums"
 
     def _refused(self, i: int, reason: str, message: str, rank: int) -> ScheduleCheck:
         schedule = self.schedule
@@ -132,89 +160,23 @@ class _Execution:
         step = int(schedule.step[i])
         return refused(reason, f"step {step}: {name}: {message}", rank=rank, chunk=int(schedule.chunk[i]), step=step)
 
-    # Copies alone
+    # What ranks hold
 
-    def _copied(self, static: Mask) -> ScheduleCheck | None:
-        schedule, tokens = self.schedule, max(len(self.shards) * self.schedule.chunks, 1)
-        origin = np.repeat(self.shards[:, 0], schedule.chunks) if len(self.shards) else np.zeros(1, dtype=np.int64)
-        arrival = self.end * tokens + self.token
-        order = np.argsort(arrival, kind="stable")  # moves are in the order of their steps
-        keys, first = np.unique(arrival[order], return_index=True)
-        reached = schedule.step[order[first]]
-        place = self.start * tokens + self.token
-        at = np.minimum(np.searchsorted(keys, place), max(keys.size - 1, 0))
-        held = self.start == origin[self.token]
-        if keys.size:
-            held |= (keys[at] == place) & (reached[at] < schedule.step)
-        again = np.ones(schedule.moves, dtype=bool)
-        again[order[first]] = False
-        again |= self.end == origin[self.token]
-        wrong = [
-            (int(schedule.step[i]), late, int(i))
-            for late, moves in ((0, np.flatnonzero(static | ~held)), (1, np.flatnonzero(again)))
-            for i in moves[:1]
-        ]
-        if wrong:
-            _, late, i = min(wrong)
-            if not late:
-                return self._refused(i, *self._described(i), rank=int(self.start[i]))
-            v = int(self.end[i])
-            return self._refused(i, "duplicate", f"{v} receives it, but already has it", rank=v)
-        return self._first_missing(keys, tokens)
-
-    def _first_missing(self, keys: I64, tokens: int) -> ScheduleCheck | None:
-        """The first chunk that some rank lacks at the end."""
-        D, alltoall = self.schedule.chunks, self.schedule.collective == "alltoall"
-        chunk = np.arange(D)
-        for s, (source, target) in enumerate(self.shards.tolist()):
-            ends = np.array([target]) if alltoall else self.ranks[self.ranks != source]
-            due = (ends[:, None] * tokens + s * D + chunk).ravel()
-            at = np.minimum(np.searchsorted(keys, due), max(keys.size - 1, 0))
-            lacking = np.flatnonzero(keys[at] != due) if keys.size else np.arange(due.size)
-            if lacking.size:
-                v, c = int(ends[lacking[0] // D]), int(chunk[lacking[0] % D])
-                name = chunk_name((source, target) if alltoall else source, c)
-                return refused("missing-chunk", f"rank {v}: {name} never arrives", rank=v, chunk=c)
-        return None
-
-    # Sums
-
-    def _with_sums(self, static: Mask) -> ScheduleCheck | None:
-        schedule, N = self.schedule, self.ranks.size
-        words = -(-N // 64)
-        tokens = len(self.shards) * schedule.chunks
-        many = max(MOST_WORDS // (N * words), 1)
-        wrong: list[tuple[int, int, int, str, str]] = []
-        bad = np.flatnonzero(static)
-        if bad.size:
-            i = int(bad[0])
-            wrong.append((int(schedule.step[i]), 0, i, *self._described(i)))
-        missing: ScheduleCheck | None = None
-        for begin in range(0, tokens, many):
-            size = min(many, tokens - begin)
-            mine = np.flatnonzero(~static & (self.token >= begin) & (self.token < begin + size))
-            held = np.zeros((N, size, words), dtype=np.uint64)
-            held[np.arange(N), :, np.arange(N) // 64] = (np.uint64(1) << (np.arange(N) % 64).astype(np.uint64))[:, None]
-            found = self._replayed(mine, begin, held)
-            wrong += [] if found is None else [found]
-            if not wrong and missing is None:
-                missing = self._lacking(held, begin)
-        if not wrong:
-            return missing
-        _, late, i, reason, message = min(wrong)
-        return self._refused(i, reason, message, rank=int(self.end[i] if late else self.start[i]))
-
-    def _replayed(self, mine: I64, begin: int, held: NDArray[np.uint64]) -> tuple[int, int, int, str, str] | None:
+    def _replayed(self, mine: I64, begin: int, held: Sets) -> tuple[int, int, int, str, str] | None:
         """Apply these moves to the sets ``held``, ``(N, tokens, words)``; the first one that cannot be, and why."""
         schedule, step = self.schedule, self.schedule.step[mine]
         for first, last in pairwise([*np.flatnonzero(np.diff(step, prepend=-1)).tolist(), mine.size]):
             now = mine[first:last]
             at, to, token = self.number[self.start[now]], self.number[self.end[now]], self.token[now] - begin
             sent = held[at, token]
+            early = np.flatnonzero(~sent.any(axis=1))
+            if early.size:
+                i = int(now[early[0]])
+                return int(schedule.step[i]), 0, i, "not-held", f"{self.start[i]} sends it before receiving it"
             place = to * held.shape[1] + token
             turn = turns(place)
             wrong: list[int] = []
-            twice: dict[int, NDArray[np.uint64]] = {}
+            twice: dict[int, Sets] = {}
             for k in range(int(turn.max(initial=-1)) + 1):  # what one rank receives of a chunk, one after the other
                 rows = np.flatnonzero(turn == k)
                 before, new, adds = held[to[rows], token[rows]], sent[rows], schedule.adds[now[rows]]
@@ -232,31 +194,39 @@ class _Execution:
                 return int(schedule.step[i]), 1, i, "wrong-sum", message
         return None
 
-    def _last_of(self, members: NDArray[np.uint64]) -> int:
+    def _last_of(self, members: Sets) -> int:
         """The last rank of a set."""
         word = int(np.flatnonzero(members)[-1])
         return int(self.ranks[word * 64 + int(members[word]).bit_length() - 1])
 
-    def _lacking(self, held: NDArray[np.uint64], begin: int) -> ScheduleCheck | None:
-        """The first chunk whose sum is not complete where it must be at the end."""
+    def _lacking(self, held: Sets, begin: int) -> ScheduleCheck | None:
+        """The first chunk that is not complete where it must be at the end."""
         N, D = self.ranks.size, self.schedule.chunks
-        due = np.zeros(held.shape[2], dtype=np.uint64)
-        np.bitwise_or.at(due, np.arange(N) // 64, np.uint64(1) << (np.arange(N) % 64).astype(np.uint64))
+        due = np.zeros(held.shape[2], dtype=held.dtype)
+        np.bitwise_or.at(due, np.arange(N if self.sums else 1) // 64, _bits(N if self.sums else 1).astype(held.dtype))
         whole = (held == due).all(axis=2)  # (N, tokens)
         shard, chunk = np.divmod(begin + np.arange(held.shape[1]), D)
-        if self.schedule.collective == "reducescatter":
+        if self.schedule.collective in {"reducescatter", "alltoall"}:
             mine = np.zeros_like(whole)
-            mine[shard, np.arange(shard.size)] = True
+            mine[self.number[self.shards[shard, 0 if self.sums else 1]], np.arange(shard.size)] = True
             whole |= ~mine
         lacking = np.argwhere(~whole.T)
         if not lacking.size:
             return None
         # By shard, then rank, then chunk.
         token, rank = lacking[np.lexsort((chunk[lacking[:, 0]], lacking[:, 1], shard[lacking[:, 0]]))[0]].tolist()
-        first = self._last_of(due & ~held[rank, token])
+        source, target = self.shards[shard[token]].tolist()
         v, c = int(self.ranks[rank]), int(chunk[token])
-        name = chunk_name(int(self.ranks[shard[token]]), c)
+        name = chunk_name((source, target) if target >= 0 else source, c)
+        if not self.sums:
+            return refused("missing-chunk", f"rank {v}: {name} never arrives", rank=v, chunk=c)
+        first = self._last_of(due & ~held[rank, token])
         return refused("wrong-sum", f"rank {v}: the sum of {name} lacks the contribution of {first}", rank=v, chunk=c)
+
+
+def _bits(count: int) -> NDArray[np.uint64]:
+    """One bit for every contribution, in words of 64, ``(count,)``."""
+    return np.uint64(1) << (np.arange(count) % 64).astype(np.uint64)
 
 
 def chunk_name(shard: Shard, chunk: int) -> str:

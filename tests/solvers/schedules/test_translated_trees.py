@@ -213,7 +213,7 @@ def test_many_sums_are_replayed_in_parts(monkeypatch):
     topology = parse("torus:3x3")
     steps = schedule_collective("alltoall.all-reduce", topology, most=4).steps
     whole = run_moves(steps, topology)
-    monkeypatch.setattr("opticoll.solvers.schedules.moves_execution.MOST_WORDS", 20)
+    monkeypatch.setattr("opticoll.solvers.schedules.moves_execution.MOST_BYTES", 160)
     assert run_moves(steps, topology) == whole
     kept = [[move for move in step if (move.shard, move.chunk) != (8, 0)] for step in steps.by_step()]
     lacking = CollectiveSteps.of(steps.collective, steps.chunks, kept)
