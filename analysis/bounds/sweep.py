@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     import os
 
     import pandas as pd
-    from matplotlib.figure import Figure
 
     from opticoll.analysis.store.records import Store
     from opticoll.analysis.study.running import Summary
@@ -102,13 +101,6 @@ class SweepResult(Printed, Fields, frozen=True, kw_only=True):
         import pandas as pd
 
         return pd.DataFrame([plain(case) for case in self.cases], columns=list(Case.__struct_fields__))
-
-    def plot(self) -> Figure:
-        """Draw the distribution of the tightness, and the bound against the optimum."""
-        from opticoll.analysis.plots.model_plots import bound_sweep
-
-        what = self.quantity if self.quantity != "objective" else "objective [units of the formulation]"
-        return bound_sweep(self.frame, title=f"{self.bound}: {self.sense} bound, {self.formulation}", quantity=what)
 
     @property
     def _title(self) -> str:

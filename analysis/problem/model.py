@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-    from matplotlib.figure import Figure
-
     from opticoll.analysis.result.result import InstanceLike, Result, Setting, StartLike
     from opticoll.formulations import Formulation
     from opticoll.formulations.matrix.stated_model import StatedProgram
@@ -396,7 +394,7 @@ class Model:
         feasible = x is not None and max(verify.matrix_violations(form, x).values()) <= verify.FEASIBLE
         return self._values if feasible else None
 
-    # files and pictures
+    # files
 
     def export(self, path: str | Path) -> tuple[str, ...]:
         """Write the model as it is now to a file, ``.mps`` or ``.lp``, as :func:`opticoll.export` does.
@@ -412,12 +410,6 @@ class Model:
         target = as_path(path, "export")
         refuse_model_file(target)
         return write_program(self.matrix, target, "a changed model")
-
-    def plot(self) -> Figure:
-        """Draw the nonzeros of the matrix."""
-        from opticoll.analysis.plots import model_plots
-
-        return model_plots.sparsity(self.matrix)
 
     def __repr__(self) -> str:
         size = ", ".join(f"{count:,} {name}" for name, count in self.matrix.size.items())

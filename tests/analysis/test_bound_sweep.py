@@ -14,7 +14,6 @@ from pathlib import Path
 import networkx as nx
 import numpy as np
 import pytest
-from matplotlib.figure import Figure
 from reference import labelled_digraphs
 
 import opticoll as oc
@@ -24,7 +23,6 @@ from opticoll.analysis.bounds.bounded_quantity import Sense
 from opticoll.analysis.bounds.sweep import Case, Status, sweep
 from opticoll.analysis.cli.main import main
 from opticoll.analysis.ledger.comparisons import certified_flow
-from opticoll.analysis.plots.style import svg
 from opticoll.analysis.store import Store
 from opticoll.analysis.study.cells import CellResult
 from opticoll.analysis.study.running import Summary
@@ -99,7 +97,6 @@ def test_cases_are_those_of_an_independent_solver():
     frame = result.frame
     assert list(frame["case"]) == ["ring:3", "ring:4", "ring:5", "digraph:12.2.0"]
     assert frame["ratio"].min() >= 1 - 1e-9
-    assert isinstance(result.plot(), Figure)
     assert "violations" in repr(result)
 
 
@@ -250,12 +247,6 @@ def test_a_proven_optimum_decides():
     assert judged(11.0, "lower", record, metric=True).status is Status.VIOLATED
     nothing = Record(verified=False, sense="min", infeasible_by="a bound")
     assert judged(9.0, "lower", nothing).status is Status.INAPPLICABLE
-
-
-def test_the_plot_is_labelled():
-    drawing = svg(oc.sweep("alltoall.master", "distance", "ring:{3,4}", on="T").plot())
-    for text in ("bound / optimum", "cases", "optimum: T", "holds (2)", "distance: lower bound, alltoall.master"):
-        assert text in drawing
 
 
 def records(store: Path) -> dict[str, bytes]:

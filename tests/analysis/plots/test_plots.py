@@ -9,15 +9,11 @@ import pytest
 
 import opticoll as oc
 from opticoll.analysis.benchmark import comparison_plots
-from opticoll.analysis.plots import model_plots as plots_model
 from opticoll.analysis.plots import store_plots as plots
 from opticoll.analysis.plots.network_plots import loads
 from opticoll.analysis.plots.style import drawing, inline, label, png, series, svg
-from opticoll.analysis.rendering import Listing, Printed
-from opticoll.formulations import formulation
 from opticoll.formulations.variables import Links
 from opticoll.instances import parse
-from opticoll.solvers.compile.compilation import compile_model
 
 
 def bounds_table(**changes):
@@ -115,17 +111,6 @@ def test_run_kinds():
     assert list(plots.run_kinds(refuted)) == ["proven", "failed"]
 
 
-def test_sparsity_draws_every_nonzero():
-    matrix = compile_model(formulation("alltoall.master").prepare(parse("ring:6"), {}).cvxpy())
-    axes = plots_model.sparsity(matrix).axes[0]
-    rows, columns = matrix.A.shape
-    assert f"{rows:,} rows" in axes.get_ylabel()
-    assert f"{columns:,} columns" in axes.get_xlabel()
-    (dots,) = axes.lines
-    nonzeros = {(column, row) for row, column in np.argwhere(matrix.A.toarray()).tolist()}
-    assert {tuple(point) for point in dots.get_xydata().astype(int).tolist()} == nonzeros
-
-
 @pytest.mark.parametrize("layout", ["circular", "spring"])
 def test_topology_with_load(layout):
     instance = parse("genkautz:n=8,d=3")
@@ -206,14 +191,3 @@ def test_sixteen_contestants_have_different_colours_or_lines_and_runs_here_those
     looks = [comparison_plots._look(name, names) for name in names]
     assert len({(look["color"], str(look["linestyle"])) for look in looks}) == 32
     assert [look["color"] for look in looks[16:]] == [look["color"] for look in looks[:16]]
-
-
-def test_tables_for_a_paper():
-    class Tables(Printed):
-        def tables(self):
-            return [Listing("a_b", ["name", "mean_s"], [{"name": "50 %_x", "mean_s": 0.5}])]
-
-    title, *lines = Tables().to_latex().splitlines()
-    assert title == "% a_b"
-    assert r"name & mean s \\" in lines
-    assert r"50 \%\_x & 0.5 \\" in lines
