@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from opticoll.errors import NotApplicable
+from opticoll.errors import BadInput, NotApplicable
 from opticoll.formulations.lumorph.cost_formulas import LUMORPH_2, LUMORPH_4, RING, formula, layer_time
 from opticoll.formulations.parameters import Parameter
+from opticoll.instances.quantities import Duration, relative
 from opticoll.instances.training.training_iteration import TrainingIteration
 
 if TYPE_CHECKING:
@@ -39,12 +40,21 @@ COSTS = (
     ),
     Parameter(
         "synchronise",
-        float,
-        default=0.0,
-        help="time in which GPUs and controller agree before every change of circuits [us] (appendix C)",
-        least=0,
+        Duration,
+        default=Duration(0.0),
+        help="time in which GPUs and controller agree before every change of circuits [us], or as 5us (appendix C)",
     ),
 )
+
+
+def _agreement(parameters: Settings, formulation: str) -> float:
+    """Time in which GPUs and controller agree [us]."""
+    given = parameters["synchronise"]
+    wait = relative(Duration(given), 1e-6, f"{formulation}: synchronise")
+    if not 0 <= wait < np.inf:
+        msg = f"{formulation}: synchronise={given}; give a finite time of at least 0"
+        raise BadInput(msg)
+    return wait
 
 
 def timed_calls(instance: object, parameters: Settings, formulation: str) -> tuple[Mask, F64, I64]:
@@ -54,6 +64,8 @@ def timed_calls(instance: object, parameters: Settings, formulation: str) -> tup
     ------
     NotApplicable
         For anything but a training iteration, or one without calls of more than one GPU, or with too many.
+    BadInput
+        For a time ``synchronise`` that is negative or infinite.
     """
     if not isinstance(instance, TrainingIteration):
         msg = f"{formulation}: needs an iteration such as training:bert,gpus=256, not {type(instance).__name__}"
@@ -64,7 +76,8 @@ def timed_calls(instance: object, parameters: Settings, formulation: str) -> tup
         raise NotApplicable(msg)
     name, variant = _ALGORITHMS[str(parameters["algorithm"])], cast("Variant", parameters["variant"])
     cost = {size: formula(name, 1 << (size - 1).bit_length(), variant) for size in {len(c.ranks) for _, c in shared}}
-    waited = {size: one.paid * float(parameters["synchronise"]) for size, one in cost.items()}
+    wait = _agreement(parameters, formulation)
+    waited = {size: one.paid * wait for size, one in cost.items()}
     times = [
         cost[len(call.ranks)].time(call.size) + waited[len(call.ranks)] if call.time_us is None else call.time_us
         for _, call in shared
@@ -94,7 +107,7 @@ def timed_stages(instance: object, parameters: Settings, formulation: str) -> tu
             "TrainingIteration(.., stages=..) in Python"
         )
         raise NotApplicable(msg)
-    waited = float(parameters["synchronise"])
+    waited = _agreement(parameters, formulation)
     sent = np.array([_transfer_time(instance, stage, waited) for stage in instance.stages])
     ends: Mask = (sent > 0) | (parameters["boundaries"] == "stages")
     ends[-1] = True

@@ -190,9 +190,11 @@ def test_gpus_synchronise_before_every_round_that_changes_circuits(algorithm, ro
     job = TrainingIteration(4, [AllReduceCall((0, 1, 2, 3), 2**20)], sent, stages)
     least, waited = (
         oc.solve(oc.Task(NAME, job, settings={"algorithm": algorithm, "synchronise": wait})).objective
-        for wait in (0.0, 10.0)
+        for wait in (0.0, "0.01ms")
     )
     assert waited - least == pytest.approx(10.0 * (rounds + 1))
+    with pytest.raises(oc.BadInput, match=r"synchronise=-1\.0; give a finite time of at least 0"):
+        oc.solve(oc.Task(NAME, job, settings={"synchronise": -1}))
 
 
 def test_refusals():
