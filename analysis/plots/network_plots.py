@@ -144,7 +144,7 @@ def _readable(unit: str, factor: float, most: float) -> tuple[str, float]:
 
 def _figure(drawn: Topology, placed: Arrangement, shown: F64 | None, top: float, text: str, title: str) -> DataFigure:
     from matplotlib.cm import ScalarMappable
-    from matplotlib.colors import LinearSegmentedColormap, Normalize
+    from matplotlib.colors import LinearSegmentedColormap, Normalize, to_rgba
 
     scale = LinearSegmentedColormap.from_list("load", _colour_ramp())
     place = placed.place
@@ -158,11 +158,11 @@ def _figure(drawn: Topology, placed: Arrangement, shown: F64 | None, top: float,
         axes = figure.add_subplot()
         norm = Normalize(0.0, max(top, float(shown.max(initial=0.0))) if shown is not None else 1.0)
         order = np.arange(drawn.arcs) if shown is None else np.argsort(shown, kind="stable")  # busy links on top
-        colours: list[Any] = [MUTED] * drawn.arcs if shown is None else [scale(norm(value)) for value in shown]
+        colours = np.tile(to_rgba(MUTED), (drawn.arcs, 1)) if shown is None else scale(norm(shown))
         points = size * 72.0 * 0.85 / float(max(span[0], span[1] / 1.1))
         diameter = _diameter(place, points)
         _draw_groups(axes, placed)
-        _draw_arcs(axes, drawn, placed, colours, order, diameter, plain=shown is None)
+        _draw_arcs(axes, drawn, placed, colours, order, diameter, points, plain=shown is None)
         _draw_vertices(axes, drawn, placed, diameter, points)
         if shown is not None:
             bar = figure.colorbar(ScalarMappable(norm, scale), ax=axes, shrink=0.75, pad=0.02)
@@ -348,9 +348,10 @@ def _draw_arcs(
     axes: Axes,
     drawn: Topology,
     placed: Arrangement,
-    colours: list[Any],
+    colours: F64,
     order: I64,
     diameter: float,
+    points: float,
     *,
     plain: bool,
 ) -> None:
@@ -365,80 +366,50 @@ def _draw_arcs(
         bend, order = np.where(repeated, bend, 0.0), links
     capacity = drawn.capacity / drawn.capacity.max() if drawn.arcs else np.ones(0)
     width = float(np.clip(40.0 / max(order.size, 1) ** 0.7, 0.45, 1.8)) * (0.55 + 0.45 * np.sqrt(capacity))
-    arrows = links is None
     straight = order[~placed.wrapped[order]]
-    _draw_stubs(axes, drawn, placed, colours, order[placed.wrapped[order]], width, aside=0.06 * arrows)
-    if straight.size <= _MOST_ARROWS:
-        _draw_arrows(axes, drawn, place, bend, colours, straight, width, diameter, heads=arrows)
-    else:
-        _draw_curves(axes, drawn, place, bend, colours, straight, width)
+    start, end = place[drawn.tail[straight]], place[drawn.head[straight]]
+    middle = (start + end) / 2 + (end - start)[:, ::-1] * np.array([1.0, -1.0]) * bend[straight, None]
+    t = np.linspace(0.0, 1.0, 24)[None, :, None]
+    curves = (1 - t) ** 2 * start[:, None] + 2 * t * (1 - t) * middle[:, None] + t**2 * end[:, None]
+    _lines(axes, curves, colours[straight], width[straight])
+    if links is None and straight.size <= _MOST_ARROWS:
+        way = _ways(middle, end)
+        _heads(axes, end - way * 0.6 * diameter / points, way, (3 + 1.7 * width[straight]) / points, colours[straight])
+    _draw_stubs(axes, drawn, placed, colours, order[placed.wrapped[order]], width, aside=0.06 * (links is None))
 
 
-def _draw_arrows(
-    axes: Axes,
-    drawn: Topology,
-    place: F64,
-    bend: F64,
-    colours: list[Any],
-    order: I64,
-    width: F64,
-    diameter: float,
-    *,
-    heads: bool,
-) -> None:
-    from matplotlib.patches import FancyArrowPatch
-
-    for a in order.tolist():
-        axes.add_patch(
-            FancyArrowPatch(
-                tuple(place[drawn.tail[a]]),
-                tuple(place[drawn.head[a]]),
-                connectionstyle=f"arc3,rad={bend[a]}",
-                arrowstyle="-|>" if heads else "-",
-                mutation_scale=4 + 3 * width[a],
-                linewidth=width[a],
-                color=colours[a],
-                shrinkA=diameter * 0.4,
-                shrinkB=diameter * (0.55 if heads else 0.4),
-                zorder=2,
-            )
-        )
+def _ways(start: F64, end: F64) -> F64:
+    """Directions of length 1."""
+    return np.asarray((end - start) / np.maximum(np.hypot(*(end - start).T), 1e-9)[:, None])
 
 
-def _draw_curves(
-    axes: Axes, drawn: Topology, place: F64, bend: F64, colours: list[Any], order: I64, width: F64
-) -> None:
+def _lines(axes: Axes, lines: F64, colours: F64, widths: F64, **look: Any) -> None:
     from matplotlib.collections import LineCollection
 
-    start, end = place[drawn.tail[order]], place[drawn.head[order]]
-    middle = (start + end) / 2 + (end - start)[:, ::-1] * np.array([1.0, -1.0]) * bend[order, None]
-    t = np.linspace(0.0, 1.0, 12)[None, :, None]
-    curves = (1 - t) ** 2 * start[:, None] + 2 * t * (1 - t) * middle[:, None] + t**2 * end[:, None]
-    lines = LineCollection(list(curves), colors=[colours[a] for a in order.tolist()], linewidths=width[order], zorder=2)
-    axes.add_collection(lines)
+    axes.add_collection(LineCollection([*lines], colors=colours, linewidths=widths, **({"zorder": 2} | look)))
+
+
+def _heads(axes: Axes, tip: F64, way: F64, length: ArrayLike, colours: F64) -> None:
+    """Draw arrowheads at places, ``(k, 2)``, along ways of length 1."""
+    from matplotlib.collections import PolyCollection
+
+    along = way * np.reshape(length, (-1, 1))
+    side = along[:, ::-1] * np.array([-0.45, 0.45])
+    heads = np.stack([tip, tip - along + side, tip - along - side], axis=1)
+    axes.add_collection(PolyCollection([*heads], facecolors=colours, edgecolors="none", zorder=2.5))
 
 
 def _draw_stubs(
-    axes: Axes, drawn: Topology, placed: Arrangement, colours: list[Any], order: I64, width: F64, *, aside: float
+    axes: Axes, drawn: Topology, placed: Arrangement, colours: F64, order: I64, width: F64, *, aside: float
 ) -> None:
     """Draw a link around a torus as its two ends, each pointing away from the other."""
-    from matplotlib.collections import LineCollection
-
-    if not order.size:
-        return
     start, end = placed.place[drawn.tail[order]], placed.place[drawn.head[order]]
-    way = (end - start) / np.hypot(*(end - start).T)[:, None]
+    way = _ways(start, end)
     side = way[:, ::-1] * np.array([-1.0, 1.0]) * aside
-    lines = [
-        *np.stack([start + side, start + side - _STUB * way], axis=1),
-        *np.stack([end + side + _STUB * way, end + side], axis=1),
-    ]
-    chosen = [colours[a] for a in order.tolist()]
-    axes.add_collection(
-        LineCollection(
-            lines, colors=[*chosen, *chosen], linewidths=np.tile(width[order], 2), linestyles=(0, (2, 1)), zorder=2
-        )
-    )
+    near = np.stack([start + side, start + side - _STUB * way], axis=1)
+    far = np.stack([end + side + _STUB * way, end + side], axis=1)
+    twice = np.tile(order, 2)
+    _lines(axes, np.concatenate([near, far]), colours[twice], width[twice], linestyles=(0, (2, 1)))
 
 
 # rounds -------------------------------------------------------------------------------------------------------
@@ -524,33 +495,22 @@ def _draw_circuits(
     colour: Callable[[int], Any],
 ) -> None:
     """Draw some circuits along their arcs, side by side where they share an arc, with an arrowhead at their ends."""
-    from matplotlib.collections import LineCollection, PolyCollection
+    from matplotlib.colors import to_rgba_array
 
     start, end = place[instance.tail], place[instance.head]
-    axes.add_collection(LineCollection(list(np.stack([start, end], axis=1)), colors=GRID, linewidths=1.0, zorder=1))
-    paths = {k: schedule.path(k) for k in indices.tolist()}
-    shared: dict[int, list[int]] = {}
-    for k, path in paths.items():
-        for a in path:
-            shared.setdefault(a, []).append(k)
-    most = max((len(circuits) for circuits in shared.values()), default=1)
-    step = min(0.09, 0.32 / most)
-    width = float(np.clip(16.0 * step, 0.6, 1.6))
-    lines, colours, tips, tip_colours = [], [], [], []
-    for a, circuits in shared.items():
-        way = (end[a] - start[a]) / max(float(np.hypot(*(end[a] - start[a]))), 1e-9)
-        side = np.array([way[1], -way[0]])
-        for i, k in enumerate(sorted(circuits, key=lambda k: int(schedule.circuit_wavelength[k]))):
-            aside = side * step * (i + 0.7)  # to the right, so that both directions are apart
-            shade = colour(int(schedule.circuit_wavelength[k]))
-            lines.append(np.array([start[a] + aside, end[a] + aside]))
-            colours.append(shade)
-            if a == paths[k][-1]:
-                tip = end[a] + aside - 0.24 * way
-                tips.append(np.array([tip, tip - 0.13 * way + 0.055 * side, tip - 0.13 * way - 0.055 * side]))
-                tip_colours.append(shade)
-    axes.add_collection(LineCollection(lines, colors=colours, linewidths=width, zorder=2))
-    axes.add_collection(PolyCollection(tips, facecolors=tip_colours, edgecolors="none", zorder=2.5))
+    way = _ways(start, end)
+    _lines(axes, np.stack([start, end], axis=1), to_rgba_array(GRID), np.ones(1), zorder=1)
+    wavelength = schedule.circuit_wavelength
+    hops = [(k, a) for k in indices[np.argsort(wavelength[indices], kind="stable")].tolist() for a in schedule.path(k)]
+    circuit, arc = np.array(hops, dtype=np.int64).reshape(-1, 2).T
+    lane = np.array([(arc[:i] == a).sum() for i, a in enumerate(arc.tolist())], dtype=np.int64)
+    step = min(0.09, 0.32 / (lane.max(initial=0) + 1))
+    aside = way[arc, ::-1] * np.array([1.0, -1.0]) * (step * (lane + 0.7))[:, None]  # to the right, both ways apart
+    lines = np.stack([start[arc] + aside, end[arc] + aside], axis=1)
+    colours = to_rgba_array([colour(w) for w in wavelength[circuit].tolist()])
+    _lines(axes, lines, colours, np.clip(16.0 * step, 0.6, 1.6)[None])
+    last = np.diff(circuit, append=-1) != 0
+    _heads(axes, lines[last, 1] - 0.24 * way[arc[last]], way[arc[last]], 0.13, colours[last])
 
 
 __all__ = ["MOST_PANELS", "loads", "plot_topology", "rounds"]

@@ -4,12 +4,13 @@ import networkx as nx
 import numpy as np
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.collections import LineCollection, PolyCollection
 from matplotlib.text import Text
 from scipy.spatial.distance import pdist
 
 import opticoll as oc
 from opticoll.analysis.plots import network_plots
-from opticoll.analysis.plots.layouts import arrangement, layers_of, positions, rack_of
+from opticoll.analysis.plots.layouts import arrangement, layers_of, positions
 from opticoll.analysis.plots.network_plots import label_places
 
 
@@ -157,12 +158,13 @@ def test_mistakes_are_one_line(arguments, words):
 
 
 def test_equal_links_both_ways_are_one_line_and_links_around_a_torus_two_ends():
-    axes = oc.plot_topology("mesh:3x3").axes[0]
-    assert len(axes.patches) == 12
-    axes = oc.plot_topology("torus:3x3").axes[0]
-    assert len(axes.patches) == 12
-    assert sum(len(one.get_segments()) for one in axes.collections if hasattr(one, "get_segments")) == 2 * 6
-    assert len(oc.plot_topology("ring:4,directed").axes[0].patches) == 4
+    def drawn(spec, kind):
+        return sum(len(one.get_paths()) for one in oc.plot_topology(spec).axes[0].collections if isinstance(one, kind))
+
+    assert drawn("mesh:3x3", LineCollection) == 12
+    assert drawn("torus:3x3", LineCollection) == 12 + 2 * 6
+    assert drawn("torus:3x3", PolyCollection) == 0
+    assert [drawn("ring:4,directed", kind) for kind in (LineCollection, PolyCollection)] == [4, 4]
 
 
 def test_labels_of_rows_are_below_the_lowest_and_upright_where_they_are_long():
@@ -213,12 +215,3 @@ def test_names_that_are_too_long_side_by_side_stand_upright():
     upright = [one.get_text() for one in figure.axes[0].texts if one.get_rotation() == 90]
     assert upright == [f"a-ser…{'name' if k < 10 else 'ame'}-{k}" for k in range(24)]
     assert_inside(figure)
-
-
-def test_racks_by_their_number_and_size():
-    ring = oc.topology("ring:12")
-    assert rack_of(ring, "racks:3x4", ring).tolist() == rack_of(ring, "racks:4", ring).tolist()
-    with pytest.raises(oc.BadInput, match="layout 'racks:4x4' is 16 vertices, ring:12 has 12"):
-        rack_of(ring, "racks:4x4", ring)
-    with pytest.raises(oc.BadInput, match="or racks:KxR for K"):
-        rack_of(ring, "racks:x4", ring)

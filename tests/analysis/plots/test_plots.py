@@ -116,7 +116,7 @@ def test_topology_with_load(layout):
     instance = parse("genkautz:n=8,d=3")
     links = Links(instance, np.linspace(0, 1, instance.arcs), np.arange(1.0, 25.0), 1.0, "shards", "link bandwidth")
     figure = loads(links, instance, scale=lambda unit: None, layout=layout, title=instance.spec)
-    assert len(figure.axes[0].patches) == instance.arcs
+    assert [len(one.get_paths()) for one in figure.axes[0].collections[:2]] == [instance.arcs] * 2, "lines and heads"
     assert "[–]" in figure.axes[1].get_ylabel()
     assert instance.spec in figure.get_suptitle()
 
