@@ -154,11 +154,13 @@ def relative(value: Duration, unit_s: float | None, where: str) -> float:
     Raises
     ------
     BadInput
-        For a time in seconds if that is not known.
+        For a time in seconds if that is not known, and for one that is negative or infinite.
     """
-    if value.seconds is None:
-        return float(value)
-    if unit_s is None:
+    if value.seconds is not None and unit_s is None:
         msg = f"{where}={value} is in seconds: give it in shards / link bandwidth, or add"
         raise BadInput(msg, remedy={"shard": "64MB", "bandwidth": "100Gb/s"})
-    return value.seconds / unit_s
+    time = float(value) if value.seconds is None or unit_s is None else value.seconds / unit_s
+    if not 0 <= time < math.inf:
+        msg = f"{where}={value}; give a finite time of at least 0"
+        raise BadInput(msg)
+    return time

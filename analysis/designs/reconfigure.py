@@ -322,8 +322,8 @@ def _times(delay: Delay, shard: DataSize, bandwidth: Rate) -> tuple[float, float
         msg = f"design: delay={delay} has no unit; write a time, such as 20us, or omit shard and bandwidth"
         raise BadInput(msg)
     at = relative(stated, unit_s, "design: delay")
-    if not 0 < at < math.inf:
-        msg = f"design: delay={stated} must be positive and finite; without a delay, changes cost nothing"
+    if at == 0:
+        msg = f"design: delay={stated} must be positive; without a delay, changes cost nothing"
         raise BadInput(msg)
     return at, unit_s
 

@@ -18,7 +18,7 @@ from opticoll.errors import BadInput
 from opticoll.instances.symmetry import one_of_each_orbit
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from opticoll.instances.topology import I64, Topology
 
@@ -46,12 +46,12 @@ class Network:
         return sum(self.weight)
 
 
-def network_of(topology: Topology, weight: Sequence[int]) -> Network:
-    """Network of a topology, with capacities scaled to whole numbers and parallel arcs joined."""
+def network_of(topology: Topology, weight: Sequence[int], read: Callable[[float], Fraction] = Fraction) -> Network:
+    """Network of a topology, with capacities as ``read`` scaled to whole numbers and parallel arcs joined."""
     joint: dict[tuple[int, int], Fraction] = {}
     for u, v, c in zip(topology.tail.tolist(), topology.head.tolist(), topology.capacity.tolist(), strict=True):
         if u != v:
-            joint[u, v] = joint.get((u, v), Fraction(0)) + Fraction(c)
+            joint[u, v] = joint.get((u, v), Fraction(0)) + read(c)
     common = int(np.lcm.reduce([c.denominator for c in set(joint.values())], dtype=object))
     whole = [int(c * common) for c in joint.values()]
     shared = gcd(*whole)

@@ -19,14 +19,6 @@ if TYPE_CHECKING:
 MOST_CONFIGURATIONS = 64
 
 
-def refuse_times(where: str, delay: float, startup: float) -> None:
-    """Refuse times that are negative or infinite."""
-    for name, time in (("delay", delay), ("startup", startup)):
-        if not 0 <= time < np.inf:
-            msg = f"{where}: {name}={time} must be finite and nonnegative"
-            raise NotApplicable(msg)
-
-
 def refuse_without_delay(where: str, *, charge: str, overlap: bool, chosen: bool) -> None:
     """Refuse what has no meaning if changes take no time."""
     needing = {"charge=changed": charge == "changed", "overlap=true": overlap, "configurations=0": chosen}
@@ -104,7 +96,6 @@ def of_nodes(
             f"nodes, 0 to {MOST_CONFIGURATIONS} configurations, and 0 or more parallel circuits"
         )
         raise NotApplicable(msg)
-    refuse_times(cls.name, delay, startup)
     refuse_racks(cls.name, n, rack, cables, uplinks)
     if delay == 0:
         refuse_without_delay(cls.name, charge=charge, overlap=overlap, chosen=configurations == 0 and startup == 0)

@@ -52,7 +52,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from opticoll.errors import BadInput, NotApplicable
+from opticoll.errors import NotApplicable
 from opticoll.formulations.builders import Cvx, Pyo
 from opticoll.formulations.index import Index
 from opticoll.formulations.model import CvxpyModel, Formulation, PyomoModel
@@ -137,9 +137,6 @@ class TaskCircuits(Formulation):
             msg = f"{NAME}: transfers wait for each other in {depth} waves; set intervals to at least {-(-depth // C)}"
             raise NotApplicable(msg)
         delay = relative(given["delay"], 1e-3, f"{NAME}: delay")
-        if not 0 <= delay < np.inf:
-            msg = f"{NAME}: delay={given['delay']}; give a finite time of at least 0"
-            raise BadInput(msg)
         return cls(instance.n, instance.degree, transfers, part, C, round(delay, 6))
 
     @property

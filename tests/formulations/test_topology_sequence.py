@@ -473,8 +473,8 @@ def test_bounds_with_racks_and_start_up_hold_for_random_sequences(seed):
         ("servers:n=4,degree=2", {"configurations": 0, "delay": 1, "relays": "step"}, "any number of configurations"),
         ("servers:n=4,degree=2", {"charge": "changed"}, "delay= greater than 0"),
         ("servers:n=4,degree=2", {"configurations": 65}, "0 to 64 configurations"),
-        ("servers:n=4,degree=2", {"delay": -1.0}, "nonnegative"),
-        ("servers:n=4,degree=2", {"startup": -1.0}, "startup=-1.0 must be finite"),
+        ("servers:n=4,degree=2", {"delay": -1.0}, "delay=-1.0; give a finite time of at least 0"),
+        ("servers:n=4,degree=2", {"startup": -1.0}, "startup=-1.0; give a finite time"),
         ("servers:n=4,degree=2", {"delay": "3.7us"}, "or add shard='64MB' and bandwidth='100Gb/s'"),
         ("servers:n=4,degree=2", {"startup": "3.7us", "shard": "1MB"}, "needs the bandwidth of a circuit"),
         (
