@@ -54,6 +54,14 @@ def read_settings(_context: click.Context, _parameter: click.Parameter, pairs: S
     return settings
 
 
+def only_one(_context: click.Context, parameter: click.Parameter, values: Sequence[str]) -> str:
+    """The value of an option of which click would silently take the last."""
+    if len(values) > 1:
+        msg = f"{parameter.opts[0]} is given twice; run the command once for each"
+        raise click.UsageError(msg)
+    return values[0]
+
+
 SET = click.option(
     "--set",
     "settings",

@@ -15,6 +15,7 @@ from opticoll.analysis.cli.options import (
     SET,
     STORE,
     demand_setting,
+    only_one,
     refuse_together,
 )
 
@@ -22,7 +23,12 @@ from opticoll.analysis.cli.options import (
 @click.command()
 @FORMULATION
 @click.option(
-    "--bound", required=True, metavar="NAME|FILE.py:FUNCTION", help="Bound of the formulation, or a Python function."
+    "--bound",
+    required=True,
+    multiple=True,
+    callback=only_one,
+    metavar="NAME|FILE.py:FUNCTION",
+    help="Bound of the formulation, or a Python function.",
 )
 @click.option(
     "--over",

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache, cached_property
 from numbers import Real
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -24,10 +24,11 @@ from opticoll.analysis.designs.sequence_records import (
     bound_on_time,
     routed_record,
     sequence_records,
+    solved_in_worker,
 )
 from opticoll.analysis.rendering import Printed, number
 from opticoll.arguments import whole_number
-from opticoll.errors import BadInput, NoSolution
+from opticoll.errors import BadInput
 from opticoll.formulations.topology import sequence_bounds
 from opticoll.formulations.topology.sequence import TopologySequence
 from opticoll.formulations.topology.sequence_data import MOST_CONFIGURATIONS
@@ -35,10 +36,9 @@ from opticoll.formulations.variables import TIME
 from opticoll.instances.collective_steps import collective_steps, shared_ports
 from opticoll.solvers.methods.topology.sequence_orbits import OrbitSequence, named_group
 from opticoll.solvers.methods.topoopt.ring_permutations import selected
-from opticoll.solvers.process.isolation import call_isolated, modules_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     import pandas as pd
     from matplotlib.figure import Figure
@@ -253,21 +253,6 @@ def cyclic_records(n: int, degree: int, directed: bool) -> tuple[SequenceRecord,
     """
     sent = {"n": n, "degree": degree, "directed": directed}
     return tuple(solved_in_worker("opticoll.analysis.designs.envelope:cyclic_records_in_worker", sent, n, degree))
-
-
-def solved_in_worker(function: str, arguments: Mapping[str, Any], n: int, degree: int) -> Any:
-    """What a function returns that solves with HiGHS, in a worker: HiGHS prints when it is first used in a process.
-
-    Raises
-    ------
-    NoSolution
-        If the worker ends early, as for want of memory.
-    """
-    answer = call_isolated(function, arguments, threads=1, modules=modules_of("highs"))
-    if not answer.finished:
-        msg = f"design n={n} degree={degree}: {answer.message}"
-        raise NoSolution(msg)
-    return answer.values
 
 
 def cyclic_records_in_worker(n: int, degree: int, directed: bool, report: Report) -> list[SequenceRecord]:

@@ -18,8 +18,8 @@ import numpy as np
 
 from opticoll.analysis.designs.design import MOST_NODES
 from opticoll.analysis.designs.design import records as topology_records
-from opticoll.analysis.designs.envelope import Envelope, direct_configurations, envelope, solved_in_worker
-from opticoll.analysis.designs.sequence_records import SequenceRecord, best_sequence
+from opticoll.analysis.designs.envelope import Envelope, direct_configurations, envelope
+from opticoll.analysis.designs.sequence_records import SequenceRecord, best_sequence, solved_in_worker
 from opticoll.analysis.designs.two_groups import record_group
 from opticoll.analysis.plots.style import counted, label
 from opticoll.analysis.rendering import Listing, Printed, number

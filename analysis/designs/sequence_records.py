@@ -14,12 +14,13 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache
 from importlib.resources import files
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from opticoll.analysis.designs.two_groups import PREFIX
 from opticoll.arguments import number, refused, whole_number
+from opticoll.errors import NoSolution
 from opticoll.formulations.topology import sequence_bounds
 from opticoll.formulations.topology.sequence import TopologySequence
 from opticoll.solvers import solve
@@ -32,12 +33,14 @@ from opticoll.solvers.methods.topology.sequence_orbits import (
     some_groups,
 )
 from opticoll.solvers.methods.topology.sequence_search import MOST_EXCHANGED
+from opticoll.solvers.process.isolation import call_isolated, modules_of
 from opticoll.solvers.task import Task
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from opticoll.solvers.methods.topology.sequence_flows import CircuitLines, RoutedSequence
+    from opticoll.solvers.process.messages import Report
     from opticoll.types import Seconds
 
 
@@ -149,6 +152,21 @@ def routed_record(data: TopologySequence, one: OrbitSequence, bound: Fraction) -
     return SequenceRecord(data.n, data.degree, data.directed, data.configurations, one.group.name, generators, T, bound)
 
 
+def solved_in_worker(function: str, arguments: Mapping[str, Any], n: int, degree: int) -> Any:
+    """What a function returns that solves with HiGHS, in a worker: HiGHS prints when it is first used in a process.
+
+    Raises
+    ------
+    NoSolution
+        If the worker ends early, as for want of memory.
+    """
+    answer = call_isolated(function, arguments, threads=1, modules=modules_of("highs"))
+    if not answer.finished:
+        msg = f"design n={n} degree={degree}: {answer.message}"
+        raise NoSolution(msg)
+    return answer.values
+
+
 def best_sequence(
     n: int, degree: int, configurations: int, *, directed: bool = False, seconds: Seconds = 10.0, seed: int = 0
 ) -> SequenceRecord | None:
@@ -179,12 +197,30 @@ def best_sequence(
     ------
     BadInput
         If an argument is of another kind.
+    NoSolution
+        If the worker that searches ends early, as for want of memory.
     """
     for name, value in (("n", n), ("degree", degree), ("configurations", configurations), ("seed", seed)):
         whole_number(value, f"best_sequence: {name}", {"n": 2, "seed": 0}.get(name, 1))
     number(seconds, "best_sequence: seconds")
     if not isinstance(directed, bool):
         raise refused(directed, "best_sequence: directed", "True or False")
+    sent = {"configurations": configurations, "directed": directed, "seconds": seconds, "seed": seed}
+    function = "opticoll.analysis.designs.sequence_records:search_in_worker"
+    found: SequenceRecord | None = solved_in_worker(function, {"n": n, "degree": degree, **sent}, n, degree)
+    return found
+
+
+def search_in_worker(report: Report, **search: Any) -> SequenceRecord | None:
+    """Search in the worker; target of :func:`best_sequence`."""
+    del report
+    return _searched(**search)
+
+
+def _searched(
+    n: int, degree: int, configurations: int, *, directed: bool, seconds: Seconds, seed: int
+) -> SequenceRecord | None:
+    """As :func:`best_sequence`, in this process."""
     data = TopologySequence.of_nodes(n, degree, configurations, directed=directed)
     bound, floor = bound_on_time(data, configurations), sequence_bounds.least_hops(data)
     if not directed and degree > 1 and n * degree % 2:
@@ -215,7 +251,8 @@ def _with_an_idle_port(
 ) -> SequenceRecord | None:
     """The best of the sequences with one port less, and of those without symmetry; None if there is neither."""
     small = n <= MOST_EXCHANGED
-    fewer = best_sequence(n, degree - 1, configurations, seconds=seconds / 4 if small else seconds, seed=seed)
+    time_s = seconds / 4 if small else seconds
+    fewer = _searched(n, degree - 1, configurations, directed=False, seconds=time_s, seed=seed)
     found = [] if fewer is None else [replace(fewer, degree=degree, bound=bound)]
     if small:
         other = unsymmetric_sequence(n, degree, configurations, directed=False, seconds=3 * seconds / 4, seed=seed)

@@ -168,6 +168,7 @@ def test_functions_of_the_data_and_errors_are_rows(bounds, private_store, capsys
         (["--bound", "moore", "--over", "servers:n=4,degree=1"], "servers:n=4,degree=1"),
         (["--bound", "moore", "--method", "hihgs"], "did you mean 'highs'?"),
         (["--bound", "moore", "--set", "k=2"], "'k'"),
+        (["--bound", "moore", "--bound", "moore"], "--bound is given twice; run the command once for each"),
         (["--bound", "moore", "--jobs", "2", "--dask", "x"], "--jobs and --dask are mutually exclusive"),
     ],
 )

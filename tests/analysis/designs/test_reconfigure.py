@@ -13,7 +13,7 @@ from opticoll.analysis.cli.main import main
 from opticoll.analysis.designs import reconfigure as module
 from opticoll.analysis.designs.envelope import cyclic_records
 from opticoll.analysis.designs.reconfigure import _sequence, reconfigure
-from opticoll.analysis.designs.sequence_records import SequenceRecord
+from opticoll.analysis.designs.sequence_records import SequenceRecord, best_sequence
 from opticoll.errors import BadInput
 from opticoll.formulations.topology.sequence import TopologySequence
 from opticoll.instances import parse
@@ -89,6 +89,7 @@ def test_linear_programs_are_solved_in_a_worker(monkeypatch):
 
     monkeypatch.setattr(highspy, "Highs", None)
     assert cyclic_records(13, 4, False)
+    assert best_sequence(6, 2, 2, seconds=0.1) is not None
 
 
 def test_an_interrupted_search_keeps_what_is_known(monkeypatch):
