@@ -18,6 +18,7 @@ import tempfile
 import threading
 import weakref
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +31,7 @@ from opticoll.solvers.process.processes import descendants, kill_tree, own_memor
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from typing import IO
+    from typing import IO, NoReturn
 
 #: Packages after whose import a process may be forked; modules of extensions, which begin with an underscore, belong to
 #: them.
@@ -97,7 +98,8 @@ class Worker:
         serves: tuple[object, ...],
         modules: tuple[str, ...] = (),
         threads: int | None = None,
-        start: Callable[..., subprocess.Popen[bytes]] = subprocess.Popen,
+        *,
+        forked: bool = False,
     ) -> None:
         self.serves = serves
         self.scratch = scratch = scratch_place()
@@ -105,7 +107,7 @@ class Worker:
         self._endings, ended = os.pipe()
         self.log = tempfile.TemporaryFile("w+b", buffering=0)  # noqa: SIM115 - closed with the worker
         ends = (theirs.fileno(), ended, self.log.fileno())
-        self.process = start(  # our own interpreter, no shell
+        self.process = subprocess.Popen(  # our own interpreter, no shell
             [*interpreter("opticoll.solvers.process.worker_main:main"), str(os.getpid()), *map(str, ends), *modules],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
@@ -113,6 +115,7 @@ class Worker:
             pass_fds=ends,
             env={**isolated_environment(threads), SCRATCH.encode(): bytes(scratch)},
             start_new_session=True,
+            preexec_fn=partial(_become_worker, os.getpid(), ends) if forked else None,  # which never returns
         )
         theirs.close()
         os.close(ended)
@@ -197,20 +200,12 @@ class Worker:
             self.end()
 
 
-class _Fork(subprocess.Popen[bytes]):
-    """A copy of this process that becomes a worker, in the place of a new interpreter."""
-
-    def __init__(self, command: list[str], **_: object) -> None:
-        super().__init__(command)
-
-    def _execute_child(self, command: list[str], *_: object) -> None:
-        parent = os.getpid()
-        self.pid, self._child_created = os.fork(), True
-        if self.pid == 0:
-            try:
-                part("opticoll.solvers.process.worker_main:become_worker")(parent, *map(int, command[-3:]))
-            finally:
-                os._exit(1)
+def _become_worker(parent: int, ends: Sequence[int]) -> NoReturn:
+    """Go on as a worker in a process that was forked from ``parent``, in the place of a new interpreter."""
+    try:
+        part("opticoll.solvers.process.worker_main:become_worker")(parent, *ends)
+    finally:
+        os._exit(1)
 
 
 class _IdleWorkers(threading.local):
@@ -238,7 +233,7 @@ def fork_ahead() -> None:
     That is in a process with one thread and little memory, which has imported our own modules, NumPy and little else:
     after a fork, other packages may miss their threads, and plug-ins must not be in a worker that serves others.
     """
-    packages = {name.partition(".")[0] for name in sys.modules if not name.startswith("_")}
+    packages = {name.partition(".")[0] for name in list(sys.modules) if not name.startswith("_")}
     if (
         FORKS
         and not idle_workers.waiting
@@ -249,7 +244,7 @@ def fork_ahead() -> None:
         and threading.current_thread() is threading.main_thread()  # the worker is killed when the thread ends
         and own_memory_mb() < _MOST_FORKED_MB
     ):
-        _ahead[os.getpid()] = Worker((), start=_Fork)
+        _ahead[os.getpid()] = Worker((), forked=True)
 
 
 def _new(serves: tuple[object, ...], modules: tuple[str, ...], threads: int | None) -> Worker:

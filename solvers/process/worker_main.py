@@ -81,13 +81,9 @@ def become_worker(parent: int, connection: int, endings: int, log: int) -> NoRet
     The modules and the environment arrive over the connection.
     """
     tie_to_parent(parent)
-    os.setsid()
     gc.freeze()  # objects of the parent never end here, so they close nothing
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
-    null = os.open(os.devnull, os.O_RDWR)
-    for standard in range(3):
-        os.dup2(null, standard)
     system_library().fflush(None)  # what the parent has not printed yet, and will; what Python holds of it stays there
     sys.stdout, sys.stderr = (open(number, "w", encoding="utf-8", closefd=False) for number in (1, 2))  # noqa: SIM115
     for file in map(int, os.listdir("/proc/self/fd")):  # noqa: PTH208 - numbers

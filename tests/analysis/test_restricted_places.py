@@ -153,7 +153,7 @@ def test_a_reader_that_has_gone_is_one_status_for_every_command(command):
 def test_a_removed_working_folder_is_named(tmp_path):
     gone = tmp_path / "gone"
     gone.mkdir()
-    command = "rmdir . ../gone 2>/dev/null; exec \"$0\" -m opticoll solve alltoall.master ring:4"
+    command = 'rmdir . ../gone 2>/dev/null; exec "$0" -m opticoll solve alltoall.master ring:4'
     done = subprocess.run(["sh", "-c", command, sys.executable], cwd=gone, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == "opticoll: the working folder has been removed; change to another one\n"
