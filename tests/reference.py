@@ -1,12 +1,14 @@
-"""An LP solver that is none of the adapters, the topologies on which models are compared, plain routes, partitions."""
+"""An LP solver that is none of the adapters, the topologies on which models are compared, plain routes and flows."""
 
 from __future__ import annotations
 
 from functools import cache
 from itertools import combinations, product
 
+import networkx as nx
 import numpy as np
-from scipy.optimize import Bounds, LinearConstraint, milp
+import scipy.sparse as sp
+from scipy.optimize import Bounds, LinearConstraint, linprog, milp
 from scipy.sparse.csgraph import dijkstra
 
 from opticoll.formulations.model import build_model, forms_of
@@ -134,6 +136,38 @@ def shortest_routes(topology):
                 v = u
             routes.append(Route(source, target, tuple(arcs[::-1]), 1.0))
     return routes
+
+
+def multigraph(topology):
+    """The topology for networkx; the keys of its edges are the arcs."""
+    graph = nx.MultiDiGraph()
+    graph.add_nodes_from(range(topology.n))
+    graph.add_edges_from(zip(topology.tail.tolist(), topology.head.tolist(), range(topology.arcs), strict=True))
+    return graph
+
+
+def simple_paths(topology, source, target):
+    """All simple paths between two vertices, as lists of arcs, by networkx."""
+    return [[a for *_, a in path] for path in nx.all_simple_edge_paths(multigraph(topology), source, target)]
+
+
+def flow_time(network, demand=None):
+    """Least time in which flows carry a demand, by a plain LP of the flows of every source; infinite without a way.
+
+    A topology or the capacities between all vertices; a shard for every pair of ranks, or an amount.
+    """
+    ends = np.arange(len(network)) if isinstance(network, np.ndarray) else network.terminals
+    if not isinstance(network, np.ndarray):
+        network = sp.coo_array((network.capacity, (network.tail, network.head)), (network.n,) * 2).toarray()
+    n, (tail, head) = len(network), np.nonzero(network)
+    m, wanted = tail.size, np.zeros((n, n))
+    wanted[np.ix_(ends, ends)] = 1.0 - np.eye(ends.size) if demand is None else demand
+    into, out = (sp.csr_array((np.ones(m), (side, np.arange(m))), (n, m)) for side in (head, tail))
+    loads = sp.hstack([*[sp.eye_array(m)] * n, -1.0 * network[tail, head][:, None]])
+    balance = sp.hstack([sp.kron(sp.eye_array(n), into - out), sp.csr_array((n * n, 1))])
+    sent = wanted - np.diag(wanted.sum(axis=1))
+    result = linprog(np.eye(n * m + 1)[-1], loads, np.zeros(m), balance, sent.ravel())
+    return result.fun if result.success else np.inf
 
 
 def labelled_digraphs(n, d):

@@ -12,14 +12,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 from case_families import each
-from reference import optimum
+from reference import flow_time, optimum
 
 import opticoll as oc
 from opticoll.analysis.cli.main import main
 from opticoll.analysis.store.records import Store
 from opticoll.formulations import formulation
 from opticoll.formulations.model import build_model, forms_of
-from opticoll.instances import Topology, parse
+from opticoll.instances import parse
 from opticoll.instances.spec import expand
 from opticoll.solvers.compile.compilation import compile_model
 
@@ -101,10 +101,6 @@ def test_the_queries_count_what_linear_programs_count(tmp_path):
     assert (second.iloc[0, 0], second.iloc[0, 1]) == (slow, pytest.approx(ratio))
 
 
-def all_to_all_time(links):
-    return 1 / value("alltoall.master", Topology(len(links), *np.nonzero(links)))
-
-
 def equal_split_time(links):
     """The largest load of a link if every pair splits equally over its shortest paths, from counts of walks."""
     n = len(links)
@@ -153,7 +149,7 @@ def test_links_that_nobody_misses():
 
 def unchanged(n):
     """Number of additions, and of those that do not change T."""
-    ratios = [all_to_all_time(after) / all_to_all_time(before) for before, after in additions(n)]
+    ratios = [flow_time(after) / flow_time(before) for before, after in additions(n)]
     assert max(ratios) < 1 + 1e-7
     return len(ratios), sum(ratio > 1 - 1e-7 for ratio in ratios)
 
@@ -180,5 +176,5 @@ def test_mesh_links_that_can_fail():
         if u < v:
             without = links.copy()
             without[u, v] = without[v, u] = False
-            kept += all_to_all_time(without) < 16 * (1 + 1e-7)
+            kept += flow_time(without) < 16 * (1 + 1e-7)
     assert kept == int(re.search(r"without one of (\d+) of its 24 links", SECTION)[1])

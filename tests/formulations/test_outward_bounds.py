@@ -10,8 +10,10 @@ from fractions import Fraction
 from itertools import combinations, product
 from math import ceil, inf
 
+import networkx as nx
 import numpy as np
 import pytest
+from reference import multigraph, shortest_routes
 from slow_cases import marked
 
 from opticoll.formulations.alltoall import all_gather, link_mcf, min_congestion, path_mcf, timestep_mcf
@@ -64,40 +66,17 @@ def fractions(values):
 
 def shortest(topology, lengths):
     """All distances by Floyd and Warshall, in fractions or whole numbers."""
-    n = topology.n
-    table = [[0 if u == v else inf for v in range(n)] for u in range(n)]
-    for u, v, length in zip(topology.tail.tolist(), topology.head.tolist(), lengths, strict=True):
-        table[u][v] = min(table[u][v], length)
-    for w, u, v in product(range(n), repeat=3):
-        if table[u][w] != inf and table[w][v] != inf:
-            table[u][v] = min(table[u][v], table[u][w] + table[w][v])
-    return table
-
-
-def routes(topology):
-    """Arcs of a path of fewest arcs for every ordered pair, by breadth-first search."""
-    result = {}
-    for s in range(topology.n):
-        paths, frontier = {s: []}, [s]
-        while frontier:
-            following = []
-            for u in frontier:
-                for a in np.flatnonzero(topology.tail == u).tolist():
-                    v = int(topology.head[a])
-                    if v not in paths:
-                        paths[v] = [*paths[u], a]
-                        following.append(v)
-            frontier = following
-        result.update({(s, t): path for t, path in paths.items() if t != s})
-    return result
+    graph = multigraph(topology)
+    nx.set_edge_attributes(graph, {edge: lengths[edge[2]] for edge in graph.edges(keys=True)}, "weight")
+    return nx.floyd_warshall(graph)
 
 
 def routed(topology, traffic):
     """The concurrent flow of routes of fewest arcs, exact: a lower bound on F, the optimum where paths are unique."""
     load = [Fraction(0)] * topology.arcs
-    for (s, t), path in routes(topology).items():
-        for a in path:
-            load[a] += Fraction(float(traffic[s, t]))
+    for route in shortest_routes(topology):
+        for a in route.arcs:
+            load[a] += Fraction(float(traffic[route.source, route.target]))
     return min(c / use for c, use in zip(fractions(topology.capacity), load, strict=True) if use > 0)
 
 
@@ -199,8 +178,8 @@ def uniform_trial(random, topology, exact, unique):
         yield f"congestion {bound.name}", below(bound.value, time)
     steps = timestep_mcf.StepFlow.prepare(topology, {"aggregate": "source", "steps": 0})
     loads = {}
-    for path in routes(topology).values():
-        for t, a in enumerate(path):
+    for route in shortest_routes(topology):
+        for t, a in enumerate(route.arcs):
             loads[t, a] = loads.get((t, a), 0) + 1
     capacity = fractions(topology.capacity)
     last = max(t for t, _ in loads)
@@ -249,8 +228,8 @@ def other_trial(random):
     ends = np.array([(s, t) for s, t in product(range(n), repeat=2) if s != t])
     hops, result = shortest(topology, [1] * topology.arcs), unit_data(topology, *ends.T)
     load = [0] * topology.arcs
-    for path in routes(topology).values():
-        for a in path:
+    for route in shortest_routes(topology):
+        for a in route.arcs:
             load[a] += 1
     needed = ceil(Fraction(sum(hops[s][t] for s, t in ends.tolist()), topology.arcs))
     yield "overlap hops", overlap_bound(result, np.ones(topology.arcs)) == needed

@@ -10,7 +10,7 @@ import networkx as nx
 import numpy as np
 import pytest
 from case_families import each
-from scipy.optimize import linprog
+from reference import flow_time, multigraph
 
 import opticoll as oc
 from opticoll.analysis.cli.main import main
@@ -40,28 +40,6 @@ POPULATIONS = [
 ]
 
 
-def all_to_all_time(topology):
-    """T by a plain LP over flows of every source."""
-    n, m = topology.n, topology.arcs
-    incidence = np.zeros((n, m))
-    np.add.at(incidence, (topology.head, np.arange(m)), 1.0)
-    np.add.at(incidence, (topology.tail, np.arange(m)), -1.0)
-    cost = np.append(np.zeros(n * m), 1.0)
-    rows = np.zeros((n * n, n * m + 1))
-    for s in range(n):
-        rows[s * n : (s + 1) * n, s * m : (s + 1) * m] = incidence
-    demand = np.where(np.eye(n, dtype=bool), 1.0 - n, 1.0).ravel()
-    capacity = np.hstack([np.tile(np.eye(m), n), -np.ones((m, 1))])
-    return linprog(cost, A_ub=capacity, b_ub=np.zeros(m), A_eq=rows, b_eq=demand).fun
-
-
-def digraph_of(topology):
-    graph = nx.MultiDiGraph()
-    graph.add_nodes_from(range(topology.n))
-    graph.add_edges_from(zip(topology.tail.tolist(), topology.head.tolist(), strict=True))
-    return graph
-
-
 @each("name", POPULATIONS)
 def test_no_topology_of_the_degree_is_below_the_bound(name):
     from opticoll.instances.families.regular_graphs import all_digraphs, all_graphs
@@ -72,7 +50,7 @@ def test_no_topology_of_the_degree_is_below_the_bound(name):
     results = [parse(spec) for spec in (all_digraphs if directed else all_graphs)(n, d)]
     assert results
     for topology in results:
-        depths = nx.all_pairs_shortest_path_length(digraph_of(topology))
+        depths = nx.all_pairs_shortest_path_length(multigraph(topology))
         total = sum(sum(reached.values()) for _, reached in depths)
         assert Fraction(total, topology.arcs) >= bound
 
@@ -119,8 +97,8 @@ def test_groups_are_groups():
     ],
 )
 def test_cayley_graphs_are_known_graphs(spec, other):
-    graph = nx.Graph(digraph_of(parse(spec)))
-    known = nx.circular_ladder_graph(3) if other is None else nx.Graph(digraph_of(parse(other)))
+    graph = nx.Graph(multigraph(parse(spec)))
+    known = nx.circular_ladder_graph(3) if other is None else nx.Graph(multigraph(parse(other)))
     assert nx.is_isomorphic(graph, known)
     assert parse(str(parse(spec).spec)) == parse(spec)
 
@@ -148,7 +126,7 @@ def test_candidates_have_the_degree_and_the_sum_that_they_state(directed):
         topology = parse(candidate.spec)
         assert set(topology.out_degree.tolist()) == set(topology.in_degree.tolist()) == {4} or "kautz" in candidate.spec
         if candidate.least:
-            lengths = dict(nx.all_pairs_shortest_path_length(digraph_of(topology)))
+            lengths = dict(nx.all_pairs_shortest_path_length(multigraph(topology)))
             mean = sum(sum(result.values()) for result in lengths.values()) / 20
             assert candidate.least == pytest.approx(mean / 4)
             assert mean >= least_time(data)[0] * 4
@@ -160,7 +138,7 @@ def test_the_search_is_solved_checked_and_compared_with_the_bound():
     assert result.proof == "optimal"
     assert result.verified
     topology = parse(result.metrics["found"])
-    assert result.metrics["T"] == pytest.approx(all_to_all_time(topology), rel=1e-7)
+    assert result.metrics["T"] == pytest.approx(flow_time(topology), rel=1e-7)
     assert result.metrics["T"] == pytest.approx(float(least_time(Design.of_nodes(13, 4, False))[0]), rel=1e-7)
     assert parse(result.metrics["topology"]) == topology
 
@@ -168,7 +146,7 @@ def test_the_search_is_solved_checked_and_compared_with_the_bound():
 def test_the_program_finds_what_enumeration_finds():
     from opticoll.instances.families.regular_graphs import all_graphs
 
-    best = min(all_to_all_time(parse(spec)) for spec in all_graphs(6, 3))
+    best = min(flow_time(parse(spec)) for spec in all_graphs(6, 3))
     assert oc.solve(NAME, "servers:n=6,degree=3", method="highs").metrics["T"] == pytest.approx(best, rel=1e-6)
 
 
@@ -218,7 +196,7 @@ def test_a_record_s_time_is_that_of_a_plain_lp(seed):
     small = sorted(key for key in design.records() if key[0] <= 14)
     key = small[np.random.default_rng(seed).integers(len(small))]
     row = design.records()[key]
-    assert row.time == pytest.approx(all_to_all_time(parse(row.topology)), rel=1e-7)
+    assert row.time == pytest.approx(flow_time(parse(row.topology)), rel=1e-7)
 
 
 ENUMERATED = [key for key, row in design.records().items() if row.enumerated is not None]
@@ -239,7 +217,7 @@ def assert_enumerated(key):
     """All topologies again: as many are left by their distances, and none of them is faster."""
     row, (n, degree, directed) = design.records()[key], key
     exclusion = Exclusion(Design.of_nodes(n, degree, directed), row.time, 1e-9, most=10**8)
-    assert exclusion.run(lambda topology: (all_to_all_time(topology),) * 2, lambda: None)
+    assert exclusion.run(lambda topology: (flow_time(topology),) * 2, lambda: None)
     assert exclusion.whole == row.enumerated
     assert row.time * (1 - 1e-8) <= exclusion.least <= row.time
     assert row.time > float(row.bound) * (1 + 1e-8), "the bound is attained: no enumeration is needed"
@@ -247,7 +225,7 @@ def assert_enumerated(key):
 
 def test_a_record_that_can_be_beaten_is_noticed():
     exclusion = Exclusion(Design.of_nodes(12, 3, False), 7.25, 1e-9, most=10**8)  # Cayley graphs and exchanges of links
-    assert exclusion.run(lambda topology: (all_to_all_time(topology),) * 2, lambda: None)
+    assert exclusion.run(lambda topology: (flow_time(topology),) * 2, lambda: None)
     assert exclusion.best == pytest.approx(107 / 15, rel=1e-7)
 
 
@@ -411,7 +389,7 @@ def test_no_topology_that_keeps_to_the_racks_is_below_the_bound(name, limits):
             keeps = keeps_to(other, *limits)
             assert keeps == (max(rack_excess(data, links).values()) == 0)
             if keeps:
-                time = time or all_to_all_time(topology)
+                time = time or flow_time(topology)
                 kept += 1
                 assert time >= float(bound) * (1 - 1e-9)
                 assert topology.arcs <= data.most_links
@@ -422,7 +400,7 @@ def test_the_program_with_racks_finds_what_enumeration_finds():
     result = oc.solve(NAME, "servers:n=6,degree=3", rack=3, uplinks=2, method="highs")
     topology = parse(result.metrics["topology"])
     assert keeps_to(topology, 3, 0, 2)
-    assert result.metrics["T"] == pytest.approx(all_to_all_time(topology), rel=1e-6)
+    assert result.metrics["T"] == pytest.approx(flow_time(topology), rel=1e-6)
     assert result.metrics["T"] == pytest.approx(4.5)  # 9 shards over 2 cables each way, which two triangles attain
 
 
@@ -445,7 +423,7 @@ def test_exchanges_keep_to_racks_and_ports_and_their_norm_is_that_of_equal_split
         loads = np.array(list(nx.edge_betweenness_centrality(nx.DiGraph(links), normalized=False).values()))
         norm = ((loads**8).sum() / 12) ** (1 / 8)
         assert load_norm(links.astype(int), 1.0 - np.eye(12), 3) == pytest.approx(norm)
-        assert loads.max() >= all_to_all_time(topology) * (1 - 1e-7)
+        assert loads.max() >= flow_time(topology) * (1 - 1e-7)
 
 
 def test_exchanges_improve_on_circulants_where_the_order_is_a_prime():
@@ -473,7 +451,7 @@ def test_a_search_keeps_to_racks():
     result = oc.solve(NAME, "servers:n=12,degree=4", rack=4, cables=2, uplinks=4, starts=1, method="symmetric-search")
     topology = parse(result.metrics["found"])
     assert keeps_to(topology, 4, 2, 4)
-    assert pytest.approx(all_to_all_time(topology), rel=1e-6) == result.T
+    assert pytest.approx(flow_time(topology), rel=1e-6) == result.T
     assert result.bound == pytest.approx(1 / 8)  # 4 x 8 shards over 4 cables
 
 

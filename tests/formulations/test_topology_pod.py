@@ -13,6 +13,7 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from reference import flow_time
 from scipy.optimize import linprog
 
 import opticoll as oc
@@ -31,21 +32,6 @@ def problem(spec, **given):
     return PodWiring.prepare(parse(spec), given)
 
 
-def time_of(topology, demand):
-    """T of a demand by a plain LP over flows of every source; infinite if it is disconnected."""
-    if not topology.connected:
-        return np.inf
-    n, m = topology.n, topology.arcs
-    incidence = np.zeros((n, m))
-    np.add.at(incidence, (topology.head, np.arange(m)), 1.0)
-    np.add.at(incidence, (topology.tail, np.arange(m)), -1.0)
-    balance = demand - np.diag(demand.sum(axis=1))
-    capacity = np.hstack([np.tile(np.eye(m), n), -np.ones((m, 1))])
-    rows = np.hstack([np.kron(np.eye(n), incidence), np.zeros((n * n, 1))])
-    cost = np.append(np.zeros(n * m), 1.0)
-    return linprog(cost, A_ub=capacity, b_ub=np.zeros(m), A_eq=rows, b_eq=balance.ravel()).fun
-
-
 def least_of_all(data):
     """The least T over all wirings, one after the other, but those whose distances exclude them."""
     count, best = int(data.matching[-1]) + 1, np.inf
@@ -60,7 +46,7 @@ def least_of_all(data):
             continue
         hops = max(float((data.demand * one.hops).sum() / one.arcs) for one in cases)
         if hops < best:
-            best = min(best, max(time_of(one, data.demand) for one in cases))
+            best = min(best, max(flow_time(one, data.demand) for one in cases))
     return best
 
 
@@ -134,7 +120,7 @@ def test_bounds_hold_for_every_wiring(drawn, seed, survive):
     pod = pod_of(wiring, side)
     lost = [w for w in data.lost.tolist() if w >= 0]
     cases = [without_cables(pod, wiring, side, divmod(w, side**2)) for w in lost] or [pod]
-    worst = max(time_of(one, demand) for one in cases)
+    worst = max(flow_time(one, demand) for one in cases)
     for bound, _ in (cut_time(data), reach_time(data)):
         assert float(bound) <= worst * (1 + 1e-9)
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 import msgspec
+import networkx as nx
 import numpy as np
 import pytest
 import scipy.optimize
@@ -87,17 +88,13 @@ def rational_simplex(A: list[list[Q]], b: list[Q], c: list[Q]) -> Q:
 
 def concurrent_flow(n: int, arcs: list[tuple[int, int, Q]]) -> Q:
     """F of the all-to-all over all simple paths: max F, sum of flows of each pair >= F, loads <= capacities."""
-    paths: list[tuple[tuple[int, int], list[int]]] = []
-
-    def extend(source: int, vertex: int, used: list[int], seen: set[int]) -> None:
-        for a, (u, v, _) in enumerate(arcs):
-            if u == vertex and v not in seen:
-                paths.append(((source, v), [*used, a]))
-                extend(source, v, [*used, a], seen | {v})
-
-    for s in range(n):
-        extend(s, s, [], {s})
-    pairs = sorted({pair for pair, _ in paths})
+    graph = nx.DiGraph([(u, v, {"arc": a}) for a, (u, v, _) in enumerate(arcs)])
+    pairs = list(itertools.permutations(range(n), 2))
+    paths = [
+        (pair, [graph.edges[ends]["arc"] for ends in path])
+        for pair in pairs
+        for path in nx.all_simple_edge_paths(graph, *pair)
+    ]
     # F - sum of flows <= 0 for pairs, loads <= c for arcs
     A = [[Q(-1) if key == pair else Q(0) for key, _ in paths] + [Q(1)] for pair in pairs]
     A += [[Q(int(a in used)) for _, used in paths] + [Q(0)] for a in range(len(arcs))]

@@ -15,8 +15,7 @@ from case_families import each
 from click.testing import CliRunner
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from reference import optimum
-from scipy.optimize import linprog
+from reference import flow_time, optimum, simple_paths
 
 import opticoll as oc
 from opticoll.analysis.bounds.instance_bounds import bound_rows as instance_bounds
@@ -55,37 +54,6 @@ FLOWS = (
 )
 
 
-def paths_between(topology, source, target):
-    """All simple paths as lists of arcs, by depth-first search."""
-    results, stack = [], [(source, [], {source})]
-    while stack:
-        u, arcs, seen = stack.pop()
-        if u == target:
-            results.append(arcs)
-            continue
-        for a in np.flatnonzero(topology.tail == u).tolist():
-            v = int(topology.head[a])
-            if v not in seen:
-                stack.append((v, [*arcs, a], seen | {v}))
-    return results
-
-
-def path_time(topology, demand):
-    """T of the fluid problem: shares of every pair's simple paths, from nothing but arcs and demands."""
-    ends = topology.terminals.tolist()
-    pairs = [(s, t) for s, t in product(range(len(ends)), repeat=2) if demand[s, t] > 0]
-    listed = [(k, path) for k, (s, t) in enumerate(pairs) for path in paths_between(topology, ends[s], ends[t])]
-    load = np.zeros((topology.arcs, len(listed) + 1))
-    share = np.zeros((len(pairs), len(listed) + 1))
-    for p, (k, path) in enumerate(listed):
-        load[path, p] += demand[pairs[k]]
-        share[k, p] = 1.0
-    load[:, -1] = -topology.capacity
-    values = linprog(np.eye(len(listed) + 1)[-1], load, np.zeros(topology.arcs), share, np.ones(len(pairs)))
-    assert values.success, values.message
-    return float(values.fun)
-
-
 @st.composite
 def cases(draw, most=5):
     """A digraph with capacities, not always strongly connected, and a sparse demand that it can carry."""
@@ -119,7 +87,7 @@ def solved(name, topology, demand, **parameters):
 @given(cases())
 def test_flows_meet_an_independent_lp_and_no_bound_is_on_the_wrong_side(case):
     topology, demand = case
-    time = path_time(topology, demand)
+    time = flow_time(topology, demand)
     for name, parameters in FLOWS:
         data, F, values = solved(name, topology, demand, **parameters)
         assert pytest.approx(1.0 / time, rel=1e-6) == F, name
@@ -157,7 +125,7 @@ def test_single_paths_are_the_best_of_all_choices(case):
     pairs = np.argwhere(demand > 0)[:3].tolist()
     few = np.zeros_like(demand)
     few[tuple(np.transpose(pairs))] = demand[tuple(np.transpose(pairs))]
-    ways = [paths_between(topology, ends[s], ends[t]) for s, t in pairs]
+    ways = [simple_paths(topology, ends[s], ends[t]) for s, t in pairs]
     best = np.inf
     for chosen in product(*ways):
         load = np.zeros(topology.arcs)
@@ -253,7 +221,7 @@ def test_methods_prove_the_optimum_of_a_demand(name, parameters, method):
     demand[3] = 0.0
     run = solve.solve(Task(name, topology, method, settings={**parameters, "demand": demand}))
     assert (run.verified, str(run.proof)) == (True, "optimal"), run.record.message
-    assert run.objective == pytest.approx(1.0 / path_time(topology, demand), rel=2e-6)
+    assert run.objective == pytest.approx(1.0 / flow_time(topology, demand), rel=2e-6)
     assert run.record.settings["demand"].startswith("matrix:")
 
 
@@ -418,7 +386,7 @@ def test_the_uniform_matrix_is_the_all_to_all():
 def test_bounds_take_demands_ranges_and_objects(tmp_path):
     topology = network()
     rows = instance_bounds(topology, demand=PAIRS)
-    time = path_time(topology, MATRIX)
+    time = flow_time(topology, MATRIX)
     assert all(row["value"] >= (1 - 1e-9) / time for row in rows)
     assert all("instance" not in row for row in rows)
     assert instance_bounds(topology, "alltoall.master", {"demand": MATRIX}) == rows
@@ -602,7 +570,7 @@ def test_cells_with_data_run_in_other_processes_and_are_stored(tmp_path, cluster
     result = store.sql("SELECT instance, instance_hash, objective FROM latest")
     assert result["instance"].tolist() == [topology.spec] * 2
     assert result["instance_hash"].tolist() == [topology.hash] * 2
-    np.testing.assert_allclose(result["objective"], 1.0 / path_time(topology, MATRIX), rtol=1e-6)
+    np.testing.assert_allclose(result["objective"], 1.0 / flow_time(topology, MATRIX), rtol=1e-6)
 
 
 def test_a_demand_in_bytes_has_shards_of_one_byte(tmp_path):

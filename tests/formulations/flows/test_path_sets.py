@@ -9,6 +9,7 @@ from importlib import import_module
 import networkx as nx
 import numpy as np
 import pytest
+from reference import multigraph
 
 from opticoll import compiled
 from opticoll.compiled import interpreted
@@ -35,13 +36,6 @@ RULES = (PathRule("all"), PathRule("all", lmax=4), PathRule("shortest"), PathRul
 PARALLEL = Topology(3, [0, 0, 1, 2, 0], [1, 1, 2, 0, 2], [1.0, 2.0, 1.0, 1.0, 1.0])
 
 
-def graph_of(topology):
-    graph = nx.MultiDiGraph()
-    graph.add_nodes_from(range(topology.n))
-    graph.add_edges_from(zip(topology.tail.tolist(), topology.head.tolist(), range(topology.arcs), strict=True))
-    return graph
-
-
 def arcs_between(result, k):
     return [tuple(result.path(p)) for p in range(result.first[k], result.first[k + 1])]
 
@@ -49,7 +43,7 @@ def arcs_between(result, k):
 @pytest.mark.parametrize("spec", GRAPHS)
 def test_all_simple_paths_are_those_of_networkx(spec):
     topology = parse(spec)
-    graph = graph_of(topology)
+    graph = multigraph(topology)
     rule = PathRule("all", lmax=5) if topology.arcs > 40 else PathRule("all")
     path_set = build_path_set(topology, rule, "test")
     assert count_all(topology, rule)[:2] == (path_set.paths, path_set.arcs.size)

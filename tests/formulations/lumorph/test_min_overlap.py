@@ -6,13 +6,12 @@ import itertools
 import json
 from dataclasses import replace
 
-import networkx as nx
 import numpy as np
 import pytest
 from case_families import each
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from reference import optimum
+from reference import optimum, simple_paths
 
 from opticoll.errors import BadFile, BadInput, MethodMismatch, NotApplicable
 from opticoll.formulations.flows.path_sets import PathRule
@@ -47,13 +46,8 @@ def best_of(data, form="cvxpy"):
 
 
 def brute_force(data):
-    """Every combination of simple paths, those of networkx; branches no better than the best so far are left."""
-    graph = nx.MultiDiGraph()
-    graph.add_nodes_from(range(data.topology.n))
-    for a, (u, v) in enumerate(zip(data.topology.tail.tolist(), data.topology.head.tolist(), strict=True)):
-        graph.add_edge(u, v, key=a)
-    pairs = zip(*(ends.tolist() for ends in data.commodities), strict=True)
-    choices = [[[e[2] for e in path] for path in nx.all_simple_edge_paths(graph, s, d)] for s, d in pairs]
+    """Every combination of simple paths; branches no better than the best so far are left."""
+    choices = [simple_paths(data.topology, *map(int, ends)) for ends in zip(*data.commodities, strict=True)]
     load, best = [0] * data.topology.arcs, len(choices) + 1
 
     def place(k, worst):

@@ -10,6 +10,7 @@ from math import gcd
 import numpy as np
 import pytest
 from case_families import each
+from reference import simple_paths
 
 from opticoll.errors import BadInput, MethodMismatch, NotApplicable
 from opticoll.formulations.lumorph import mesh_cuts, min_overlap
@@ -237,19 +238,7 @@ def test_only_symmetries_that_keep_the_fibres_break_it():
 def brute_force(data):
     """The least load per capacity over all choices of simple paths."""
     topology, (s, d) = data.topology, data.commodities
-    leaving = [[] for _ in range(topology.n)]
-    for a, (u, v) in enumerate(zip(topology.tail.tolist(), topology.head.tolist(), strict=True)):
-        leaving[u].append((a, v))
-
-    def paths(u, target, seen):
-        if u == target:
-            yield ()
-            return
-        for a, v in leaving[u]:
-            if v not in seen:
-                yield from ((a, *rest) for rest in paths(v, target, seen | {v}))
-
-    choices = [list(paths(int(u), int(v), {int(u)})) for u, v in zip(s, d, strict=True)]
+    choices = [simple_paths(topology, u, v) for u, v in zip(s.tolist(), d.tolist(), strict=True)]
     loads = (np.bincount(np.concatenate(choice), minlength=topology.arcs) for choice in product(*choices))
     return min(max(Fraction(int(n), int(c)) for n, c in zip(load, topology.capacity, strict=True)) for load in loads)
 

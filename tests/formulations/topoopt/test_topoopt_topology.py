@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from reference import optimum
-from scipy.optimize import linprog
+from reference import flow_time, optimum
+from scipy.sparse.csgraph import shortest_path
 
 from opticoll.analysis.study.study_file import find, load, tasks
 from opticoll.errors import BadInput, NotApplicable
@@ -65,35 +65,8 @@ def full_wirings(n, degree, most):
     return found
 
 
-def least_load(demand, count):
-    """Least maximum load over these circuits, by SciPy; infinite where some demand has no way."""
-    n = len(demand)
-    arcs = np.argwhere(count > 0)
-    m = len(arcs)
-    conserve = np.zeros((n * n, n * m + 1))
-    for s in range(n):
-        for a, (i, j) in enumerate(arcs):
-            conserve[s * n + j, s * m + a] += 1
-            conserve[s * n + i, s * m + a] -= 1
-    keep = np.arange(n * n) % n != np.arange(n * n) // n
-    carry = np.hstack([np.tile(np.eye(m), n), -count[tuple(arcs.T)][:, None]])
-    values = linprog(
-        np.eye(n * m + 1)[-1], A_ub=carry, b_ub=np.zeros(m), A_eq=conserve[keep], b_eq=demand.ravel()[keep]
-    )
-    return values.fun if values.success else np.inf
-
-
-def hops_of(count):
-    n = len(count)
-    dist = np.where(count > 0, 1.0, np.inf)
-    np.fill_diagonal(dist, 0.0)
-    for k in range(n):
-        dist = np.minimum(dist, dist[:, k : k + 1] + dist[k : k + 1])
-    return dist
-
-
 def tax_of(demand, count):
-    dist = hops_of(count)
+    dist = shortest_path(count, unweighted=True)
     return float(demand[demand > 0] @ dist[demand > 0]) / demand.sum()
 
 
@@ -107,7 +80,7 @@ def brute(pool, objective="max-load", parallel=0):
     for place in np.argsort(hops):
         if hops[place] >= best:
             break
-        best = min(best, least_load(pool.traffic, wirings[place]))
+        best = min(best, flow_time(wirings[place], pool.traffic))
     return best
 
 
@@ -194,7 +167,7 @@ def test_no_completion_beats_the_bound_of_a_partial_wiring(seed, n, degree):
     random = np.random.default_rng(seed)
     count, demand = random_wiring(random, n, degree), random.random((n, n)) * (random.random((n, n)) < 0.8)
     np.fill_diagonal(demand, 0.0)
-    dist = hops_of(count)
+    dist = shortest_path(count, unweighted=True)
     further = np.array([demand[dist > h].sum() for h in range(n)])
     bits = 1 << np.arange(n)
     for decided in range(n + 1):
@@ -226,7 +199,7 @@ def test_no_completion_has_a_smaller_load_than_free_ports_allow(seed, n, degree)
         true.append(minimum_load.least_load(wider, demand, np.ones((n + 1, n + 1)), np.inf)[0])
     sent, received = pool.traffic.sum(axis=1), pool.traffic.sum(axis=0)
     assert true[0] == pytest.approx(max(sent.max(), received.max()) / degree)
-    assert true[-1] == pytest.approx(least_load(pool.traffic, count))
+    assert true[-1] == pytest.approx(flow_time(count, pool.traffic))
     assert all(before <= after * (1 + 1e-9) for before, after in pairwise(true))
 
 
@@ -244,7 +217,7 @@ def test_annealed_loads_are_minimum_loads(seed, n, degree):
     count, pool = random_wiring(random, n, degree), pool_of(seed, n, degree, sparse=0.3)
     tail, head = (np.repeat(end, count[count > 0]) for end in np.nonzero(count))
     best, loads = (tail.copy(), head.copy()), np.full(2, np.inf)
-    before = least_load(pool.traffic, count)
+    before = flow_time(count, pool.traffic)
     anneal_loads(tail, head, *best, loads, degree, pool.traffic.copy(), 300, 0.05, 1e-3, seed)
     if not np.isfinite(before):
         assert not np.isfinite(loads).any()
@@ -256,7 +229,7 @@ def test_annealed_loads_are_minimum_loads(seed, n, degree):
         assert (made.sum(axis=1) == degree).all()
         assert made.max() <= degree
         assert not np.diagonal(made).any()
-        assert value == pytest.approx(least_load(pool.traffic, made), rel=1e-8)
+        assert value == pytest.approx(flow_time(made, pool.traffic), rel=1e-8)
     assert loads[1] <= min(loads[0], before) * (1 + 1e-9)
 
 
@@ -267,7 +240,7 @@ def test_lengths_bound_a_wiring(seed, n, degree):
 
     random = np.random.default_rng(seed)
     count, pool = random_wiring(random, n, degree), pool_of(seed, n, degree, sparse=0.3)
-    true = least_load(pool.traffic, count)
+    true = flow_time(count, pool.traffic)
     given = count, pool.traffic.copy(), np.zeros((0, n), dtype=np.int64), np.zeros(0)
     low = length_bound(*given, 60, np.inf)
     if np.isfinite(true):
@@ -284,7 +257,7 @@ def test_shortest_path_trees_have_the_minimum_load(seed, n, degree, sparse):
     random = np.random.default_rng(seed)
     count, pool = random_wiring(random, n, degree), pool_of(seed, n, degree, sparse=sparse)
     demand, lengths = pool.traffic.copy(), random.random((n, n))
-    true = least_load(pool.traffic, count)
+    true = flow_time(count, pool.traffic)
     low, high = minimum_load.least_load(count, demand, lengths, np.inf)
     if not np.isfinite(true):
         assert low == high == np.inf
@@ -296,7 +269,7 @@ def test_shortest_path_trees_have_the_minimum_load(seed, n, degree, sparse):
         assert oracle.proven(count, lengths) == pytest.approx(low, rel=1e-9)
         minimum_load.with_distances(count, lengths)
         other = random_wiring(random, n, degree)  # these lengths bound any wiring
-        assert oracle.proven(other, lengths) <= least_load(demand, other) * (1 + 1e-9)
+        assert oracle.proven(other, lengths) <= flow_time(other, demand) * (1 + 1e-9)
         early, _ = minimum_load.least_load(count, demand, np.ones((n, n)), 0.5 * true)
         assert 0.5 * true <= early <= true * (1 + 1e-9)
 
@@ -328,7 +301,7 @@ def test_raised_lengths_prove_a_load_that_a_wiring_cannot_undercut(seed, n, degr
     random = np.random.default_rng(seed)
     count, pool = random_wiring(random, n, degree), pool_of(seed, n, degree, sparse=sparse)
     tail, head = (np.repeat(end, count[count > 0]) for end in np.nonzero(count))
-    demand, true = pool.traffic.copy(), least_load(pool.traffic, count)
+    demand, true = pool.traffic.copy(), flow_time(count, pool.traffic)
     if not demand.any():
         return
     nodes = (np.arange(n)[:, None] + np.arange(n)) % n
@@ -355,7 +328,7 @@ def test_restarts_have_the_lengths_of_luby():
 
 def split_loads(count, demand):
     """Loads of circuits if demand is split equally over its shortest paths, counted by powers of the matrix."""
-    n, dist, ways = len(count), hops_of(count), np.eye(len(count))
+    n, dist, ways = len(count), shortest_path(count, unweighted=True), np.eye(len(count))
     power = np.eye(n)
     for hops in range(1, n):
         power = power @ count
@@ -373,7 +346,7 @@ def test_annealing_minimises_the_norm_of_loads_over_split_paths(seed, n, degree,
     random = np.random.default_rng(seed)
     count, demand = random_wiring(random, n, degree), pool_of(seed, n, degree, sparse=0.3).traffic.copy()
     before, p = load_norm(count, demand, squarings), 2**squarings
-    if np.isfinite(hops_of(count)).all():
+    if np.isfinite(shortest_path(count, unweighted=True)).all():
         assert before == pytest.approx(((split_loads(count, demand) ** p).sum() / n) ** (1 / p))
     data = TopologySequence.of_nodes(n, degree, 1, directed=True, demand=demand)
     results = [
@@ -422,7 +395,7 @@ def test_transport_bounds_hold_for_random_wirings(seed, n, degree):
     random = np.random.default_rng(seed)
     demand = random.random((n, n)) * ~np.eye(n, dtype=bool)
     count = random_wiring(random, n, degree)
-    dist = hops_of(count)
+    dist = shortest_path(count, unweighted=True)
     assert travelled(demand, degree) <= demand[demand > 0] @ dist[demand > 0] * (1 + 1e-12)
     assert most_within(demand, degree) >= demand[count > 0].sum() * (1 - 1e-12)
 
@@ -433,7 +406,7 @@ def test_the_imbalance_bound_holds_for_random_wirings(seed, n, degree):
     random = np.random.default_rng(seed)
     demand = random.random((n, n)) * ~np.eye(n, dtype=bool) * random.choice([1e-3, 1.0, 10.0], n)
     bounds = {b.name: b.value for b in topology.Wiring.prepare(ServerPool(n, degree, demand)).bounds()}
-    best = min(least_load(demand, random_wiring(random, n, degree)) for _ in range(4))
+    best = min(flow_time(random_wiring(random, n, degree), demand) for _ in range(4))
     assert bounds["transport"] < bounds["imbalance"] <= best * (1 + 1e-9)
 
 
@@ -598,5 +571,5 @@ def test_the_oracle_solves_after_runs_with_other_threads():
     first.passModel(highspy.HighsLp())
     first.run()
     assert Oracle(topology.Wiring.prepare(pool)).route(count).bound == pytest.approx(
-        least_load(pool.traffic, count), rel=1e-6
+        flow_time(count, pool.traffic), rel=1e-6
     )

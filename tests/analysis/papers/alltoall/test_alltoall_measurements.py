@@ -8,7 +8,7 @@ from itertools import pairwise
 import networkx as nx
 import pytest
 from ledgers.alltoall import LEDGER
-from reference import labelled_digraphs
+from reference import labelled_digraphs, multigraph
 from second_measurements import (
     REFUTED,
     REPRODUCED,
@@ -62,8 +62,7 @@ def test_isomorphic_copies_count_once():
 @pytest.mark.parametrize("spec", ["torus:3x4", "genkautz:n=10,d=3", "hypercube:3", "petersen"])
 def test_shortest_paths_are_those_of_networkx(spec):
     topology = parse(spec)
-    graph = nx.MultiDiGraph()
-    graph.add_edges_from(zip(topology.tail.tolist(), topology.head.tolist(), strict=True))
+    graph = multigraph(topology)
     simple = nx.DiGraph(graph)
     counts = shortest_path_counts(topology)
     for s, t in ((s, t) for s in graph for t in graph if s != t):
