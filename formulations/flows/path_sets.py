@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 
-from opticoll.compiled import kernels
+from opticoll.compiled import interpreted, kernels
 from opticoll.errors import NotApplicable
 from opticoll.formulations.flows.concurrent_flow import commodities
 from opticoll.formulations.parameters import Parameter
@@ -436,21 +436,22 @@ def k_shortest_paths(topology: Topology, source: int, target: int, k: int) -> li
 
 def arc_disjoint_paths(topology: Topology, source: int, target: int, _k: int = 0) -> list[list[int]]:
     """Find a largest set of arc-disjoint paths, of minimum total length among such sets."""
-    first_out, head = _arcs(topology)
-    used = np.zeros(topology.arcs, dtype=bool)
-    paths_most = int(min(np.count_nonzero(topology.tail == source), np.count_nonzero(head == target)))
-    search = kernels(KERNELS, 4 * topology.arcs * (paths_most + 1))  # some four rounds of all arcs for every path
-    count = search.disjoint_flow(first_out, topology.tail, head, source, target, used)
+    tail, head = topology.tail.tolist(), topology.head.tolist()
+    paths_most = min(tail.count(source), head.count(target))
+    # In lists, some four rounds of all arcs for every path take as long as so many steps of the other kernels.
+    search = kernels(KERNELS, topology.arcs * (paths_most + 1) // 8)
+    ends = (tail, head) if search is interpreted(KERNELS) else (topology.tail, topology.head)
+    count, used = search.disjoint_flow(topology.n, *ends, source, target)
     leaving: dict[int, list[int]] = {}
     for arc in np.flatnonzero(used)[::-1].tolist():
-        leaving.setdefault(int(topology.tail[arc]), []).append(arc)
+        leaving.setdefault(tail[arc], []).append(arc)
     paths = []
     for _ in range(count):
         path: list[int] = []
         u = source
         while u != target:
             path.append(leaving[u].pop())
-            u = int(head[path[-1]])
+            u = head[path[-1]]
         paths.append(path)
     return paths
 
