@@ -221,18 +221,15 @@ def _plain(topology: Topology) -> Topology:
 
 def orbits_of(images: I64, count: int) -> I64:
     """Orbit of every element 0 .. count-1 under permutations ``(k, count)``, numbered from 0 by smallest element."""
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import connected_components
-
-    if not images.size:
-        return np.arange(count)
-    rows = np.tile(np.arange(count), images.shape[0])
-    graph = coo_array((np.ones(rows.size, dtype=np.int8), (rows, images.ravel())), shape=(count, count))
-    _, label = connected_components(graph.tocsr(), directed=False)
-    _, first, number = np.unique(label, return_index=True, return_inverse=True)
-    rank = np.empty(first.size, dtype=np.int64)
-    rank[np.argsort(first)] = np.arange(first.size)
-    return np.asarray(rank[number], dtype=np.int64)
+    least, before = np.arange(count), np.zeros(count, dtype=np.int64)
+    while (least != before).any():
+        before = least.copy()
+        for image in images:
+            lower = np.minimum(least, least[image])
+            np.minimum.at(least, least[image], lower)  # also of the rest that has the same least element so far
+            least = np.minimum(least, lower)
+        least = least[least]
+    return np.unique(least, return_inverse=True)[1]
 
 
 def _blocks(topology: Topology) -> int:

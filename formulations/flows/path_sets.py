@@ -190,7 +190,7 @@ class PathSet:
 
     def shortest(self, lengths: F64, count: int = 1) -> F64:
         """Mean length of every commodity's ``count`` shortest paths under ``lengths`` ``(m,)``, shape ``(|K|,)``."""
-        along = self.incidence.T @ lengths
+        along = np.bincount(np.repeat(np.arange(self.paths), self.length), lengths[self.arcs], self.paths)
         if count == 1:
             return np.minimum.reduceat(along, self.first[:-1])
         order = np.lexsort((along, self.pair))
