@@ -11,9 +11,11 @@ import scipy.sparse as sp
 from scipy.optimize import Bounds, LinearConstraint, linprog, milp
 from scipy.sparse.csgraph import dijkstra
 
+from opticoll.formulations import formulation
 from opticoll.formulations.model import build_model, forms_of
-from opticoll.instances import Topology
+from opticoll.instances import Topology, parse
 from opticoll.instances.families.regular_graphs import digraph_spec
+from opticoll.solvers.compile.compilation import compile_model
 from opticoll.solvers.schedules.shard_routes import Route
 
 #: Keys of every run as JSON, on which scripts rely.
@@ -107,16 +109,25 @@ def optimum(form):
     return form.objective(result.x), result.x
 
 
+def compiled(name, instance, form=None, **settings):
+    """A problem on an instance or its spec, and its rows, as stated by the build of matrices if it has one."""
+    problem = formulation(name).prepare(parse(instance) if isinstance(instance, str) else instance, settings)
+    return problem, compile_model(
+        build_model(problem, form or ("matrix" if "matrix" in forms_of(problem) else "cvxpy"))
+    )
+
+
+def solved(name, instance, form=None, **settings):
+    """A problem as of :func:`compiled`, its optimum, and an optimal solution."""
+    problem, stated = compiled(name, instance, form, **settings)
+    value, x = optimum(stated)
+    return problem, float(value), stated.values(x)
+
+
 @cache
 def optimum_of(name, spec):
     """The optimum of a formulation with its own settings on the instance of a spec, by :func:`optimum`."""
-    from opticoll.formulations import formulation
-    from opticoll.instances import parse
-    from opticoll.solvers.compile.compilation import compile_model
-
-    problem = formulation(name).prepare(parse(spec), {})
-    form = "matrix" if "matrix" in forms_of(problem) else "cvxpy"
-    return float(optimum(compile_model(build_model(problem, form)))[0])
+    return solved(name, spec)[1]
 
 
 def shortest_routes(topology):
@@ -154,10 +165,11 @@ def simple_paths(topology, source, target):
 def flow_time(network, demand=None):
     """Least time in which flows carry a demand, by a plain LP of the flows of every source; infinite without a way.
 
-    A topology or the capacities between all vertices; a shard for every pair of ranks, or an amount.
+    A topology, its spec, or the capacities between all vertices; a shard for every pair of ranks, or an amount.
     """
-    ends = np.arange(len(network)) if isinstance(network, np.ndarray) else network.terminals
-    if not isinstance(network, np.ndarray):
+    network = parse(network) if isinstance(network, str) else network
+    ends = network.terminals if isinstance(network, Topology) else np.arange(len(network))
+    if isinstance(network, Topology):
         network = sp.coo_array((network.capacity, (network.tail, network.head)), (network.n,) * 2).toarray()
     n, (tail, head) = len(network), np.nonzero(network)
     m, wanted = tail.size, np.zeros((n, n))

@@ -9,17 +9,15 @@ import pytest
 from case_families import each
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from reference import SMALL, optimum
+from reference import SMALL, solved
 from strategies import topologies
 
 from opticoll.errors import NotApplicable
 from opticoll.formulations.alltoall import all_gather as model
 from opticoll.formulations.flows.shared_flows import length_bound
 from opticoll.formulations.flows.worst_cuts import least_time
-from opticoll.formulations.model import build_model
 from opticoll.instances import Topology, parse
 from opticoll.solvers import solve
-from opticoll.solvers.compile.compilation import compile_model
 from opticoll.solvers.task import Task
 
 relaxed = settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -34,13 +32,6 @@ CLOSED = {
     "torus:4x4": 15 / 4,
     "petersen": 3,
 }
-
-
-def solved(spec, form="cvxpy"):
-    data = model.AllGather.prepare(parse(spec) if isinstance(spec, str) else spec)
-    form = compile_model(build_model(data, form))
-    value, x = optimum(form)
-    return data, value, form.values(x)
 
 
 def enumerated(topology):
@@ -69,14 +60,14 @@ def worst_cut(topology):
 def test_closed_forms(spec, time):
     assert worst_cut(parse(spec))[0] == pytest.approx(time, rel=1e-12)
     if parse(spec).n <= 10:
-        assert solved(spec)[1] == pytest.approx(time, rel=1e-8)
+        assert solved("alltoall.all-gather", spec)[1] == pytest.approx(time, rel=1e-8)
 
 
 @each("spec", SMALL)
 def test_the_worst_cut_is_the_optimum_of_the_flow_model(spec):
     topology = parse(spec)
     time, inside = worst_cut(topology)
-    data, value, values = solved(spec)
+    data, value, values = solved("alltoall.all-gather", spec)
     assert time == pytest.approx(value, rel=1e-8)
     assert max(data.residuals(values).values()) < 1e-8
     leaving = sum(

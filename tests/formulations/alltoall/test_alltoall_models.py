@@ -9,7 +9,7 @@ import pytest
 from case_families import each
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from reference import SMALL, optimum
+from reference import SMALL, compiled, optimum, solved
 from slow_cases import marked
 from strategies import topologies
 
@@ -17,20 +17,10 @@ import opticoll as oc
 from opticoll.errors import BadInput, NotApplicable
 from opticoll.formulations import formulation
 from opticoll.formulations.alltoall import child, link_mcf, master
-from opticoll.formulations.model import build_model
 from opticoll.instances import Topology, parse
 from opticoll.solvers.compile.compilation import compile_model
 
 FORMS = ("pyomo", "cvxpy")
-
-
-def compiled(name, spec, form="cvxpy", **parameters):
-    problem = formulation(name).prepare(parse(spec), parameters)
-    return problem, compile_model(build_model(problem, form))
-
-
-def value(name, spec, form="cvxpy", **parameters):
-    return optimum(compiled(name, spec, form, **parameters)[1])[0]
 
 
 CLOSED_FORMS = {
@@ -57,9 +47,9 @@ CLOSED_FORMS = {
 
 @each(("spec", "time"), CLOSED_FORMS.items())
 def test_closed_forms(spec, time):
-    assert 1 / value("alltoall.master", spec) == pytest.approx(time, rel=1e-7)
+    assert 1 / solved("alltoall.master", spec)[1] == pytest.approx(time, rel=1e-7)
     if parse(spec).n <= 9:
-        assert 1 / value("alltoall.link-mcf", spec) == pytest.approx(time, rel=1e-7)
+        assert 1 / solved("alltoall.link-mcf", spec)[1] == pytest.approx(time, rel=1e-7)
 
 
 @each(
@@ -76,7 +66,7 @@ def test_the_listed_closed_form_is_the_optimum(spec):
     model = formulation("alltoall.master")
     exact = [b for b in model.prepare(parse(spec)).bounds() if b.exact]
     assert len(exact) == 1
-    assert exact[0].value == pytest.approx(value("alltoall.master", spec), rel=1e-8)
+    assert exact[0].value == pytest.approx(solved("alltoall.master", spec)[1], rel=1e-8)
 
 
 def test_no_closed_form_where_the_family_was_changed():
@@ -90,7 +80,7 @@ def test_no_closed_form_where_the_family_was_changed():
     [marked(spec, slow=place % 3 > 0) for place, spec in enumerate(spec for spec in SMALL if parse(spec).n <= 12)],
 )
 def test_link_mcf_is_master(spec):
-    assert value("alltoall.link-mcf", spec) == pytest.approx(value("alltoall.master", spec), rel=1e-7)
+    assert solved("alltoall.link-mcf", spec)[1] == pytest.approx(solved("alltoall.master", spec)[1], rel=1e-7)
 
 
 @each("q", [3, 4, 5, 7, 8, 9, 11, 13])
@@ -127,9 +117,7 @@ def test_a_name_alone_proves_nothing():
     """A topology that calls itself a ring but has chords must not inherit the ring's optimum as a bound."""
     i = np.arange(8)
     chords = Topology(8, np.tile(i, 3), np.concatenate([(i + 1) % 8, (i - 1) % 8, (i + 4) % 8]), spec="ring:8")
-    model = formulation("alltoall.master")
-    data = model.prepare(chords)
-    F, _ = optimum(compile_model(data.matrix()))
+    data, F, _ = solved("alltoall.master", chords)
     assert 8 * F > 1 + 1e-6
     assert all(bound.value >= F * (1 - 1e-9) and not bound.exact for bound in data.bounds())
 
@@ -137,8 +125,8 @@ def test_a_name_alone_proves_nothing():
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize(("spec", "printed", "true"), [("path:4", 3, 4), ("ring:8", 6, 8)])
 def test_the_printed_link_mcf_is_visibly_too_good(spec, printed, true, form):
-    assert 1 / value("alltoall.link-mcf", spec, form, printed=True) == pytest.approx(printed, rel=1e-7)
-    assert 1 / value("alltoall.link-mcf", spec, form) == pytest.approx(true, rel=1e-7)
+    assert 1 / solved("alltoall.link-mcf", spec, form, printed=True)[1] == pytest.approx(printed, rel=1e-7)
+    assert 1 / solved("alltoall.link-mcf", spec, form)[1] == pytest.approx(true, rel=1e-7)
 
 
 def test_one_source_alone_can_be_faster_than_the_collective():
@@ -227,11 +215,11 @@ def test_a_child_of_no_rank_is_refused():
 def test_host_bottleneck_binds_as_it_must():
     """A host of bandwidth B takes in N-1 shards and what it forwards: on a complete graph T = (N-1)/B."""
     for bandwidth in (0.5, 1.0, 2.0):
-        F = value("alltoall.master", f"complete:5+host={bandwidth}")
+        F = solved("alltoall.master", f"complete:5+host={bandwidth}")[1]
         assert pytest.approx(4 / bandwidth, rel=1e-7) == 1 / F
-    assert value("alltoall.master", "complete:5+host=100.0") == pytest.approx(1.0, rel=1e-7)
+    assert solved("alltoall.master", "complete:5+host=100.0")[1] == pytest.approx(1.0, rel=1e-7)
     # On a ring every relayed shard passes the host again: total hop count over N B.
-    assert 1 / value("alltoall.master", "ring:8+host=1.0") == pytest.approx(16.0, rel=1e-7)
+    assert 1 / solved("alltoall.master", "ring:8+host=1.0")[1] == pytest.approx(16.0, rel=1e-7)
 
 
 @pytest.mark.parametrize("spec", ["ring:5", "hypercube:3", "genkautz:n=7,d=3", "mesh:2x4"])

@@ -7,27 +7,21 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from reference import optimum
+from reference import compiled, optimum
 
 import opticoll as oc
 from opticoll.errors import BadInput
 from opticoll.formulations import formulation
 from opticoll.formulations.flows import path_bounds, path_flow
 from opticoll.formulations.flows.path_sets import PathRule, build_path_set, subset
-from opticoll.formulations.model import Bound, build_model
+from opticoll.formulations.model import Bound
 from opticoll.instances import Topology, parse
 from opticoll.solvers import solve
-from opticoll.solvers.compile.compilation import compile_model
 from opticoll.solvers.methods.flows import exact_routing
 from opticoll.solvers.methods.method import Context
 from opticoll.solvers.task import Proof, Task
 
 NAME = "alltoall.min-congestion"
-
-
-def compiled(spec, form="cvxpy", **parameters):
-    problem = formulation(NAME).prepare(parse(spec) if isinstance(spec, str) else spec, parameters)
-    return problem, compile_model(build_model(problem, form))
 
 
 @pytest.mark.parametrize(
@@ -43,7 +37,7 @@ def compiled(spec, form="cvxpy", **parameters):
     ],
 )
 def test_known_optima(spec, load):
-    data, form = compiled(spec, paths="all")
+    data, form = compiled(NAME, spec, paths="all")
     best, x = optimum(form)
     assert round(best) == load
     values = data.repair(form.values(x))
@@ -62,7 +56,7 @@ def test_disjoint_paths_hold_the_optimum_on_tori(spec, time):
 def test_whole_paths_on_unequal_links():
     """Loads are multiples of 1/c: on a 3-ring with one double link the bound rounds to such a multiple."""
     ring = Topology(3, [0, 1, 2], [1, 2, 0], [1.0, 2.0, 1.0])
-    data, form = compiled(ring, paths="all")
+    data, form = compiled(NAME, ring, paths="all")
     assert optimum(form)[0] == pytest.approx(3.0)
     capacity = np.array([1.0, 2.0, 3.0])
     assert path_flow.round_up(2.1, capacity) == pytest.approx(7 / 3)
@@ -76,7 +70,7 @@ def test_whole_paths_on_unequal_links():
 
 @pytest.mark.parametrize("spec", ["genkautz:n=7,d=3", "mesh:2x3"])
 def test_lengths_certify_no_more_than_the_optimum(spec):
-    data, form = compiled(spec, paths="k", k=3)
+    data, form = compiled(NAME, spec, paths="k", k=3)
     best = optimum(form)[0]
     random = np.random.default_rng(0)
     for _ in range(20):
@@ -146,7 +140,7 @@ def least_load_by_enumeration(paths, kappa):
 )
 def test_equal_split_against_enumeration(spec, paths, kappa):
     """Time = paths on the busiest arc / kappa; every path carries 1/kappa of its commodity."""
-    data, form = compiled(spec, **paths, kappa=kappa)
+    data, form = compiled(NAME, spec, **paths, kappa=kappa)
     best, x = optimum(form)
     assert best == pytest.approx(least_load_by_enumeration(data.routing.paths, kappa) / kappa)
     values = data.repair(form.values(x))
@@ -183,7 +177,7 @@ def test_equal_split_is_proven_by_lengths(spec, kappa, time):
 
 
 def test_lengths_certify_no_more_than_the_optimum_of_equal_splits():
-    data, form = compiled("genkautz:n=6,d=3", paths="k", k=4, kappa=3)
+    data, form = compiled(NAME, "genkautz:n=6,d=3", paths="k", k=4, kappa=3)
     best, random = optimum(form)[0], np.random.default_rng(0)
     results = [data.certify({"capacity": random.exponential(size=data.topology.arcs) ** 3}).value for _ in range(20)]
     assert max(results) <= best + 1e-9
@@ -278,7 +272,7 @@ def test_a_restricted_optimum_says_that_it_is_one():
     assert (run.objective, run.proof) == (9, Proof.OPTIMAL)
     assert run.record["metrics"]["unrestricted_proven"] is False
     assert run.record["metrics"]["unrestricted_bound"] == 8
-    exact = optimum(compiled("genkautz:n=16,d=4", paths="shortest")[1])[0]
+    exact = optimum(compiled(NAME, "genkautz:n=16,d=4", paths="shortest")[1])[0]
     assert round(exact) == 9
 
 

@@ -7,14 +7,13 @@ import time
 import networkx as nx
 import numpy as np
 import pytest
-from reference import MEDIUM, SMALL, optimum, optimum_of
+from reference import MEDIUM, SMALL, compiled, optimum, optimum_of, solved
 from slow_cases import marked
 
 from opticoll.errors import BadInput, MethodMismatch, NotApplicable
 from opticoll.formulations import formulation
 from opticoll.formulations.flows import path_bounds, path_flow
 from opticoll.formulations.flows.path_sets import MOST_PATHS, PathRule, count_all
-from opticoll.formulations.model import build_model
 from opticoll.instances import Topology, parse
 from opticoll.solvers import solve
 from opticoll.solvers.compile.compilation import compile_model
@@ -26,19 +25,6 @@ from opticoll.solvers.task import Proof, Task, Termination
 
 UP_TO_16 = [spec for spec in (*SMALL, *MEDIUM) if parse(spec).n <= 16]
 NAME = "alltoall.path-mcf"
-
-
-def compiled(spec, form="matrix", **parameters):
-    problem = formulation(NAME).prepare(parse(spec) if isinstance(spec, str) else spec, parameters)
-    return problem, compile_model(build_model(problem, form))
-
-
-def value(spec, form="matrix", **parameters):
-    return optimum(compiled(spec, form, **parameters)[1])[0]
-
-
-def master_value(spec):
-    return optimum_of("alltoall.master", spec)
 
 
 def with_failures(spec):
@@ -55,7 +41,7 @@ def with_failures(spec):
 
 @pytest.mark.parametrize("spec", [marked(spec, slow=parse(spec).n > 10) for spec in UP_TO_16])
 def test_over_all_simple_paths_it_is_the_link_mcf(spec):
-    assert over_all_paths(spec) == pytest.approx(master_value(spec), rel=1e-6)
+    assert over_all_paths(spec) == pytest.approx(optimum_of("alltoall.master", spec), rel=1e-6)
 
 
 def over_all_paths(spec):
@@ -63,22 +49,22 @@ def over_all_paths(spec):
     topology = parse(spec)
     count, _, complete = count_all(topology, PathRule("all"))
     if complete and count <= MOST_PATHS:
-        return value(spec, paths="all")
+        return solved(NAME, spec, paths="all")[1]
     with pytest.raises(NotApplicable, match=f"{count:,}" if complete else "more than 20,000,000"):
-        compiled(spec, paths="all")
-    return master_value(spec)
+        compiled(NAME, spec, paths="all")
+    return optimum_of("alltoall.master", spec)
 
 
 @pytest.mark.parametrize("spec", ["genkautz:n=12,d=4", "mesh:3x3", "torus:3x4", "hypercube:3"])
 def test_fewer_paths_give_no_more_and_their_bounds_hold(spec):
-    best = master_value(spec)
+    best = optimum_of("alltoall.master", spec)
     for parameters in (
         {"paths": "shortest"},
         {"paths": "k", "k": 2},
         {"paths": "disjoint"},
         {"paths": "all", "lmax": 4},
     ):
-        data, form = compiled(spec, **parameters)
+        data, form = compiled(NAME, spec, **parameters)
         F, _ = optimum(form)
         assert best * (1 + 1e-9) >= F
         assert all(bound.value >= F * (1 - 1e-9) for bound in data.bounds())
@@ -95,7 +81,7 @@ def test_equal_split_is_the_betweenness_of_links(spec):
     loads = nx.edge_betweenness_centrality(graph, normalized=False)
     assert run.verified
     assert run.record["metrics"]["T"] == pytest.approx(max(loads.values()))
-    assert run.objective <= value(spec, paths="shortest") * (1 + 1e-9)
+    assert run.objective <= solved(NAME, spec, paths="shortest")[1] * (1 + 1e-9)
 
 
 def test_the_bound_with_a_longest_path_is_that_of_the_listed_set():
@@ -116,7 +102,7 @@ def test_a_set_is_named_counted_and_held_against_the_unrestricted_bound():
 
 
 def test_any_vector_is_repaired_to_a_feasible_flow():
-    data, _ = compiled("genkautz:n=7,d=3", paths="k")
+    data, _ = compiled(NAME, "genkautz:n=7,d=3", paths="k")
     random = np.random.default_rng(2)
     count = data.routing.paths.paths
     for f in (random.random(count), np.zeros(count), random.normal(size=count)):
@@ -133,7 +119,7 @@ QUICK = ("hypercube:2+host=1.5", "genkautz:n=12,d=4")
 
 def check_agreement(spec):
     """Link MCF, master and column generation agree to 1e-6, and column generation proves it."""
-    best = master_value(spec)
+    best = optimum_of("alltoall.master", spec)
     model = formulation("alltoall.link-mcf")
     if parse(spec).arcs * parse(spec).n ** 2 <= 8000:
         assert optimum(compile_model(model.prepare(parse(spec)).cvxpy()))[0] == pytest.approx(best, rel=1e-6)
@@ -164,17 +150,17 @@ def test_they_agree_with_three_links_removed(spec):
 def test_three_links_removed(spec):
     failed = with_failures(spec)
     assert failed is not None
-    best = master_value(failed)
+    best = optimum_of("alltoall.master", failed)
     run = solve.solve(Task(NAME, failed, method="column-generation", settings={"paths": "all"}))
     assert run.proof is Proof.OPTIMAL
     assert run.objective == pytest.approx(best, rel=1e-6)
-    assert value(failed, paths="disjoint") <= best * (1 + 1e-9)
+    assert solved(NAME, failed, paths="disjoint")[1] <= best * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("settings", [{"paths": "disjoint"}, {"paths": "all", "lmax": "3"}, {"paths": "k", "k": "3"}])
 def test_column_generation_over_a_set_gives_its_optimum(settings):
     run = solve.solve(Task(NAME, "genkautz:n=16,d=4", method="column-generation", settings=settings))
-    exact = value("genkautz:n=16,d=4", **{k: v if k == "paths" else int(v) for k, v in settings.items()})
+    exact = solved(NAME, "genkautz:n=16,d=4", **{k: v if k == "paths" else int(v) for k, v in settings.items()})[1]
     assert run.proof is Proof.OPTIMAL
     assert run.objective == pytest.approx(exact, rel=1e-6)
     assert run.record["metrics"]["longest_path"] <= int(settings.get("lmax", 99))
@@ -183,7 +169,7 @@ def test_column_generation_over_a_set_gives_its_optimum(settings):
 @pytest.mark.parametrize("algorithm", ["simplex", "ipx"])
 def test_both_algorithms_of_the_master_prove_it(algorithm):
     topology = Topology(4, [0, 1, 2, 3, 0, 2, 0], [1, 2, 3, 0, 2, 0, 1], [1.0, 3.0, 0.5, 2.0, 1e-3, 40.0, 0.25])
-    best = optimum(compile_model(formulation("alltoall.master").prepare(topology).matrix()))[0]
+    best = solved("alltoall.master", topology)[1]
     run = solve.solve(Task("alltoall.master", topology, method="column-generation", settings={"algorithm": algorithm}))
     assert run.proof is Proof.OPTIMAL
     assert run.objective == pytest.approx(best, rel=1e-6)
@@ -250,7 +236,7 @@ def test_extraction_carries_everything_in_falling_rates_and_leaves_cycles():
 def test_mcf_extp_carries_the_link_mcf_whole(spec, link):
     run = solve.solve(Task(NAME, spec, method="mcf-extp", settings={"paths": "all", "link": link}))
     assert run.proof is Proof.OPTIMAL
-    assert run.objective == pytest.approx(master_value(spec), rel=1e-6)
+    assert run.objective == pytest.approx(optimum_of("alltoall.master", spec), rel=1e-6)
     assert run.record["metrics"]["paths_per_commodity"] >= 1
     assert run.record["metrics"]["most_paths_per_commodity"] >= 1
 

@@ -6,15 +6,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from reference import optimum
+from reference import compiled, optimum
 from strategies import topologies
 
 from opticoll.errors import NotApplicable
 from opticoll.formulations.alltoall import sccl as model
-from opticoll.formulations.model import build_model
 from opticoll.instances import Topology, parse
 from opticoll.solvers import solve
-from opticoll.solvers.compile.compilation import compile_model
 from opticoll.solvers.schedules.shard_routes import routes_of
 from opticoll.solvers.schedules.timed_paths import chunk_values
 from opticoll.solvers.task import Task
@@ -22,13 +20,8 @@ from opticoll.solvers.task import Task
 relaxed = settings(max_examples=5)
 
 
-def compiled(spec, form="cvxpy", **parameters):
-    data = model.ChunkSteps.prepare(parse(spec) if isinstance(spec, str) else spec, parameters)
-    return data, compile_model(build_model(data, form))
-
-
 def solved(spec, **parameters):
-    data, form = compiled(spec, **parameters)
+    data, form = compiled(model.ChunkSteps.name, spec, **parameters)
     value, x = optimum(form)
     return data, round(value), {name: np.rint(array) for name, array in form.values(x).items()}
 

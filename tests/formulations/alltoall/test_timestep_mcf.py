@@ -9,7 +9,7 @@ import pytest
 from case_families import each
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from reference import optimum
+from reference import compiled, flow_time, solved
 from scipy.optimize import Bounds, LinearConstraint, milp
 from strategies import topologies
 
@@ -18,32 +18,13 @@ from opticoll.formulations import formulation
 from opticoll.formulations.alltoall import timestep_mcf as model
 from opticoll.formulations.alltoall.time_expansion import step_distances, unroll
 from opticoll.formulations.alltoall.timestep_bounds import price_bound
-from opticoll.formulations.model import build_model
 from opticoll.instances import Topology, parse
 from opticoll.solvers import solve, verify
-from opticoll.solvers.compile.compilation import compile_model
 from opticoll.solvers.task import Task
 
 relaxed = settings(max_examples=5, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+NAME = "alltoall.timestep-mcf"
 SPECS = ("ring:4", "ring:5,directed", "path:4", "star:4", "bipartite:2x3", "genkautz:n=6,d=2", "hypercube:2+host=1.5")
-
-
-def compiled(spec, form="cvxpy", **parameters):
-    topology = parse(spec) if isinstance(spec, str) else spec
-    data = model.StepFlow.prepare(topology, parameters)
-    return data, compile_model(build_model(data, form))
-
-
-def solved(spec, **parameters):
-    data, form = compiled(spec, **parameters)
-    value, x = optimum(form)
-    return data, value, form.values(x)
-
-
-def fluid_time(spec):
-    topology = parse(spec) if isinstance(spec, str) else spec
-    master = formulation("alltoall.master")
-    return 1 / optimum(compile_model(master.prepare(topology, {}).matrix()))[0]
 
 
 def steps_between(topology, holds):
@@ -65,7 +46,7 @@ def test_flows_per_pair_unless_they_are_many():
 @each("aggregate", ["commodity", "source"])
 @each("spec", [*SPECS, "dgx1", "torus:3x3+fail=2,seed=1"])
 def test_flows_are_fixed_where_causality_excludes_them(spec, aggregate, relays):
-    data, _ = compiled(spec, aggregate=aggregate, relays=relays)
+    data, _ = compiled(NAME, spec, aggregate=aggregate, relays=relays)
     topology, groups, L = data.topology, data.groups, data.steps
     away = steps_between(topology, data.holds)
     assert data.holds[topology.terminals].all()
@@ -81,8 +62,8 @@ def test_flows_are_fixed_where_causality_excludes_them(spec, aggregate, relays):
 
 @pytest.mark.parametrize("spec", SPECS)
 def test_never_below_the_fluid_time_and_falling_to_it(spec):
-    fluid, diameter = fluid_time(spec), int(parse(spec).diameter)
-    curve = [solved(spec, steps=L, aggregate="source")[1] for L in range(diameter, diameter + 4)]
+    fluid, diameter = flow_time(spec), int(parse(spec).diameter)
+    curve = [solved(NAME, spec, steps=L, aggregate="source")[1] for L in range(diameter, diameter + 4)]
     assert all(value >= fluid * (1 - 1e-9) for value in curve)
     assert all(later <= earlier * (1 + 1e-9) for earlier, later in pairwise(curve))
 
@@ -91,7 +72,7 @@ def test_never_below_the_fluid_time_and_falling_to_it(spec):
 def test_the_fluid_time_at_the_diameter(spec, steps):
     assert parse(spec).diameter == steps
     for aggregate in ("commodity", "source"):
-        assert solved(spec, steps=steps, aggregate=aggregate)[1] == pytest.approx(fluid_time(spec), rel=1e-8)
+        assert solved(NAME, spec, steps=steps, aggregate=aggregate)[1] == pytest.approx(flow_time(spec), rel=1e-8)
 
 
 def test_the_time_falls_with_the_steps_to_that_of_the_fluid():
@@ -114,7 +95,7 @@ def test_the_time_falls_with_the_steps_to_that_of_the_fluid():
 def test_by_source_is_by_commodity(spec):
     for extra in (0, 1):
         steps = int(parse(spec).diameter) + extra
-        values = [solved(spec, steps=steps, aggregate=a)[1] for a in ("commodity", "source")]
+        values = [solved(NAME, spec, steps=steps, aggregate=a)[1] for a in ("commodity", "source")]
         assert values[0] == pytest.approx(values[1], rel=1e-8)
 
 
@@ -122,9 +103,9 @@ def test_by_source_is_by_commodity(spec):
 @given(topologies(5), st.integers(0, 1))
 def test_by_source_is_by_commodity_on_random_topologies(topology, extra):
     steps = int(topology.diameter) + extra
-    values = [solved(topology, steps=steps, aggregate=a)[1] for a in ("commodity", "source")]
+    values = [solved(NAME, topology, steps=steps, aggregate=a)[1] for a in ("commodity", "source")]
     assert values[0] == pytest.approx(values[1], rel=1e-7)
-    assert values[0] >= fluid_time(topology) * (1 - 1e-7)
+    assert values[0] >= flow_time(topology) * (1 - 1e-7)
 
 
 def test_what_enters_in_place_of_what_stays_is_no_aggregation():
@@ -158,13 +139,13 @@ def test_what_enters_in_place_of_what_stays_is_no_aggregation():
                 right.append(0.0)
     literal = linprog(cost, A_ub=np.array(rows), b_ub=right).fun
     assert literal == pytest.approx(3.0)
-    assert fluid_time("path:4") == pytest.approx(4.0)
+    assert flow_time("path:4") == pytest.approx(4.0)
 
 
 @relaxed
 @given(topologies(5), st.integers(0, 2**32 - 1))
 def test_any_prices_bound_any_optimum(topology, seed):
-    data, value, values = solved(topology, steps=int(topology.diameter) + 1, aggregate="source")
+    data, value, values = solved(NAME, topology, steps=int(topology.diameter) + 1, aggregate="source")
     random = np.random.default_rng(seed)
     for prices in (random.random(data.shape[::2]), random.exponential(size=data.shape[::2]) ** 4):
         assert price_bound(data, prices) <= value * (1 + 1e-9)
@@ -181,7 +162,7 @@ def test_the_duals_prove_the_optimum(spec):
     for aggregate in ("commodity", "source"):
         run = solve.solve(Task(model.StepFlow.name, spec, method="highs-simplex", settings={"aggregate": aggregate}))
         assert run.proof == "optimal", run.record
-        data, form = compiled(spec, aggregate=aggregate)
+        data, form = compiled(NAME, spec, aggregate=aggregate)
         assert data.certify(run.duals).value == pytest.approx(run.objective, rel=1e-9)
         assert np.isfinite(verify.dual_bound(form, np.random.default_rng(1).normal(size=form.A.shape[0])))
 
@@ -221,7 +202,7 @@ def test_arcs_of_a_host_take_no_step_of_their_own(spec, host):
     """A host's limit is a row over all arcs at a vertex of the bare network: an independent statement of the model."""
     topology, augmented = parse(spec), f"{spec}+host={host}"
     L = int(topology.diameter) + 1
-    form = compiled(spec, "pyomo", steps=L, aggregate="source")[1]
+    form = compiled(NAME, spec, "pyomo", steps=L, aggregate="source")[1]
     place = {name: block.index.reshape(block.shape) for name, block in form.columns.items()}  # -1: no such flow
     rows = np.zeros((2 * topology.n * L, form.A.shape[1]))
     cells = [(ends == u, t) for ends in (topology.tail, topology.head) for u in range(topology.n) for t in range(L)]
@@ -231,22 +212,22 @@ def test_arcs_of_a_host_take_no_step_of_their_own(spec, host):
     own = LinearConstraint(form.A, form.row_lower, form.row_upper)
     limits = Bounds(form.col_lower, form.col_upper)
     least = milp(form.cost, constraints=[own, LinearConstraint(rows, ub=0.0)], bounds=limits).fun
-    assert solved(augmented, steps=L, aggregate="source")[1] == pytest.approx(least, rel=1e-7)
+    assert solved(NAME, augmented, steps=L, aggregate="source")[1] == pytest.approx(least, rel=1e-7)
 
 
 def test_a_step_is_one_link():
     """Paper, section 3.2.3: three steps and the fluid time where arcs of hosts as steps take nine and 7.67."""
     spec = "hypercube:3+host=2"
-    assert fluid_time(spec) == pytest.approx(6.0)
-    assert solved(spec, aggregate="source")[1] == pytest.approx(6.0)
-    data, value, _ = solved(spec, aggregate="source", relays="step")
+    assert flow_time(spec) == pytest.approx(6.0)
+    assert solved(NAME, spec, aggregate="source")[1] == pytest.approx(6.0)
+    data, value, _ = solved(NAME, spec, aggregate="source", relays="step")
     assert (data.steps, value) == (9, pytest.approx(23 / 3))
-    assert solved("hypercube:2+host=9,relay=nic")[0].steps == 1, "NICs forward within the step"
+    assert solved(NAME, "hypercube:2+host=9,relay=nic")[0].steps == 1, "NICs forward within the step"
 
 
 @pytest.mark.parametrize("spec", ["hypercube:2+host=1.5", "hypercube:2+host=0.8,relay=nic"])
 def test_what_a_relay_keeps_is_refused(spec):
-    data, _, values = solved(spec, steps=3, aggregate="source")
+    data, _, values = solved(NAME, spec, steps=3, aggregate="source")
     assert max(data.residuals(values).values()) < 1e-8
     a, k, t = next(
         (a, k, t) for a, k, t in np.argwhere(values["f"] > 1e-3) if not data.holds[data.topology.head[a]] and t < 2

@@ -15,7 +15,7 @@ from case_families import each
 from click.testing import CliRunner
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from reference import flow_time, optimum, simple_paths
+from reference import flow_time, simple_paths, solved
 
 import opticoll as oc
 from opticoll.analysis.bounds.instance_bounds import bound_rows as instance_bounds
@@ -28,11 +28,9 @@ from opticoll.formulations import formulation
 from opticoll.formulations.alltoall.master import Master
 from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow
 from opticoll.formulations.flows.flow_bounds import sweep_cut_bound
-from opticoll.formulations.model import build_model, forms_of
 from opticoll.instances import Topology, parse
 from opticoll.instances.demands import DemandSpec, read_demand, traffic_of
 from opticoll.solvers import solve
-from opticoll.solvers.compile.compilation import compile_model
 from opticoll.solvers.plan import make_plan
 from opticoll.solvers.procedure import rebuild, send
 from opticoll.solvers.process.executor import make_executor
@@ -71,15 +69,6 @@ def cases(draw, most=5):
     return topology, demand
 
 
-def solved(name, topology, demand, **parameters):
-    """Data, optimum and values by SciPy on the formulation's own matrix."""
-    model = formulation(name)
-    data = model.prepare(topology, {**{p.name: p.default for p in model.parameters}, **parameters, "demand": demand})
-    form = compile_model(build_model(data, "matrix" if "matrix" in forms_of(model) else "cvxpy"))
-    value, x = optimum(form)
-    return data, value, form.values(x)
-
-
 # optima, bounds, certificates ------------------------------------------------------------------------------------
 
 
@@ -89,7 +78,7 @@ def test_flows_meet_an_independent_lp_and_no_bound_is_on_the_wrong_side(case):
     topology, demand = case
     time = flow_time(topology, demand)
     for name, parameters in FLOWS:
-        data, F, values = solved(name, topology, demand, **parameters)
+        data, F, values = solved(name, topology, demand=demand, **parameters)
         assert pytest.approx(1.0 / time, rel=1e-6) == F, name
         assert max(data.residuals(values).values()) < 1e-6
         for bound in data.bounds():
@@ -110,8 +99,8 @@ def test_flows_meet_an_independent_lp_and_no_bound_is_on_the_wrong_side(case):
 @given(cases(4))
 def test_the_printed_relaxation_serves_at_least_as_much_and_its_bound_holds(case):
     topology, demand = case
-    exact = solved("alltoall.link-mcf", topology, demand)[1]
-    data, F, values = solved("alltoall.link-mcf", topology, demand, printed=True)
+    exact = solved("alltoall.link-mcf", topology, demand=demand)[1]
+    data, F, values = solved("alltoall.link-mcf", topology, demand=demand, printed=True)
     assert exact * (1 - 1e-7) <= F
     assert max(data.residuals(values).values()) < 1e-6
     assert all(bound.value >= F * (1 - 1e-7) for bound in data.bounds())
@@ -132,7 +121,7 @@ def test_single_paths_are_the_best_of_all_choices(case):
         for (s, t), path in zip(pairs, chosen, strict=True):
             load[path] += few[s, t]
         best = min(best, float((load / topology.capacity).max()))
-    data, value, values = solved("alltoall.min-congestion", topology, few, paths="all")
+    data, value, values = solved("alltoall.min-congestion", topology, demand=few, paths="all")
     assert value == pytest.approx(best)
     assert max(data.residuals(values).values()) < 1e-6
     assert data.objective(values) == pytest.approx(best)
@@ -161,14 +150,16 @@ def test_closed_forms(name, parameters):
     ring = parse(f"ring:{n},directed")
     demand = np.zeros((n, n))
     demand[np.arange(n), (np.arange(n) + shift) % n] = 2.0
-    assert 1.0 / solved(name, ring, demand, **parameters)[1] == pytest.approx(2.0 * shift)
+    assert 1.0 / solved(name, ring, demand=demand, **parameters)[1] == pytest.approx(2.0 * shift)
     topology = parse("genkautz:n=7,d=2").scaled(1.5)
     graph = nx.DiGraph()
     for u, v, c in zip(topology.tail.tolist(), topology.head.tolist(), topology.capacity.tolist(), strict=True):
         graph.add_edge(u, v, capacity=c + graph.get_edge_data(u, v, {"capacity": 0.0})["capacity"])
     one = np.zeros((7, 7))
     one[1, 5] = 4.0
-    assert solved(name, topology, one, **parameters)[1] == pytest.approx(nx.maximum_flow_value(graph, 1, 5) / 4.0)
+    assert solved(name, topology, demand=one, **parameters)[1] == pytest.approx(
+        nx.maximum_flow_value(graph, 1, 5) / 4.0
+    )
     star = np.zeros((7, 7))
     star[2] = 1.0
     star[2, 2] = 0.0  # one source: as much as the least cut of any set of targets lets through
@@ -177,16 +168,18 @@ def test_closed_forms(name, parameters):
         for inside in (np.array(bits, dtype=bool) for bits in product((0, 1), repeat=7))
         if inside.any() and not inside[2]
     ]
-    assert solved(name, topology, star, **parameters)[1] == pytest.approx(min(cuts))
+    assert solved(name, topology, demand=star, **parameters)[1] == pytest.approx(min(cuts))
 
 
 def test_a_shift_on_a_ring_in_time_steps_and_on_single_paths():
     demand = np.zeros((5, 5))
     demand[np.arange(5), (np.arange(5) + 3) % 5] = 1.5
     ring = parse("ring:5,directed")
-    assert solved("alltoall.timestep-mcf", ring, demand)[1] == pytest.approx(4.5)
-    assert solved("alltoall.min-congestion", ring, demand)[1] == pytest.approx(4.5)
-    bound = next(b for b in solved("alltoall.min-congestion", ring, demand)[0].bounds() if b.name == "widest-path")
+    assert solved("alltoall.timestep-mcf", ring, demand=demand)[1] == pytest.approx(4.5)
+    assert solved("alltoall.min-congestion", ring, demand=demand)[1] == pytest.approx(4.5)
+    bound = next(
+        b for b in solved("alltoall.min-congestion", ring, demand=demand)[0].bounds() if b.name == "widest-path"
+    )
     assert bound.value == pytest.approx(1.5)
 
 
@@ -194,7 +187,7 @@ def test_a_demand_that_cannot_be_split_is_bounded_by_its_widest_path():
     demand = np.zeros((4, 4))
     demand[0, 2] = 3.0
     ring = parse("ring:4")
-    data, value, _ = solved("alltoall.min-congestion", ring, demand)
+    data, value, _ = solved("alltoall.min-congestion", ring, demand=demand)
     assert value == pytest.approx(3.0)  # 1.5 if it were split
     result = {bound.name: bound.value for bound in data.bounds()}
     assert result["widest-path"] == pytest.approx(3.0)
@@ -230,7 +223,7 @@ def test_routing_methods_route_amounts(method):
     topology = parse("genkautz:n=6,d=2").scaled(0.5)
     demand = np.triu(read_demand("gravity:1", topology, "test"))
     run = solve.solve(Task("alltoall.min-congestion", topology, method, settings={"paths": "all", "demand": demand}))
-    best = solved("alltoall.min-congestion", topology, demand, paths="all")[1]
+    best = solved("alltoall.min-congestion", topology, demand=demand, paths="all")[1]
     assert run.verified, run.record.message
     assert best * (1 - 1e-9) <= run.objective
     assert run.bound <= best * (1 + 1e-9)
@@ -414,7 +407,7 @@ def test_the_closed_form_of_a_family_is_not_used_for_a_demand():
     names = {row["name"] for row in instance_bounds("ring:6", demand="gravity:1")}
     assert "closed-form" not in names
     assert "closed-form" in {row["name"] for row in instance_bounds("ring:6")}
-    data = solved("alltoall.master", parse("path:3"), np.diag([2.0, 3.0], k=1))[0]
+    data = solved("alltoall.master", parse("path:3"), demand=np.diag([2.0, 3.0], k=1))[0]
     assert sweep_cut_bound(data.flow).value == pytest.approx(1 / 3)
 
 
@@ -486,7 +479,7 @@ def test_a_solution_of_data_in_memory_is_checked_with_the_file_of_the_same_deman
 @given(cases(4), st.sampled_from(["alltoall.link-mcf", "alltoall.timestep-mcf", "alltoall.master"]))
 def test_schedules_of_weighted_demands_deliver(tmp_path_factory, case, name):
     topology, demand = case
-    data, value, values = solved(name, topology, demand)
+    data, value, values = solved(name, topology, demand=demand)
     routes = shard_routes.routes_of(name, data, values)
     sent = {(r.source, r.target): 0.0 for r in routes}
     for r in routes:
@@ -519,7 +512,7 @@ def data_is_uniform(demand):
 def test_changed_schedules_of_a_demand_are_refused(tmp_path):
     topology, demand = parse("ring:4"), np.zeros((4, 4))
     demand[0, [1, 2]], demand[3, 1] = (1.0, 4.0), 2.5
-    data, _, values = solved("alltoall.master", topology, demand)
+    data, _, values = solved("alltoall.master", topology, demand=demand)
     routes = shard_routes.routes_of("alltoall.master", data, values)
     steps = moves_of(link_schedule.schedule_routes(topology, routes))
     document = json.loads(json.dumps(moves_document(topology, steps)))

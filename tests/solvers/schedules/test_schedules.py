@@ -14,15 +14,13 @@ from case_families import each
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from programs import all_pairs_allreduce, naive_outcome, ring, step
-from reference import optimum, shortest_routes
+from reference import shortest_routes, solved
 from strategies import topologies
 
 from opticoll.analysis.cli.main import main
 from opticoll.errors import BadFile, BadInput
-from opticoll.formulations import formulation
-from opticoll.formulations.model import build_model, states
+from opticoll.formulations.model import states
 from opticoll.instances import Topology, parse
-from opticoll.solvers.compile.compilation import compile_model
 from opticoll.solvers.schedules import interpreter
 from opticoll.solvers.schedules.collective_steps import moves_of
 from opticoll.solvers.schedules.link_schedule import schedule_routes
@@ -54,10 +52,7 @@ RUNNING = [
 
 
 def solution(name, spec, parameters):
-    data = formulation(name).prepare(parse(spec) if isinstance(spec, str) else spec, parameters)
-    form = compile_model(build_model(data))
-    _, x = optimum(form)
-    values = form.values(x)
+    data, _, values = solved(name, spec, **parameters)
     if states(data, "repair") and max(data.residuals(values).values()) > 1e-9:
         values = data.repair(values)
     return data, values

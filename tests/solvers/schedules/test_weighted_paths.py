@@ -7,29 +7,19 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from case_families import each
-from reference import SMALL, optimum
+from reference import SMALL, solved
 from weighted_path_checks import violations
 
 from opticoll.errors import BadInput
-from opticoll.formulations import formulation
 from opticoll.formulations.flows import concurrent_flow as model
 from opticoll.instances import parse
-from opticoll.solvers.compile.compilation import compile_model
 from opticoll.solvers.schedules import weighted_paths as wp
-
-
-def solved(spec):
-    topology = parse(spec)
-    data = formulation("alltoall.master").prepare(topology, {})
-    form = compile_model(data.matrix())
-    F, x = optimum(form)
-    return data.flow, F, form.values(x)["g"]
 
 
 @each("spec", SMALL)
 def test_paths_carry_the_masters_flow(spec):
-    data, F, flow = solved(spec)
-    paths = wp.from_flow(data, flow)
+    problem, F, values = solved("alltoall.master", spec)
+    data, paths = problem.flow, wp.from_flow(problem.flow, values["g"])
     assert max(violations(data, paths).values()) < 1e-9
     assert pytest.approx(F, rel=1e-6) == paths.F
     # Few: a source has at most one path for each arc and target.
@@ -37,7 +27,8 @@ def test_paths_carry_the_masters_flow(spec):
 
 
 def test_circulations_and_noise_are_no_paths():
-    data, F, flow = solved("genkautz:n=12,d=3")
+    problem, F, values = solved("alltoall.master", "genkautz:n=12,d=3")
+    data, flow = problem.flow, values["g"]
     noisy = flow + 1e-12 + 5.0 * (np.arange(flow.shape[1]) == 3)
     paths = wp.from_flow(data, noisy)
     assert max(violations(data, paths).values()) < 1e-9
@@ -46,8 +37,8 @@ def test_circulations_and_noise_are_no_paths():
 
 
 def test_corrupted_paths_are_refused():
-    data, _, flow = solved("genkautz:n=12,d=3")
-    good = wp.from_flow(data, flow)
+    problem, _, values = solved("alltoall.master", "genkautz:n=12,d=3")
+    data, good = problem.flow, wp.from_flow(problem.flow, values["g"])
     listed = good.paths
     arcs = listed.arcs.copy()
     arcs[3] = (arcs[3] + 1) % data.topology.arcs
