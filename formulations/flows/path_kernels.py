@@ -1,4 +1,4 @@
-"""Compiled kernels: counts, lists and searches of simple paths.
+"""Compiled kernels: counts, lists and searches of simple paths, and flows without cycles.
 
 A depth-first search from one source visits every simple path out of it exactly once, so counting takes time
 proportional to the number of paths. Arcs are sorted by tail. Importing this module compiles or loads the kernels.
@@ -13,7 +13,7 @@ import numpy as np
 from opticoll.compiled import compiled
 
 if TYPE_CHECKING:
-    from opticoll.instances.topology import I64, Mask
+    from opticoll.instances.topology import F64, I64, Mask
 
 
 @compiled(nogil=True)
@@ -153,3 +153,62 @@ def disjoint_flow(
                 used[arc] = False
                 v = head[arc]
         count += 1
+
+
+@compiled(nogil=True)
+def cancel_cycles(flow: F64, head: I64, tail: I64, first_out: I64) -> None:
+    """Subtract circulations from a flow, ``(m,)``, in place, until its support has no cycle, by depth-first search.
+
+    Each cycle found loses its smallest arc, so at most m cycles are cancelled.
+    """
+    n = first_out.size - 1
+    state, cursor, path = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
+    for u in range(n):
+        state[u] = 0  # 0 new, 1 on the current path, 2 done
+        cursor[u] = first_out[u]
+    for root in range(n):
+        if state[root] != 0:
+            continue
+        depth = 0
+        u = root
+        state[u] = 1
+        while True:
+            while cursor[u] < first_out[u + 1] and flow[cursor[u]] <= 0.0:
+                cursor[u] += 1
+            if cursor[u] == first_out[u + 1]:
+                state[u] = 2
+                if depth == 0:
+                    break
+                depth -= 1
+                u = tail[path[depth]]
+                cursor[u] += 1  # its head is done: no cycle through this arc
+                continue
+            arc = cursor[u]
+            v = head[arc]
+            if state[v] == 2:
+                cursor[u] += 1
+            elif state[v] == 0:
+                path[depth] = arc
+                depth += 1
+                state[v] = 1
+                u = v
+            else:  # the path from v to u and this arc close a cycle
+                at = depth
+                least = flow[arc]
+                w = u
+                while w != v:
+                    at -= 1
+                    least = min(least, flow[path[at]])
+                    w = tail[path[at]]
+                flow[arc] -= least
+                dry = depth
+                for position in range(depth - 1, at - 1, -1):
+                    flow[path[position]] -= least
+                    if flow[path[position]] <= 0.0:
+                        dry = position
+                # Resume at the tail of the first arc along the path whose flow is now 0.
+                for position in range(dry, depth):
+                    state[head[path[position]]] = 0
+                if dry < depth:
+                    u = tail[path[dry]]
+                    depth = dry

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from opticoll.compiled import kernels
 from opticoll.errors import BadInput
+from opticoll.formulations.flows.path_sets import KERNELS
 from opticoll.formulations.rounds.segments import positions
 
 if TYPE_CHECKING:
@@ -144,63 +146,11 @@ def _attach(topology: Topology, source: int, flow: F64, received: Mask, missing:
 def cancel_cycles(topology: Topology, flow: F64) -> None:
     """Subtract circulations from a non-negative flow, in place, until its support has no cycle.
 
-    Depth-first search; each cycle found loses its smallest arc, so at most m cycles are cancelled. Net
-    inflow of every vertex, and thus the amount delivered, does not change.
+    Net inflow of every vertex, and thus the amount delivered, does not change.
     """
-    from scipy.sparse import csr_array
-    from scipy.sparse.csgraph import connected_components
-
-    n = topology.n
-    active = np.flatnonzero(flow > 0)
-    support = csr_array((np.ones(active.size), (topology.tail[active], topology.head[active])), shape=(n, n))
-    count, component = connected_components(support, directed=True, connection="strong")
-    if count == n:
-        return
-    # Only arcs within a strongly connected component lie on cycles.
-    inner = active[component[topology.tail[active]] == component[topology.head[active]]]
-    out: list[list[int]] = [[] for _ in range(n)]
-    heads = topology.head.tolist()
-    for a, u in zip(inner.tolist(), topology.tail[inner].tolist(), strict=True):
-        out[u].append(a)
-    left = flow.tolist()
-    state = [0] * n  # 0 new, 1 on the current path, 2 done
-    for root in range(n):
-        if state[root] or not out[root]:
-            continue
-        path: list[int] = []  # arcs from the root to the current vertex
-        u = root
-        state[u] = 1
-        while True:
-            while out[u] and left[out[u][-1]] <= 0:
-                out[u].pop()
-            if not out[u]:
-                state[u] = 2
-                if not path:
-                    break
-                arc = path.pop()
-                u = int(topology.tail[arc])
-                out[u].pop()  # its head is done: no cycle through this arc
-                continue
-            arc = out[u][-1]
-            v = heads[arc]
-            if state[v] == 2:
-                out[u].pop()
-            elif state[v] == 0:
-                path.append(arc)
-                state[v] = 1
-                u = v
-            else:  # the path from v to u and this arc close a cycle
-                first = next(i for i in range(len(path) - 1, -1, -1) if topology.tail[path[i]] == v)
-                cycle = [*path[first:], arc]
-                least = min(left[a] for a in cycle)
-                for a in cycle:
-                    left[a] -= least
-                dry = next((i for i in range(first, len(path)) if left[path[i]] <= 0), len(path))
-                if dry < len(path):  # resume at the tail of the first arc that is used up
-                    for a in path[dry:]:
-                        state[heads[a]] = 0
-                    u = int(topology.tail[path[dry]])
-                    del path[dry:]
+    left, first_out = np.ascontiguousarray(flow), np.searchsorted(topology.tail, np.arange(topology.n + 1))
+    found = kernels(KERNELS, 2 * int(np.count_nonzero(left > 0)) + topology.n)
+    found.cancel_cycles(left, topology.head, topology.tail, first_out)
     flow[:] = left
 
 

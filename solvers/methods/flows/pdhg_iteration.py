@@ -32,8 +32,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from opticoll.formulations.flows.single_source import unit_flow
 from opticoll.solvers.methods.flows import pdhg_kernels as kernels
-from opticoll.solvers.methods.flows.flow_kernels import Adjacency, unit_flows
 from opticoll.solvers.methods.flows.pdhg_kernels import LANES
 
 if TYPE_CHECKING:
@@ -55,8 +55,6 @@ CHUNKS = 16
 STEP = 0.9995 / np.sqrt(3.0)
 #: First primal weight, as a share of the ratio of the sizes of duals and flows at the start.
 FIRST_WEIGHT = 0.5
-#: Arcs with less than this share of the inflow of a vertex are treated as noise.
-NOISE = 1e-7
 #: Floor on the total width of an arc's columns, as a share of the largest, for arcs that carry nothing.
 IDLE = 1e-9
 #: Smallest throughflow in the width of a column, as a share of the mean demand.
@@ -109,11 +107,10 @@ class Saddle:
         topology = data.topology
         self.data, self.team, self.precision = data, team, precision
         self.orbits = None if orbits is None or orbits.trivial else orbits
-        self.graph = Adjacency.of(topology)
         self.n, self.m, self.groups = topology.n, topology.arcs, data.groups
         self.blocks = -(-self.groups // LANES)
-        self.order = self.graph.entering
-        self.start = self.graph.first_in
+        self.order = np.argsort(topology.head, kind="stable")
+        self.start = np.searchsorted(topology.head[self.order], np.arange(self.n + 1))
         self.tail = topology.tail[self.order]
         self.capacity = np.asarray(data.capacity, dtype=float)[self.order]
         source = np.full(self.blocks * LANES, -1, dtype=np.int64)
@@ -161,6 +158,7 @@ class Saddle:
         if amounts is not None:
             least *= float(amounts.sum()) / max(int(np.count_nonzero(amounts)), 1)
         head, outgoing = self.data.topology.head.copy(), np.arange(self.m)
+        first_out = np.searchsorted(self.data.topology.tail, np.arange(self.n + 1))
 
         def job(chunk: int, _worker: int) -> None:
             queue, level, through = np.empty(self.n, np.int64), np.empty(self.n, np.int64), np.empty(self.n)
@@ -174,7 +172,7 @@ class Saddle:
                     count,
                     self.start,
                     self.tail,
-                    self.graph.first_out,
+                    first_out,
                     outgoing,
                     head,
                     self.source,
@@ -337,35 +335,16 @@ class Saddle:
         """
         load = np.zeros((len(self.chunks), self.m))
         delivered = np.zeros(len(self.chunks), dtype=bool)
-        graph = self.graph
 
         def job(chunk: int, _worker: int) -> None:
-            whole, real = graph.workspace()
-            block = np.empty((LANES, self.m))
-            fine = True
-            for b in range(*self.chunks[chunk]):
-                lanes = self._lanes(b)
-                count = lanes.stop - lanes.start
-                block[:, self.order] = self.flow[b].T
-                demand = np.ascontiguousarray(self.data.demand_of(lanes).T, dtype=float)
-                fine &= bool(
-                    unit_flows(
-                        block,
-                        demand,
-                        self.data.sources[lanes],
-                        NOISE,
-                        graph.tail,
-                        graph.head,
-                        graph.first_out,
-                        graph.first_in,
-                        graph.entering,
-                        whole,
-                        real,
-                    )
-                )
-                load[chunk] += block[:count].sum(axis=0)
-                out[:, lanes] = block[:count].T
-            delivered[chunk] = fine
+            first, last = self.chunks[chunk]
+            lanes = slice(first * LANES, min(last * LANES, self.groups))
+            near, demand = np.empty((self.m, lanes.stop - lanes.start)), self.data.demand_of(lanes)
+            near[self.order] = np.concatenate(self.flow[first:last], axis=1)[:, : near.shape[1]]
+            exact = unit_flow(self.data.topology, self.data.sources[lanes], demand, near)
+            delivered[chunk] = exact is not None
+            if exact is not None:
+                out[:, lanes], load[chunk] = exact, exact.sum(axis=1)
 
         self.team.run(job, len(self.chunks))
         total = load.sum(axis=0)

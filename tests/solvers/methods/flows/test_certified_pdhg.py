@@ -20,13 +20,11 @@ from opticoll.formulations.alltoall.master import Master
 from opticoll.formulations.flows import concurrent_flow as model
 from opticoll.formulations.flows import single_source
 from opticoll.formulations.flows.flow_bounds import bounds
-from opticoll.formulations.flows.flow_checks import flow_residuals
 from opticoll.instances import Topology, parse
 from opticoll.solvers import solve, verify
 from opticoll.solvers.compile.compilation import compile_model
 from opticoll.solvers.methods.flows import certified_pdhg
 from opticoll.solvers.methods.flows.certified_pdhg import refuse
-from opticoll.solvers.methods.flows.flow_kernels import Adjacency, unit_flows
 from opticoll.solvers.methods.flows.flow_orbits import find
 from opticoll.solvers.methods.flows.pdhg_iteration import Saddle, TimeBounds
 from opticoll.solvers.methods.flows.pdhg_kernels import Team
@@ -338,38 +336,14 @@ def test_it_refuses_what_it_is_not_made_for():
 # The compiled repair
 
 
-def compiled_unit_flow(topology, sources, demand, flow):
-    part, wanted, graph = np.ascontiguousarray(flow.T), np.ascontiguousarray(demand.T), Adjacency.of(topology)
-    ends = graph.tail, graph.head, graph.first_out, graph.first_in, graph.entering
-    return part.T if unit_flows(part, wanted, sources, single_source.NOISE, *ends, *graph.workspace()) else None
-
-
-@relaxed
-@given(problems(), st.integers(0, 2**32 - 1))
-def test_compiled_and_vectorised_repair_both_deliver(problem, seed):
-    data = problem.flow
-    random = np.random.default_rng(seed)
-    flow = random.exponential(size=(data.topology.arcs, data.groups)) * (random.random((data.topology.arcs, 1)) < 0.7)
-    arguments = (data.topology, data.sources, data.demand, flow)
-    slow, fast = single_source.unit_flow(*arguments), compiled_unit_flow(*arguments)
-    assert slow is not None
-    assert fast is not None
-    for unit in (slow, fast):
-        assert max(flow_residuals(replace(data, equality=True), unit, 1.0).values()) >= 0
-        net = data.topology.incidence() @ unit
-        net[data.sources, np.arange(data.groups)] = 0.0
-        np.testing.assert_allclose(net, data.demand, atol=1e-9 * max(1.0, data.demand.max()))
-
-
 def test_repair_of_circulations_loses_nothing():
     topology = Topology(4, [0, 1, 1, 2, 3, 2, 3, 1], [1, 0, 2, 3, 1, 1, 2, 3], [1.0] * 2 + [100.0] * 6)
     data = prepared(topology)
     F, x = optimum(compile_model(data.matrix()))
     flow = compile_model(data.matrix()).values(x)["g"]
     wheel = np.isin(topology.tail * 4 + topology.head, [1 * 4 + 2, 2 * 4 + 3, 3 * 4 + 1])
-    for repair in (single_source.unit_flow, compiled_unit_flow):
-        unit = repair(topology, data.flow.sources, data.flow.demand, flow + 20.0 * wheel[:, None])
-        assert 1 / (unit.sum(axis=1) / topology.capacity).max() == pytest.approx(F, rel=1e-6)
+    unit = single_source.unit_flow(topology, data.flow.sources, data.flow.demand, flow + 20.0 * wheel[:, None])
+    assert 1 / (unit.sum(axis=1) / topology.capacity).max() == pytest.approx(F, rel=1e-6)
 
 
 def test_checks_in_batches_see_everything(monkeypatch):
