@@ -177,6 +177,12 @@ def ibnetdiscover(net: Network) -> str:
 
 
 def sndlib(net: Network) -> str:
+    names = [f"  {name} ( 1.5 -2 )" for name in net.names]
+    rows = [f"  L{k} ( {net.names[u]} {net.names[v]} ) {c!r} 0 0 0 ( 40 1 )" for k, (u, v, c) in enumerate(net.links)]
+    return _lines("?SNDlib native format; type: network; version: 1.0\nNODES (", [*names, ")\nLINKS (", *rows, ")"])
+
+
+def sndlib_xml(net: Network) -> str:
     rows = [*(f"<node id={quoteattr(name)}/>" for name in net.names), "</nodes><links>"]
     rows += [
         f'<link id="{k}"><source>{escape(net.names[u])}</source><target>{escape(net.names[v])}</target>'
@@ -247,7 +253,8 @@ FORMATS = {
     "tacos": Format("csv", tacos, numbered=0, directed=True, parallel=False),
     "hwloc": Format("xml", hwloc, ",ranks=*", directed=True, parallel=False, capacities=WHOLE, ring=True),
     "ibnetdiscover": Format("txt", ibnetdiscover, directed=False, names=PLAIN, capacities=WHOLE),
-    "sndlib": Format("xml", sndlib, directed=False),
+    "sndlib": Format("txt", sndlib, directed=False, names=BARE),
+    "sndlib-xml": Format("xml", sndlib_xml, directed=False),
     "edges": Format("txt", edges, ",ranks=*", names=BARE),
     "matrix": Format(
         "csv", matrix, ",ranks=*", directed=True, parallel=False, names=[n for n in PLAIN if n not in ("e#1", "s;t")]

@@ -284,18 +284,17 @@ def demands_of_network(text: str, document: Json, what: str, pairs: str | None) 
     BadFile
         If it is malformed, contains no demand, or does not say which of these is meant.
     """
-    from opticoll.instances.readers.graph_formats import sndlib_links
+    from opticoll.instances.readers.graph_formats import SNDLIB, sndlib_links
     from opticoll.instances.readers.line_formats import REPETITA, repetita_links
     from opticoll.instances.readers.topology_json import node_link
-    from opticoll.instances.readers.unsupported import NATIVE_SNDLIB, SNDLIB_IN_XML
 
     start = text.lstrip("\ufeff \t\r\n")[:4096]
     if isinstance(document, dict) and "nodes" in document:
         links = node_link(document, what)
     elif document is not None:
         return None
-    elif re.search(f"^{NATIVE_SNDLIB}", start, re.MULTILINE):
-        refuse(what, SNDLIB_IN_XML)
+    elif re.match(SNDLIB, start):
+        links = sndlib_links(text, what)
     elif start.startswith("<"):
         root = parse_xml(text.encode(), what, "write SNDlib XML")
         if root.tag != "network":

@@ -102,6 +102,7 @@ _SUFFIXES = {
     **dict.fromkeys((".g6", ".s6", ".d6"), "graph6"),
 }
 _STARTS = {
+    graph_formats.SNDLIB.encode(): "sndlib",
     line_formats.REPETITA.encode(): "repetita",
     rb"(?:#[^\n]*\n|\s)*(?:router|node)[ \t]+[0-9]+[ \t]+(?:router|node)[ \t]+[0-9]": "anynet",
     rb"(?:#[^\n]*\n|\s)*@(?:nodes|arcs|edges)\b": "lgf",

@@ -5,9 +5,9 @@ see :class:`opticoll.instances.readers.listed_graph.ListedGraph`), ``label`` or 
 ``loops`` of the graph (``keep`` accepts self-loops). The drawings of yEd give names and labels. An undirected edge is
 an arc each way. Other attributes are ignored.
 
-SNDlib (Orlowski et al., Networks 55(3), 2010; sndlib.zib.de): network files in XML. A link is an arc each way of its
-pre-installed capacity, which is SNDlib's link model BIDIRECTED; the model itself is in a separate file. Demands are
-routing unit times value; several demands of a pair are added.
+SNDlib (Orlowski et al., Networks 55(3), 2010; sndlib.zib.de): network files, native and XML. A link is an arc each way
+of its pre-installed capacity, which is SNDlib's link model BIDIRECTED; the model itself is in a separate file. Demands
+are routing unit times value; several demands of a pair are added.
 
 A malformed file is refused (:class:`opticoll.errors.BadFile`) in one line with the place and the remedy.
 """
@@ -25,8 +25,8 @@ import numpy as np
 from opticoll.errors import BadFile
 from opticoll.instances.readers.listed_graph import ListedGraph
 from opticoll.instances.readers.read_options import ReadOptions
-from opticoll.instances.readers.reading import line_of, parse_xml, parses_as_float, refuse
-from opticoll.instances.readers.tables import rows_of, square
+from opticoll.instances.readers.reading import decode, line_of, parse_xml, parses_as_float, refuse
+from opticoll.instances.readers.tables import lines_of, rows_of, square
 
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
@@ -282,51 +282,100 @@ def read_gml(text: str, what: str, options: ReadOptions) -> Topology:
     return result.build()
 
 
+#: How native SNDlib files begin; some in circulation lack the first line.
+SNDLIB = r"\?SNDlib|(?:#[^\n]*\n|\s)*(?:META|NODES)\s*\("
 _INSTALLED = "pre_installed_capacity"
+#: Words of an SNDlib network by section, with their lines: a node; ends and capacities of a link, the pre-installed one
+#: first; ends, routing unit and value of a demand.
+SndWords = dict[str, list[tuple[int, list[str]]]]
 
 
-def _amount(text: str | None, where: str, name: str) -> float:
+def _amount(text: str, where: str, name: str) -> float:
     """Read a finite nonnegative number of an SNDlib file."""
-    if text is None or not parses_as_float(text) or not 0 <= float(text) < float("inf"):
-        refuse(where, f"{name} {str(text)[:40]!r} is not a finite nonnegative number; write one")
+    if not parses_as_float(text) or not 0 <= float(text) < float("inf"):
+        refuse(where, f"{name} {text[:40]!r} is not a finite nonnegative number; write one")
     return float(text)
 
 
-def sndlib_links(root: Element, what: str, options: ReadOptions | None = None) -> ListedGraph:
-    """Read nodes, links and demands of an SNDlib network."""
+def _native_words(text: str, what: str) -> SndWords:
+    """The words of a network in the native format, each line of which is an entry, or begins or ends a section."""
+    found: SndWords = {"NODES": [], "LINKS": [], "DEMANDS": []}
+    section, depth, begun = "", 0, set[str]()
+    for number, line in lines_of(text):
+        words, inside = re.sub("[()]", " ", line).split(), depth
+        depth += line.count("(") - line.count(")")
+        count, where = len(words), f"{what}, line {number}"
+        if not inside and number == 1 and line.startswith("?SNDlib native format; type: network;"):
+            continue
+        if not inside:
+            section = line.partition("(")[0].strip()
+            fits = section in {*found, "META", "ADMISSIBLE_PATHS"} - begun and count == 1 and depth in {0, 1}
+            begun.add(section)
+        elif section in found and words:
+            fits = {"NODES": count in {1, 3}, "DEMANDS": count == 6, "LINKS": count > 6 and count % 2 == 1}[section]
+            fits &= depth == inside == 1
+            kept = {"NODES": words[:1], "DEMANDS": words[1:5], "LINKS": [*words[1:4], *words[7::2]]}[section]
+            found[section].append((number, kept))
+        else:
+            fits = depth >= 0
+        if not fits:
+            kind = f"section {section}" if inside else "an SNDlib network"
+            refuse(where, f"{line[:60]!r} is not a line of {kind}; correct it")
+    if depth or "NODES" not in begun:
+        refuse(what, f"{f'section {section} is not closed' if depth else 'no section NODES'}; complete the file")
+    return found
+
+
+def _xml_words(root: Element, what: str) -> SndWords:
+    """The same of a network in XML."""
+    found: SndWords = {"LINKS": [], "DEMANDS": []}
+    found["NODES"] = [(line_of(node), [node.get("id", "")]) for node in root.iterfind("networkStructure/nodes/node")]
+    for link in root.iterfind("networkStructure/links/link"):
+        modules = (module.findtext("capacity") or "" for module in link.iterfind("additionalModules/addModule"))
+        amounts = [link.findtext("preInstalledModule/capacity") or "0", *modules]
+        found["LINKS"].append((line_of(link), [*_xml_ends(link, what), *amounts]))
+    for demand in root.iterfind("demands/demand"):
+        amounts = [demand.findtext("routingUnit") or "1", demand.findtext("demandValue") or ""]
+        found["DEMANDS"].append((line_of(demand), [*_xml_ends(demand, what), *amounts]))
+    return found
+
+
+def sndlib_links(network: Element | str, what: str, options: ReadOptions | None = None) -> ListedGraph:
+    """Read nodes, links and demands of an SNDlib network: the root of its XML, or its text in the native format."""
     result = ListedGraph(what, "line", options, directed=False)
     result.multigraph = True
-    for node in root.iterfind("networkStructure/nodes/node"):
-        result.add_node(node.get("id") or None, {}, line_of(node))
-    for link in root.iterfind("networkStructure/links/link"):
-        where = result.where(line_of(link))
-        amounts = [(_INSTALLED, link.findtext("preInstalledModule/capacity") or "0")]
-        modules = link.iterfind("additionalModules/addModule")
-        amounts += [(f"module_{i}_capacity", one.findtext("capacity") or "") for i, one in enumerate(modules, start=1)]
-        attributes = {name: value for name, text in amounts if (value := _amount(text, where, name))}
-        result.list_link(*_xml_ends(link, where), attributes, line_of(link))
-    for demand in root.iterfind("demands/demand"):
-        where = result.where(line_of(demand))
-        ends, unit = _xml_ends(demand, where), _amount(demand.findtext("routingUnit") or "1", where, "routing unit")
-        amount = unit * _amount(demand.findtext("demandValue"), where, "demand value")
-        unknown = [end for end in ends if not result.has_vertex(end)]
-        if unknown or ends[0] == ends[1] or amount == float("inf"):
+    words = _native_words(network, what) if isinstance(network, str) else _xml_words(network, what)
+    for line, (name,) in words["NODES"]:
+        result.add_node(name or None, {}, line)
+    for line, (source, target, *texts) in words["LINKS"]:
+        names = [_INSTALLED, *(f"module_{i}_capacity" for i in range(1, len(texts)))]
+        amounts = {name: _amount(text, result.where(line), name) for name, text in zip(names, texts, strict=True)}
+        result.list_link(source, target, {name: value for name, value in amounts.items() if value}, line)
+    for line, (source, target, *texts) in words["DEMANDS"]:
+        where = result.where(line)
+        unit, value = (
+            _amount(text, where, name) for text, name in zip(texts, ("routing unit", "demand value"), strict=True)
+        )
+        unknown = [end for end in (source, target) if not result.has_vertex(end)]
+        if unknown or source == target or unit * value == float("inf"):
             odd = f", not {unknown[0][:60]!r}" if unknown else ""
             refuse(where, f"a demand must join two different nodes of the file{odd}")
-        result.demands[ends] += amount
+        result.demands[source, target] += unit * value
     return result
 
 
-def _xml_ends(element: Element, where: str) -> tuple[str, str]:
+def _xml_ends(element: Element, what: str) -> tuple[str, str]:
     source, target = ((element.findtext(end) or "").strip() for end in ("source", "target"))
     if not source or not target:
-        refuse(where, f"<{element.tag}> without <source> and <target>; write both")
+        refuse(f"{what}, line {line_of(element)}", f"<{element.tag}> without <source> and <target>; write both")
     return source, target
 
 
 def read_sndlib(data: bytes, what: str, options: ReadOptions) -> Topology:
     """Read an SNDlib network: an arc each way for every link unless ``directed=true``."""
-    result = sndlib_links(parse_xml(data, what, "write SNDlib XML"), what, options)
+    xml = data.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"<")
+    network = parse_xml(data, what, "write SNDlib XML") if xml else decode(data, what, "save the file as UTF-8")
+    result = sndlib_links(network, what, options)
     installed = [_INSTALLED in attributes for _, _, attributes, *_ in result.links]
     if options.capacity in {None, _INSTALLED} and any(installed) and not all(installed):
         tail, head, *_ = result.links[installed.index(False)]

@@ -15,10 +15,6 @@ _DUMP = "dump NCCL's topology with NCCL_TOPO_DUMP_FILE and read that file"
 _LGL = "this is an LGL file, in which # begins the links of a vertex; write one line per link: tail head capacity"
 _YAML = f"YAML is not read; {_EDGES}, or write GraphML or JSON"
 
-#: What begins a line of native SNDlib files, some of which lack the first line, and the remedy.
-NATIVE_SNDLIB = r"(?:\?SNDlib|META\s*\(|NODES\s*\()"
-SNDLIB_IN_XML = "this is SNDlib's native format; take the XML file of the same network from sndlib.zib.de"
-
 #: Remedies by the suffix of a file, and by what begins a line or the text of it.
 _SUFFIXES = {".lgl": _LGL, ".yaml": _YAML, ".yml": _YAML}
 _TEXTS = {
@@ -58,7 +54,6 @@ _TEXTS = {
         "this is a network of ns-3 for ASTRA-sim or SimAI; keep the first three columns of its links, tail head "
         "capacity, and state the ranks with ranks="
     ),
-    NATIVE_SNDLIB: SNDLIB_IN_XML,
     r"p[ \t]+(?:max|min|sp|edge|col)[ \t]+\d+[ \t]+\d+[ \t]*\n": f"DIMACS problems are not read; {_EDGES}",
     r"<topology\b[^>]*\blinkdefault=": (
         "FNSS is not read; give oc.topology(fnss.read_topology(path), unit='Mb/s'), with the capacity_unit of the file"

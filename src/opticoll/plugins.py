@@ -255,7 +255,7 @@ def load_configured() -> None:
     BadInput
         As :func:`load_plugin`.
     """
-    if not _in_worker:
+    if not _in_worker and not _loading:  # which may use what looks for them
         _load_all(os.environ.get(VARIABLE, ""))
 
 

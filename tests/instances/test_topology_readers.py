@@ -72,7 +72,33 @@ def _switched(counts):
     return [[" X " if i == j else f"NV{min(a, b)}" for j, b in enumerate(counts)] for i, a in enumerate(counts)]
 
 
-SNDLIB = """<?xml version="1.0" encoding="ISO-8859-1"?>
+SNDLIB = """?SNDlib native format; type: network; version: 1.0
+# network demo
+META (
+  granularity = 15min
+)
+NODES (
+  A ( 18.60 54.20 )
+  B ( 21.00 52.20 )
+  C ( 1.0 -2.0 ) ( ) ( )
+)
+LINKS (
+  L0 ( A B ) 40.00 0.00 0.00 156.00 ( 155.00 156.00 622.00 468.00 )
+  L1 ( B C ) 10.00 0.00 0.00 156.00 ( )
+  L2 ( B C ) 5 0 0 0 ( )
+)
+DEMANDS (
+  D1 ( A C ) 1 12.5 UNLIMITED
+  D2 ( A C ) 2 0.5 4
+  D3 ( C B ) 1 3 UNLIMITED
+)
+ADMISSIBLE_PATHS (
+  D1 (
+    P_0 ( L0 L1 )
+  )
+)
+"""
+SNDLIB_XML = """<?xml version="1.0" encoding="ISO-8859-1"?>
 <network xmlns="http://sndlib.zib.de/network" version="1.0">
  <networkStructure>
   <nodes><node id="A"><coordinates><x>1</x><y>2</y></coordinates></node><node id="B"/><node id="C"/></nodes>
@@ -221,8 +247,16 @@ READ = {
         options=",wiring=switch",
         ranks=4,
     ),
-    "sndlib": case(SNDLIB, "xml", both({("A", "B"): 40.0, ("B", "C"): 15.0})),
-    "sndlib-directed": case(SNDLIB, "xml", {("A", "B"): 40.0, ("B", "C"): 15.0}, options=",directed=true"),
+    "sndlib": case(SNDLIB, "txt", both({("A", "B"): 40.0, ("B", "C"): 15.0})),
+    "sndlib-without-first-line": case(SNDLIB.partition("\n")[2], "txt", both({("A", "B"): 40.0, ("B", "C"): 15.0})),
+    "sndlib-directed": case(SNDLIB, "txt", {("A", "B"): 40.0, ("B", "C"): 15.0}, options=",directed=true"),
+    "sndlib-module": case(
+        SNDLIB.replace("156.00 ( )", "156.00 ( 7 1 155 2 )").replace("5 0 0 0 ( )", "0 0 0 0 ( 8 1 )"),
+        "txt",
+        both({("A", "B"): 155.0, ("B", "C"): 15.0}),
+        options=",capacity=module_1_capacity",
+    ),
+    "sndlib-xml": case(SNDLIB_XML, "xml", both({("A", "B"): 40.0, ("B", "C"): 15.0})),
     "gml": case(GML, "gml", both({("Zürich", "Bern"): 1.25e10}), unit="b/s"),
     "gml-equal": case(GML, "txt", both({("Zürich", "Bern"): 2.0}), options=",capacity=1"),
     "networkx": case(NETWORKX, "txt", TRIANGLE, options=",directed=true"),
@@ -311,7 +345,7 @@ READ = {
         unit="Mbps",
     ),
     "sndlib-equal": case(
-        SNDLIB.replace(">15<", ">0<"), "xml", both({("A", "B"): 1.0, ("B", "C"): 1.0}), options=",capacity=1"
+        SNDLIB_XML.replace(">15<", ">0<"), "xml", both({("A", "B"): 1.0, ("B", "C"): 1.0}), options=",capacity=1"
     ),
 }
 
@@ -389,16 +423,16 @@ def test_large_and_fractional_capacities_of_networkx(tmp_path, write):
 
 
 def test_demands_of_network_files(tmp_path):
-    path = written(tmp_path, SNDLIB, "xml")
-    demand = read_demand(f"file:{path},pairs=one-way", parse(f"file:{path}"), "test")
-    assert demand.tolist() == [[0, 0, 13.5], [0, 0, 0], [0, 3, 0]]
-    demand = read_demand(f"file:{path},pairs=both", parse(f"file:{path}"), "test")
-    assert demand.tolist() == [[0, 0, 13.5], [0, 0, 3], [13.5, 3, 0]]
-    with pytest.raises(BadFile, match="2 of 2 demands, such as A to C are stated in one direction only; write file"):
-        read_demand(f"file:{path}", parse(f"file:{path}"), "test")
-    native = written(tmp_path, "?SNDlib native format; type: network; version: 1.0\nNODES (\n  A ( 1 2 )\n)\n", "txt")
-    with pytest.raises(BadFile, match="SNDlib's native format; take the XML file of the same network"):
-        read_demand(f"file:{native}", parse(f"file:{path}"), "test")
+    for name, text in (("txt", SNDLIB), ("net", SNDLIB.partition("\n")[2]), ("xml", SNDLIB_XML)):
+        path = written(tmp_path, text, name)
+        demand = read_demand(f"file:{path},pairs=one-way", parse(f"file:{path}"), "test")
+        assert demand.tolist() == [[0, 0, 13.5], [0, 0, 0], [0, 3, 0]]
+        demand = read_demand(f"file:{path},pairs=both", parse(f"file:{path}"), "test")
+        assert demand.tolist() == [[0, 0, 13.5], [0, 0, 3], [13.5, 3, 0]]
+        with pytest.raises(
+            BadFile, match="2 of 2 demands, such as A to C are stated in one direction only; write file"
+        ):
+            read_demand(f"file:{path}", parse(f"file:{path}"), "test")
 
 
 #: Text, suffix with options, and part of the message.
@@ -426,7 +460,7 @@ REFUSED = [
         "the row of GPU2 has 36 NVLinks in all (a GPU has at most 18), but GPU0 and GPU1 show 17",
     ),
     (
-        SNDLIB.replace(">15<", ">0<"),
+        SNDLIB_XML.replace(">15<", ">0<"),
         "xml",
         "1 of 2 links, such as B-C, have no pre-installed capacity, unlike the others; take capacity=1",
     ),
@@ -481,13 +515,23 @@ REFUSED = [
     ("graph " + "[ a " * 100, "gml", "line 1"),
     ("graph [ directed 2 ]", "gml", "write 0 or 1"),
     ("graph [ node [ id 0 id 1 ] ]", "gml", "occurs twice"),
-    (SNDLIB.replace("40.0<", "0<").replace(">15<", ">0<"), "xml", "capacity=module_1_capacity"),
-    (SNDLIB.replace("<target>C<", "<target>X<", 1), "xml", "line 8: vertex 'X' is not declared"),
-    (SNDLIB.replace("<source>C<", "<source>B<"), "xml", "line 16: a demand must join two different nodes"),
-    (SNDLIB.replace("<target>C</target>", "", 1), "xml", "line 8: <link> without"),
-    (SNDLIB.replace("40.0<", "x<"), "xml", "line 6: pre_installed_capacity 'x'"),
-    (SNDLIB.replace('"B"', '"A"'), "xml", "line 4: a node has no id, or id 'A' is used twice"),
-    (SNDLIB + "<", "xml", "not well-formed XML"),
+    (
+        SNDLIB.replace("40.00", "0.00").replace("10.00", "0").replace(" 5 0", " 0 0"),
+        "txt",
+        "capacity=module_1_capacity",
+    ),
+    (SNDLIB.replace("( B C ) 10", "( B X ) 10"), "txt", "line 13: vertex 'X' is not declared"),
+    (SNDLIB.replace("40.00", "many"), "txt", "line 12: pre_installed_capacity 'many'"),
+    (SNDLIB.replace("  L1 (", "  L1 "), "txt", "line 13"),
+    (SNDLIB.replace("( A C ) 1", "( A A ) 1"), "txt", "line 17: a demand must join two different nodes"),
+    (SNDLIB.replace("  D1 (\n    P_0 ( L0 L1 )\n  )\n)", "  D1 ("), "txt", "section ADMISSIBLE_PATHS is not closed"),
+    (SNDLIB_XML.replace("40.0<", "0<").replace(">15<", ">0<"), "xml", "capacity=module_1_capacity"),
+    (SNDLIB_XML.replace("<target>C<", "<target>X<", 1), "xml", "line 8: vertex 'X' is not declared"),
+    (SNDLIB_XML.replace("<source>C<", "<source>B<"), "xml", "line 16: a demand must join two different nodes"),
+    (SNDLIB_XML.replace("<target>C</target>", "", 1), "xml", "line 8: <link> without"),
+    (SNDLIB_XML.replace("40.0<", "x<"), "xml", "line 6: pre_installed_capacity 'x'"),
+    (SNDLIB_XML.replace('"B"', '"A"'), "xml", "line 4: a node has no id, or id 'A' is used twice"),
+    (SNDLIB_XML + "<", "xml", "not well-formed XML"),
     ('<!DOCTYPE network [<!ENTITY a "b">]><network>&a;</network>', "xml", "not accepted"),
     ("<network>" + "<a>" * 100 + "</a>" * 100 + "</network>", "xml", "levels"),
     (_box().replace("</gpu>", "").replace("<gpu ", "<gpu/><x "), "xml", "not well-formed"),
@@ -849,7 +893,7 @@ def test_links_without_a_capacity_and_unused_demands_are_noted(tmp_path):
         BadFile, match=r"1 of 1 demands, such as .* in one direction only; write file:PATH,pairs=one-way"
     ):
         read_demand(f"file:{tmp_path / 'net.json'}", topology, "test")
-    (note,) = parse(f"file:{written(tmp_path, SNDLIB, 'xml')}").notes
+    (note,) = parse(f"file:{written(tmp_path, SNDLIB_XML, 'xml')}").notes
     assert note.startswith("the file also states demands (2 amounts, 2 of them in one direction only)")
     (note,) = parse(f"file:{written(tmp_path, _smi(_switched([18, 17, 18])), 'txt')}").notes
     assert note == "read as a switch with 18 NVLinks of each GPU, but of gpu1 17"

@@ -140,16 +140,6 @@ TEXTS = {
     "DL": ("DL N = 3\nData:\n0 1 1\n1 0 0\n1 0 0\n", "dl", "UCINET's DL is not read; write its links to an edge list"),
     "DL with a format": ("dl n=3\nformat=edgelist1\ndata:\n1 2\n", "txt", "UCINET's DL is not read"),
     "LEDA": ("LEDA.GRAPH\nstring\ndouble\n-2\n3\n|{a}|\n", "txt", "LEDA graphs are not read"),
-    "SNDlib": (
-        "?SNDlib native format; type: network\nNODES (\n  A ( 1 2 )\n)\n",
-        "txt",
-        "take the XML file of the same",
-    ),
-    "SNDlib without its first line": (
-        "# network demo\nMETA (\n  a = b\n)\nNODES (\n)\n",
-        "net",
-        "SNDlib's native format",
-    ),
     "DIMACS": (
         "c a comment\np max 4 1\nn 1 s\nn 4 t\na 1 2 3\n",
         "max",
