@@ -116,6 +116,17 @@ class Printed:
         """What the command line says beside, on stderr, a line each."""
         return []
 
+    def to_latex(self) -> str:
+        """The tables for a paper, one after the other, each with its title as a comment."""
+        import pandas as pd
+
+        texts = []
+        for one in self.tables():
+            rows = [[cell(row.get(name)) for name in one.columns] for row in one.rows]
+            table = pd.DataFrame(rows, columns=[name.replace("_", " ") for name in one.columns])
+            texts.append((f"% {one.title}\n" if one.title else "") + table.to_latex(index=False, escape=True))
+        return "\n".join(texts)
+
     def document(self) -> Any:
         """What ``--json`` prints."""
         return self

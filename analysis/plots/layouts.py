@@ -57,10 +57,11 @@ def positions(topology: Topology, layout: str | Places | ArrayLike = "auto", fam
     topology
         The vertices and arcs.
     layout
-        One of :data:`LAYOUTS`; ``racks:R`` for racks of R consecutive vertices each (not for R racks); or positions,
-        as a mapping of the vertices (labels or numbers) to x and y, or an array of shape ``(n, 2)``. ``auto`` takes the
-        places of the topology, if it has any, else chooses by family, with layers where some vertices only forward, and
-        a seeded spring layout for other topologies.
+        One of :data:`LAYOUTS`; ``racks:R`` for racks of R consecutive vertices each (not for R racks), ``racks:KxR``
+        for K such racks, which must be all; or positions, as a mapping of the
+        vertices (labels or numbers) to x and y, or an array of shape ``(n, 2)``. ``auto`` takes the places of the
+        topology, if it has any, else chooses by family, with layers where some vertices only forward, and a seeded
+        spring layout for other topologies.
     family
         The instance whose spec names the family; the topology if None.
 
@@ -118,10 +119,14 @@ def rack_of(topology: Topology, layout: str, named: Instance) -> I64:
     """
     n, size = topology.n, layout.partition(":")[2]
     if size:
-        if not (size.isdigit() and 0 < int(size) <= n):
-            msg = f"plot: layout {layout!r}: write racks:R with the vertices of a rack, 1 to {n}"
+        count, _, each = size.rpartition("x")
+        if not (each.isdigit() and 0 < int(each) <= n and (count.isdigit() or size == each)):
+            msg = f"plot: layout {layout!r}: write racks:R with the vertices of a rack, 1 to {n}, or racks:KxR for K"
             raise BadInput(msg)
-        return np.arange(n) // int(size)
+        if count and int(count) * int(each) != n:
+            msg = f"plot: layout {layout!r} is {int(count) * int(each)} vertices, {label(named.spec, 60)} has {n}"
+            raise BadInput(msg)
+        return np.arange(n) // int(each)
     hosts = _hosts(topology)
     if hosts is not None:
         return hosts

@@ -149,6 +149,7 @@ def run(
     help="Largest residual of a solved linear program.",
 )
 @click.option("--out", type=_FOLDER, metavar="FOLDER", help="Write figures and tables.")
+@click.option("--latex", is_flag=True, help="Print the tables for LaTeX.")
 def compare(
     folders: tuple[Path, ...],
     grades: tuple[str, ...],
@@ -157,13 +158,17 @@ def compare(
     cpu_limit: float | None,
     accuracy: float,
     out: Path | None,
+    latex: bool,
 ) -> int:
     """Compare runs in FOLDERs with the published ones on the same problems; without a folder, the published ones."""
     from opticoll.analysis.benchmark import run_comparison
 
     chosen = [one.name for one in _chosen(names, grades)] if names or grades else None
     made = run_comparison.compare(folders, names=chosen, published=not alone, accuracy=accuracy, limit_s=cpu_limit)
-    output.show(made, as_json=False)
+    if latex:
+        click.echo(made.to_latex(), nl=False)
+    else:
+        output.show(made, as_json=False)
     if out is not None:
         click.echo(f"wrote {run_comparison.write(made, out)}", err=True)
     return 0

@@ -10,7 +10,7 @@ from scipy.spatial.distance import pdist
 
 import opticoll as oc
 from opticoll.analysis.plots import network_plots
-from opticoll.analysis.plots.layouts import arrangement, layers_of, positions
+from opticoll.analysis.plots.layouts import arrangement, layers_of, positions, rack_of
 from opticoll.analysis.plots.network_plots import label_places
 
 
@@ -215,3 +215,12 @@ def test_names_that_are_too_long_side_by_side_stand_upright():
     upright = [one.get_text() for one in figure.axes[0].texts if one.get_rotation() == 90]
     assert upright == [f"a-ser…{'name' if k < 10 else 'ame'}-{k}" for k in range(24)]
     assert_inside(figure)
+
+
+def test_racks_by_their_number_and_size():
+    ring = oc.topology("ring:12")
+    assert rack_of(ring, "racks:3x4", ring).tolist() == rack_of(ring, "racks:4", ring).tolist()
+    with pytest.raises(oc.BadInput, match="layout 'racks:4x4' is 16 vertices, ring:12 has 12"):
+        rack_of(ring, "racks:4x4", ring)
+    with pytest.raises(oc.BadInput, match="or racks:KxR for K"):
+        rack_of(ring, "racks:x4", ring)

@@ -12,6 +12,7 @@ from opticoll.analysis.benchmark import comparison_plots
 from opticoll.analysis.plots import store_plots as plots
 from opticoll.analysis.plots.network_plots import loads
 from opticoll.analysis.plots.style import drawing, inline, label, png, series, svg
+from opticoll.analysis.rendering import Listing, Printed
 from opticoll.formulations.variables import Links
 from opticoll.instances import parse
 
@@ -191,3 +192,14 @@ def test_sixteen_contestants_have_different_colours_or_lines_and_runs_here_those
     looks = [comparison_plots._look(name, names) for name in names]
     assert len({(look["color"], str(look["linestyle"])) for look in looks}) == 32
     assert [look["color"] for look in looks[16:]] == [look["color"] for look in looks[:16]]
+
+
+def test_tables_for_a_paper():
+    class Tables(Printed):
+        def tables(self):
+            return [Listing("a_b", ["name", "mean_s"], [{"name": "50 %_x", "mean_s": 0.5}])]
+
+    title, *lines = Tables().to_latex().splitlines()
+    assert title == "% a_b"
+    assert r"name & mean s \\" in lines
+    assert r"50 \%\_x & 0.5 \\" in lines
