@@ -16,8 +16,6 @@ check of signs follow.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
-from itertools import permutations
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -32,7 +30,6 @@ from opticoll.formulations.variables import (
     Links,
     SolutionSize,
     arc_axis,
-    check_shapes,
     pair_labels,
     pair_names,
     vertex_axis,
@@ -157,37 +154,6 @@ def axes_arrays(problem: Any, *duals: str) -> dict[str, Array]:
 def all_arrays(problem: Any, names: Collection[str]) -> dict[str, Array]:
     """The method ``arrays`` of a formulation without duals of its own: all variables."""
     return axes_arrays(problem)
-
-
-def misstated(problem: Any, shapes: Mapping[str, tuple[int, ...]]) -> str | None:
-    """Describe a variable whose shape in a build differs from its declared axes; None if there is none."""
-    declared = arrays(problem, shapes.keys())
-    if declared is None:
-        return None
-    for name, shape in shapes.items():
-        one, along = {name: declared[name]}, tuple(problem.variables[name])
-        if _fits(one, {name: shape}):
-            continue
-        sizes = [
-            f"{axis} ({size if isinstance(size, int) else 'any'})"
-            for axis, size in zip(along, one[name].shape, strict=True)
-        ]
-        text = f"{name} is declared with the axes {', '.join(sizes) or 'none'}, but has the shape {shape} in the build"
-        for order in permutations(range(len(along))):
-            other = replace(one[name], axes=tuple(one[name].axes[i] for i in order))
-            if _fits({name: other}, {name: shape}):
-                names = ", ".join(repr(along[i]) for i in order)
-                return f"{text}; write variables = {{{name!r}: ({names}), ...}}"
-        return f"{text}; correct one of them"
-    return None
-
-
-def _fits(declared: Mapping[str, Array], shapes: Mapping[str, tuple[int, ...]]) -> bool:
-    try:
-        check_shapes(declared, shapes, "build")
-    except BadInput:
-        return False
-    return True
 
 
 def flow_of(problem: Any) -> str | None:
@@ -320,20 +286,3 @@ def has_routes(problem: Any) -> bool:
         and problem.concurrent in problem.variables
         and bool({"source", "pair"} & {*problem.variables[name]})
     )
-
-
-def source_flow(problem: Any, values: Values) -> F64 | None:
-    """The flow of every source over every arc, ``(m, N)``, where the variables hold it."""
-    if not has_routes(problem):
-        return None
-    name = str(flow_of(problem))
-    along, topology = tuple(problem.variables[name]), topology_of(problem)
-    flow = np.asarray(values[name], dtype=float)
-    kept = (along.index(ARC), along.index("source" if "source" in along else "pair"))
-    summed = np.moveaxis(flow, kept, (0, 1)).reshape(flow.shape[kept[0]], flow.shape[kept[1]], -1).sum(axis=2)
-    if "source" in along:
-        return summed
-    senders = np.searchsorted(topology.terminals, pairs(topology)[0])
-    result = np.zeros((topology.arcs, topology.num_ranks))
-    np.add.at(result.T, senders, summed.T)
-    return result

@@ -7,7 +7,6 @@ A solution has y for every listed path. Over all simple paths (``paths=all``) it
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -17,7 +16,6 @@ from opticoll.formulations.alltoall.dependencies import Dependencies, acyclic, p
 from opticoll.formulations.alltoall.moved_routes import MovedRoutes
 from opticoll.formulations.flows.path_flow import arc_load, prepare_paths
 from opticoll.formulations.flows.path_sets import count_all, path_violations, subset, to_arrays
-from opticoll.formulations.rounds.segments import select
 from opticoll.formulations.variables import BANDWIDTHS, SHARDS, Links
 
 if TYPE_CHECKING:
@@ -170,23 +168,6 @@ def solution(problem: RoutedChannels, routes: PathSet, layer: I64, *, own: bool 
 def moved_load(problem: RoutedChannels, moved: MovedRoutes) -> F64:
     """Load of every arc by the routes of all pairs [shards / link bandwidth], ``(m,)``, of equal demands."""
     return moved.load * problem.routing.amount[0] / problem.topology.capacity
-
-
-def moved_solution(problem: RoutedChannels, routes: PathSet, images: I64, place: F64) -> dict[str, F64]:
-    """A solution by routes of some pairs, with these sources and targets, images, and at most L orders ``(m, L)``."""
-    ranks, u = problem.topology.terminals, np.zeros((problem.topology.arcs, problem.layers))
-    first, last = (np.searchsorted(ranks, ends) for ends in (routes.sources, routes.targets))
-    numbered = replace(routes, pair=first * (ranks.size - 1) + last - (last > first))
-    order = np.argsort(numbered.pair)
-    start, arcs = select(routes.start, routes.arcs, order)
-    numbered = replace(numbered, pair=numbered.pair[order], start=start, arcs=arcs)
-    u[:, : place.shape[1]] = place
-    if problem.chosen == "load":
-        moved = MovedRoutes(replace(routes, pair=np.arange(routes.paths)), images, u)
-        value = {"Lambda": np.array(moved_load(problem, moved).max())}
-    else:
-        value = {"z": (np.arange(problem.layers) < place.shape[1]).astype(float)}
-    return {**to_arrays(numbered), "images": images.astype(float), "u": u, **value}
 
 
 def describe(problem: RoutedChannels, values: Values) -> dict[str, Json]:

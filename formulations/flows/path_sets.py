@@ -361,14 +361,6 @@ def assemble(topology: Topology, arcs: I64, length: I64, pair: I64, pairs: Pairs
     return reordered(PathSet(topology, sources, targets, arcs, start, pair), np.lexsort((length, pair)))
 
 
-def path_order(paths: PathSet) -> I64:
-    """Canonical order of the paths, ``(|P|,)``: by commodity, then length, then arc numbers."""
-    keys = [
-        (int(k), int(n), tuple(paths.path(p))) for p, (k, n) in enumerate(zip(paths.pair, paths.length, strict=True))
-    ]
-    return np.array(sorted(range(paths.paths), key=keys.__getitem__), dtype=np.int64)
-
-
 def reordered(paths: PathSet, order: I64) -> PathSet:
     """Put the paths in another order."""
     length = paths.length[order]

@@ -7,18 +7,18 @@ does not. Duals of a block have the sign of the compiled row; those of ``<=`` an
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from itertools import islice
+from itertools import islice, permutations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.errors import ModelError
+from opticoll.errors import BadInput, ModelError
 from opticoll.formulations import declared_axes
 from opticoll.formulations.matrix.stated_model import StatedModel
 from opticoll.formulations.model import CvxpyModel, Named, PyomoModel, build_model, forms_of, is_own, states
 from opticoll.formulations.modelling_layers import many_objects
 from opticoll.formulations.standard_form import Block, StandardForm, canonical
-from opticoll.formulations.variables import Array, numbered
+from opticoll.formulations.variables import Array, check_shapes, numbered
 from opticoll.plugin_faults import place_of
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ def refuse_other_axes(formulation: Formulation, form: StandardForm) -> None:
     """
     if type(formulation)._arrays is not declared_axes.arrays or states(formulation, "_unfold"):
         return
-    wrong = declared_axes.misstated(formulation, {name: block.shape for name, block in form.columns.items()})
+    wrong = _misstated(formulation, {name: block.shape for name, block in form.columns.items()})
     if wrong is not None:
         msg = f"{place_of(getattr(formulation, forms_of(formulation)[0]))}formulation {formulation.name!r}: {wrong}"
         raise ModelError(msg)
@@ -408,3 +408,34 @@ def _places(axes: Sequence[Axis], keys: Sequence[Any]) -> NDArray[np.int64]:
             }
             at = at * len(axis) + np.fromiter(map(place.__getitem__, column), np.int64, len(keys))
     return at
+
+
+def _misstated(problem: Any, shapes: Mapping[str, tuple[int, ...]]) -> str | None:
+    """Describe a variable whose shape in a build differs from its declared axes; None if there is none."""
+    declared = declared_axes.arrays(problem, shapes.keys())
+    if declared is None:
+        return None
+    for name, shape in shapes.items():
+        one, along = {name: declared[name]}, tuple(problem.variables[name])
+        if _fits(one, {name: shape}):
+            continue
+        sizes = [
+            f"{axis} ({size if isinstance(size, int) else 'any'})"
+            for axis, size in zip(along, one[name].shape, strict=True)
+        ]
+        text = f"{name} is declared with the axes {', '.join(sizes) or 'none'}, but has the shape {shape} in the build"
+        for order in permutations(range(len(along))):
+            other = replace(one[name], axes=tuple(one[name].axes[i] for i in order))
+            if _fits({name: other}, {name: shape}):
+                names = ", ".join(repr(along[i]) for i in order)
+                return f"{text}; write variables = {{{name!r}: ({names}), ...}}"
+        return f"{text}; correct one of them"
+    return None
+
+
+def _fits(declared: Mapping[str, Array], shapes: Mapping[str, tuple[int, ...]]) -> bool:
+    try:
+        check_shapes(declared, shapes, "build")
+    except BadInput:
+        return False
+    return True

@@ -180,7 +180,7 @@ def routes_of(name: str, data: Any, values: Values) -> Sequence[Route]:
         If solutions of the formulation do not hold the flow of every commodity.
     """
     if isinstance(data, Formulation) and is_own(data) and isinstance(data.instance, Topology):
-        flow = declared_axes.source_flow(data, values)
+        flow = _source_flow(data, values)
         if flow is not None:
             traffic = declared_axes.stated_traffic(data)
             grouped = ConcurrentFlow.by_source(data.instance, traffic)
@@ -625,3 +625,20 @@ class _Cells:
                 if (trial := self.time(moved / D)) < time * (1 - 1e-12):
                     best, time = moved.copy(), trial
         return best, time
+
+
+def _source_flow(problem: Any, values: Values) -> F64 | None:
+    """The flow of every source over every arc, ``(m, N)``, where the variables hold it."""
+    if not declared_axes.has_routes(problem):
+        return None
+    name = str(declared_axes.flow_of(problem))
+    along, topology = tuple(problem.variables[name]), declared_axes.topology_of(problem)
+    flow = np.asarray(values[name], dtype=float)
+    kept = (along.index("arc"), along.index("source" if "source" in along else "pair"))
+    summed = np.moveaxis(flow, kept, (0, 1)).reshape(flow.shape[kept[0]], flow.shape[kept[1]], -1).sum(axis=2)
+    if "source" in along:
+        return summed
+    senders = np.searchsorted(topology.terminals, declared_axes.pairs(topology)[0])
+    result = np.zeros((topology.arcs, topology.num_ranks))
+    np.add.at(result.T, senders, summed.T)
+    return result

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import count
 from typing import TYPE_CHECKING
@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.errors import NotApplicable
-from opticoll.formulations.alltoall.channels_routes import equal_demands, moved_load, moved_solution, solution
+from opticoll.formulations.alltoall.channels_routes import equal_demands, moved_load, solution
 from opticoll.formulations.alltoall.dependencies import positions
 from opticoll.formulations.alltoall.moved_routes import MovedRoutes
-from opticoll.formulations.flows.path_sets import PathSet, subset
+from opticoll.formulations.flows.path_sets import PathSet, subset, to_arrays
 from opticoll.formulations.parameters import Parameter
 from opticoll.formulations.rounds.segments import positions as entries_of
+from opticoll.formulations.rounds.segments import select
 from opticoll.instances.translations import first_of_orbits, moved_arcs, translations
 from opticoll.solvers.methods.alltoall.layer_orders import LayerOrders
 from opticoll.solvers.methods.alltoall.torus_routes import torus_routes
@@ -542,3 +543,20 @@ METHOD = Method(
     takes_over=(Beyond("alltoall.channels", 600, 4_000, proves=False),),
     run=run,
 )
+
+
+def moved_solution(problem: RoutedChannels, routes: PathSet, images: I64, place: F64) -> dict[str, F64]:
+    """A solution by routes of some pairs, with these sources and targets, images, and at most L orders ``(m, L)``."""
+    ranks, u = problem.topology.terminals, np.zeros((problem.topology.arcs, problem.layers))
+    first, last = (np.searchsorted(ranks, ends) for ends in (routes.sources, routes.targets))
+    numbered = replace(routes, pair=first * (ranks.size - 1) + last - (last > first))
+    order = np.argsort(numbered.pair)
+    start, arcs = select(routes.start, routes.arcs, order)
+    numbered = replace(numbered, pair=numbered.pair[order], start=start, arcs=arcs)
+    u[:, : place.shape[1]] = place
+    if problem.chosen == "load":
+        moved = MovedRoutes(replace(routes, pair=np.arange(routes.paths)), images, u)
+        value = {"Lambda": np.array(moved_load(problem, moved).max())}
+    else:
+        value = {"z": (np.arange(problem.layers) < place.shape[1]).astype(float)}
+    return {**to_arrays(numbered), "images": images.astype(float), "u": u, **value}

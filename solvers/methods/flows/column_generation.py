@@ -21,7 +21,7 @@ import numpy as np
 from opticoll.errors import MethodMismatch
 from opticoll.formulations import rounding
 from opticoll.formulations.flows.path_flow import arc_load, serve_alike
-from opticoll.formulations.flows.path_sets import PathSet, path_order, reordered, subset, to_arrays
+from opticoll.formulations.flows.path_sets import PathSet, reordered, subset, to_arrays
 from opticoll.formulations.parameters import Parameter
 from opticoll.solvers.methods.method import Answer, Method
 from opticoll.solvers.process import solver_log
@@ -577,3 +577,11 @@ METHOD = Method(
     ),
     run=run,
 )
+
+
+def path_order(paths: PathSet) -> I64:
+    """Canonical order of the paths, ``(|P|,)``: by commodity, then length, then arc numbers."""
+    keys = [
+        (int(k), int(n), tuple(paths.path(p))) for p, (k, n) in enumerate(zip(paths.pair, paths.length, strict=True))
+    ]
+    return np.array(sorted(range(paths.paths), key=keys.__getitem__), dtype=np.int64)

@@ -8,9 +8,9 @@ import pytest
 from opticoll.analysis.training.flow_simulator import circuit_topology, simulate_flows
 from opticoll.analysis.training.network_iteration import ServerNetwork, flows_of
 from opticoll.formulations.topoopt.circuits import TaskCircuits
-from opticoll.formulations.topoopt.circuits_solution import replayed
 from opticoll.formulations.topoopt.strategy_traffic import BANDWIDTH
 from opticoll.instances import parse
+from opticoll.solvers.methods.topoopt.circuit_search import replayed
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from opticoll.errors import BadInput, NotApplicable
 from opticoll.formulations.alltoall import channels_routes
 from opticoll.formulations.alltoall.channels import RoutedChannels
 from opticoll.formulations.alltoall.channels_bounds import least_layers, load_on
-from opticoll.formulations.alltoall.channels_routes import moved_solution, solution
+from opticoll.formulations.alltoall.channels_routes import solution
 from opticoll.formulations.alltoall.layer_bounds import LayerBound, two_coloured
 from opticoll.formulations.flows.path_flow import arc_load
 from opticoll.formulations.flows.path_sets import subset
@@ -23,7 +23,7 @@ from opticoll.instances import parse
 from opticoll.instances.topology import Topology
 from opticoll.solvers.compile.compilation import compile_model
 from opticoll.solvers.methods.alltoall import arc_orders
-from opticoll.solvers.methods.alltoall.arc_orders import OrderSearch, up_and_down
+from opticoll.solvers.methods.alltoall.arc_orders import OrderSearch, moved_solution, up_and_down
 from opticoll.solvers.methods.alltoall.torus_routes import torus_routes
 from opticoll.solvers.methods.flows.dimension_order import arc_groups
 from opticoll.solvers.verify import pack

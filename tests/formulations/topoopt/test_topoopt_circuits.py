@@ -12,11 +12,10 @@ from slow_cases import marked
 from opticoll.errors import BadInput, MethodMismatch, NotApplicable
 from opticoll.formulations.topoopt.circuits import TaskCircuits
 from opticoll.formulations.topoopt.circuits_bounds import one_after_another
-from opticoll.formulations.topoopt.circuits_solution import replayed
 from opticoll.instances import parse
 from opticoll.instances.training.task_graph import TaskGraphDraft
 from opticoll.instances.training.task_pool import TaskPool
-from opticoll.solvers.methods.topoopt.circuit_search import best_shares
+from opticoll.solvers.methods.topoopt.circuit_search import best_shares, replayed
 from opticoll.solvers.solve import solve
 from opticoll.solvers.task import Proof, Task
 

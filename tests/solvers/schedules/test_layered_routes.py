@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 import opticoll as oc
 from opticoll.errors import BadFile, BadInput
 from opticoll.formulations.alltoall.channels import RoutedChannels
-from opticoll.formulations.alltoall.channels_routes import moved_solution
 from opticoll.instances import parse
+from opticoll.solvers.methods.alltoall.arc_orders import moved_solution
 from opticoll.solvers.methods.alltoall.torus_routes import torus_routes
 from opticoll.solvers.schedules.link_schedule import dependency_cycle
 from opticoll.solvers.schedules.lowering import schedule_file
