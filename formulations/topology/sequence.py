@@ -7,8 +7,7 @@ Sets    u in V nodes (n); (i,j), i != j, ordered pairs of nodes; s in V sources 
         between them (P = 2K-1, else K)
 Data    d ports: circuits out of and into a node, each of capacity 1; M parallel circuits at most; D_sv >= 0 demand
         [shards], (n,n); delay >= 0 of a change, startup >= 0 of a configuration [shards / link bandwidth]; optional:
-        x^0 the circuits at the start; racks R_r of consecutive nodes, all of one size but the last, at most
-        c circuits from one rack to another, at most U uplinks of a rack;
+        x^0 the circuits at the start;
         L no less than the length of a configuration in some optimum [shards / link bandwidth]
 Vars    x_kijm in {0,1} circuit m from i to j, (K,n,n,M); t_k >= 0 length of a configuration, at most L, (K,);
         w_kijm >= 0 shards that a circuit can carry, (K,n,n,M); g_psij >= 0 flow of source s in a phase [shards], none
@@ -21,9 +20,6 @@ min sum_k t_k + delay (K-1) + startup sum_k y_k      or, with ``charge=changed``
     ports_out[k,i]       sum_jm x_kijm <= d
     ports_in[k,j]        sum_im x_kijm <= d
     both_ways[k,i,j,m]   x_kijm = x_kjim                            i < j       (unless ``directed``)
-    cables[k,r,q]        sum_(i in R_r, j in R_q, m) x_kijm <= c    r != q      (with ``cables``)
-    uplinks_out[k,r]     sum_(i in R_r, j not in R_r, m) x_kijm <= U            (with ``uplinks``)
-    uplinks_in[k,r]      sum_(i not in R_r, j in R_r, m) x_kijm <= U            (with ``uplinks``)
     order[k,i,j,m]       x_kijm >= x_kij,m+1                        m < M-1
     standing[i,j,m]      x_0ijm = x^0_ijm                                       (with ``start``)
     lit[k,i,j,m]         w_kijm <= L x_kijm
@@ -77,8 +73,6 @@ from opticoll.formulations.index import Index
 from opticoll.formulations.model import CvxpyModel, Formulation, PyomoModel
 from opticoll.formulations.parameters import Parameter
 from opticoll.formulations.topology import sequence_bounds, sequence_data, sequence_solution
-from opticoll.formulations.topology.design import Design
-from opticoll.formulations.topology.design_solution import rack_excess
 from opticoll.formulations.topology.node_demand import pool_of_nodes, stated_demand
 from opticoll.instances.quantities import Duration, relative, shard_seconds
 from opticoll.instances.topology_setting import TopologySetting, read_topology
@@ -138,11 +132,6 @@ class TopologySequence(Formulation):
             default=Duration(0.0),
             help="time of every configuration that is used before its data flow, like delay",
         ),
-        Parameter("rack", int, default=0, help="nodes per rack; 0 for no racks"),
-        Parameter("cables", int, default=0, help="maximum number of circuits from one rack to another; 0 for no limit"),
-        Parameter(
-            "uplinks", int, default=0, help="maximum number of circuits from a rack to all others; 0 for no limit"
-        ),
         Parameter("shard", str, default="", help="size of a shard, such as 64MB, for times in seconds"),
         Parameter(
             "bandwidth",
@@ -167,9 +156,6 @@ class TopologySequence(Formulation):
         "ports_out": ("configuration", "node"),
         "ports_in": ("configuration", "node"),
         "both_ways": ("configuration", "src", "dst", "copy"),
-        "cables": ("configuration", "leaves", "enters"),
-        "uplinks_out": ("configuration", "rack"),
-        "uplinks_in": ("configuration", "rack"),
         "order": ("configuration", "src", "dst", "lower"),
         "standing": ("src", "dst", "copy"),
         "lit": ("configuration", "src", "dst", "copy"),
@@ -199,17 +185,9 @@ class TopologySequence(Formulation):
     parallel: int = 1
     chosen: bool = False
     startup: float = 0.0
-    rack: int = 0
-    cables: int = 0
-    uplinks: int = 0
 
     longest = cached_property(sequence_bounds.longest)
     of_nodes = classmethod(sequence_data.of_nodes)
-
-    @property
-    def racks(self) -> Design:
-        """The racks and the limits on their cables, as in a design."""
-        return Design(self.n, self.degree, self.directed, self.rack, self.cables, self.uplinks)
 
     @property
     def phases(self) -> int:
@@ -252,19 +230,14 @@ class TopologySequence(Formulation):
             directed=given["directed"],
             start=read_topology(given["start"], f"{NAME}: start"),
             startup=startup,
-            **{name: given[name] for name in ("rack", "cables", "uplinks", "relays", "charge", "overlap", "parallel")},
+            **{name: given[name] for name in ("relays", "charge", "overlap", "parallel")},
         )
 
     def sets(self) -> dict[str, range]:
-        """Configurations, changes, phases, nodes, parallel circuits and racks."""
-        V, K, M, R = range(self.n), range(self.configurations), range(self.parallel), range(self.racks.racks)
-        nodes = dict.fromkeys(("node", "source", "src", "dst"), V)
-        racks = dict.fromkeys(("rack", "leaves", "enters"), R)
-        return (
-            {"configuration": K, "change": K[:-1], "phase": range(self.phases), "copy": M, "lower": M[:-1]}
-            | nodes
-            | racks
-        )
+        """Configurations, changes, phases, parallel circuits and nodes."""
+        V, K, M = range(self.n), range(self.configurations), range(self.parallel)
+        sets = {"configuration": K, "change": K[:-1], "phase": range(self.phases), "copy": M, "lower": M[:-1]}
+        return sets | dict.fromkeys(("node", "source", "src", "dst"), V)
 
     def cvxpy(self) -> CvxpyModel:
         """The model in CVXPY, over the circuits, flows and stocks that can be above 0."""
@@ -290,16 +263,6 @@ class TopologySequence(Formulation):
         if not self.directed:
             onward = circuits.where(circuits["src"] < circuits["dst"])
             b.row("both_ways", onward.of(circuits) @ x == onward.of(circuits, src="dst", dst="src") @ x, over=onward)
-        rack, R = self.racks.rack_of, self.racks.racks
-        wires = circuits.given(leaves=rack[circuits["src"]], enters=rack[circuits["dst"]])
-        wires = wires.where(wires["leaves"] != wires["enters"])  # between racks
-        if self.cables:
-            between = Index.of_mask("configuration leaves enters", np.tile(~np.eye(R, dtype=bool), (K, 1, 1)))
-            b.row("cables", between.of(wires) @ x <= self.cables, over=between)
-        if self.uplinks:
-            racks = Index.grid(configuration=K, rack=R)
-            b.row("uplinks_out", racks.of(wires, leaves="rack") @ x <= self.uplinks, over=racks)
-            b.row("uplinks_in", racks.of(wires, enters="rack") @ x <= self.uplinks, over=racks)
         if M > 1:
             at = (
                 circuits.given(lower=circuits["copy"])
@@ -351,7 +314,7 @@ class TopologySequence(Formulation):
 
     def pyomo(self) -> PyomoModel:
         """The model in Pyomo, by configurations, phases and nodes."""
-        b, n, D, d, L = Pyo(self), self.n, self.demand.tolist(), self.degree, self.longest
+        b, D, d, L = Pyo(self), self.demand.tolist(), self.degree, self.longest
         V, K, P, M = b.sets("node", "configuration", "phase", "copy")
         S = {s for s in V if any(D[s])}
         x = b.var("x", upper=1, integer=True, where=lambda k, i, j, m: i != j)
@@ -367,13 +330,6 @@ class TopologySequence(Formulation):
         b.row("ports_in", lambda k, j: circuits(k, V, [j]) <= d)
         if not self.directed:
             b.row("both_ways", lambda k, i, j, m: x[k, i, j, m] == x[k, j, i, m], where=lambda k, i, j, m: i < j)
-        R = [[i for i in V if i // (self.rack or n) == r] for r in range(-(-n // (self.rack or n)))]
-        rest = [[j for j in V if j not in inside] for inside in R]
-        if self.cables:
-            b.row("cables", lambda k, r, q: circuits(k, R[r], R[q]) <= self.cables, where=lambda k, r, q: r != q)
-        if self.uplinks:
-            b.row("uplinks_out", lambda k, r: circuits(k, R[r], rest[r]) <= self.uplinks)
-            b.row("uplinks_in", lambda k, r: circuits(k, rest[r], R[r]) <= self.uplinks)
         if len(M) > 1:
             b.row("order", lambda k, i, j, m: x[k, i, j, m] >= x[k, i, j, m + 1], where=lambda k, i, j, m: i != j)
         if self.standing is not None:
@@ -453,8 +409,6 @@ class TopologySequence(Formulation):
             "served": float(max(((self.demand - stock[-1]) * others).max(), 0.0)) / largest,
             "sign": float(max(-moved.min(), -t.min(), 0.0)) / largest,
         }
-        for one in counts if self.rack else ():
-            result |= {name: max(result.get(name, 0.0), over) for name, over in rack_excess(self.racks, one).items()}
         if self.startup > 0:
             given = np.nan_to_num(np.asarray(values["y"], dtype=float))
             y = np.rint(np.clip(given, 0.0, 1.0))
@@ -480,8 +434,6 @@ class TopologySequence(Formulation):
             changes = np.asarray(values["z"], dtype=float).sum()
         used = np.asarray(values["y"], dtype=float).sum() if self.startup > 0 else 0.0
         return float(np.asarray(values["t"], dtype=float).sum() + self.delay * changes + self.startup * used)
-
-    fits = sequence_solution.fits_racks
 
 
 FORMULATION = TopologySequence

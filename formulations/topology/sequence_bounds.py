@@ -70,10 +70,6 @@ perhaps: startup K', or startup max(K'-1, 1) with a start. With ``overlap`` an u
 data flow: the bound is that for K, plus startup if all changes together, delay (K-1), are shorter than that; otherwise
 all data may flow in changes, and no configuration need be used.
 
-Racks. k of R racks with w nodes in all are left by at most U_k = min(w d, (n-w) d, k U, (R-k) U, c k (R-k)) circuits of
-a configuration. What their nodes send to the others, or receive, over U_k is a bound on sum_k t_k: for single racks,
-and for uniform demand for consecutive racks of any number.
-
 Known sequences. One configuration: all demand around a ring, shortest way round if two-way (not with ``step``). Direct
 circuits: shifts i -> i+r, or the rounds of a tournament, d in a configuration, each as long as its largest demand. An
 optimum takes no longer than the best of them, which bounds the length of its configurations (L) and, as the
@@ -291,49 +287,26 @@ def port_time(data: TopologySequence) -> tuple[Fraction, str]:
     return most / degree, f"a node sends or receives {float(most):g} shards over {degree} circuits"
 
 
-def rack_time(data: TopologySequence) -> tuple[Fraction, str]:
-    """Lower bound on the lengths of any number of configurations in all, by the circuits between racks."""
-    racks, best = data.racks, Fraction(0)
-    reason = "no rack sends anything to another"
-    for number in range(1, racks.racks if data.amount is not None else 2):
-        for first in range(racks.racks - number + 1):
-            inside = (racks.rack_of >= first) & (racks.rack_of < first + number)
-            links = racks.leaving(int(inside.sum()), number)
-            for tails, heads in ((inside, ~inside), (~inside, inside)):
-                shards = sum(map(least, data.demand[np.ix_(tails, heads)].ravel().tolist()), Fraction(0))
-                if shards > best * links:
-                    best = shards / links
-                    several = "a rack sends or receives" if number == 1 else f"{number} racks send"
-                    reason = f"{several} {float(shards):g} shards over at most {links} circuits"
-    return best, reason
-
-
 def bounds(data: TopologySequence) -> list[Bound]:
     """All bounds on the objective, rounded down."""
-    any_number = {"ports": port_time(data)} | ({"racks": rack_time(data)} if data.rack else {})
+    flow, because = port_time(data)
     exact = rounding.as_decimals(data.demand) and rounding.as_decimals([data.delay, data.startup])
     if data.configurations == 1 or (data.charge == "any" and (data.startup == 0 or data.overlap)):
-        times = {"hops": hop_time(data, data.configurations), **any_number}
+        times = {"hops": hop_time(data, data.configurations), "ports": (flow, because)}
         return [
             _bound(name, _with_delay(data, time, data.configurations), why, exact=exact)
             for name, (time, why) in times.items()
         ]
     best: Time = math.inf
     reason = ""
-    flow, because = max(any_number.values(), key=lambda one: one[0])
     for configurations in range(1, data.configurations + 1):
         hops, why = hop_time(data, configurations)
         value = _with_delay(data, max(hops, flow), configurations)
         if value < best or not reason:
             why = why if hops > flow else because
             best, reason = value, f"{why}; least for {configurations} of up to {data.configurations} configurations"
-    return [
-        _bound("choice", best, reason, exact=exact),
-        *(
-            _bound(name, time + least(data.startup) * _started(data, time, 1), why, exact=exact)
-            for name, (time, why) in any_number.items()
-        ),
-    ]
+    ports = flow + least(data.startup) * _started(data, flow, 1)
+    return [_bound("choice", best, reason, exact=exact), _bound("ports", ports, because, exact=exact)]
 
 
 def _with_delay(data: TopologySequence, flow: Time, configurations: int) -> Time:
@@ -402,29 +375,11 @@ def ring_time(data: TopologySequence) -> Fraction | None:
 
 
 def known_sequences(data: TopologySequence) -> list[KnownSequence]:
-    """Sequences that serve the demand from any start, without the start; those that keep to the limits of racks."""
-    result = []
-    ring = ring_time(data)
-    if ring is not None and (not data.rack or data.fits(ring_circuits(data))):
-        result.append(KnownSequence(1, ring))
-    direct = rotation(data.n, data.degree, directed=data.directed)
-    if not data.rack or all(data.fits(_counted(data.n, pairs)) for pairs in direct):
-        slowest = [max(float(data.demand[pair]) for pair in pairs) for pairs in direct]
-        result.append(KnownSequence(len(direct), sum(map(largest, slowest), Fraction(0))))
-    return result
-
-
-def _counted(n: int, pairs: list[tuple[int, int]]) -> I64:
-    counts = np.zeros((n, n), dtype=np.int64)
-    np.add.at(counts, tuple(np.array(pairs).T), 1)
-    return counts
-
-
-def ring_circuits(data: TopologySequence) -> I64:
-    """Circuits of the ring 0, 1, ..., n-1 with as many parallel ones as ports allow, ``(n, n)``."""
-    counts, nodes = np.zeros((data.n, data.n), dtype=np.int64), np.arange(data.n)
-    counts[nodes, (nodes + 1) % data.n] = ring_copies(data)
-    return counts if data.directed else np.maximum(counts, counts.T)
+    """Sequences that serve the demand from any start, without the start."""
+    ring, direct = ring_time(data), rotation(data.n, data.degree, directed=data.directed)
+    slowest = [max(float(data.demand[pair]) for pair in pairs) for pairs in direct]
+    turns = KnownSequence(len(direct), sum(map(largest, slowest), Fraction(0)))
+    return [turns] if ring is None else [KnownSequence(1, ring), turns]
 
 
 def ring_copies(data: TopologySequence) -> int:

@@ -8,7 +8,6 @@ import numpy as np
 
 from opticoll.errors import NotApplicable
 from opticoll.formulations.topology import sequence_bounds
-from opticoll.formulations.topology.node_demand import refuse_racks
 from opticoll.instances.topology import Topology
 
 if TYPE_CHECKING:
@@ -66,9 +65,6 @@ def of_nodes(
     overlap: bool = False,
     parallel: int = 0,
     startup: float = 0.0,
-    rack: int = 0,
-    cables: int = 0,
-    uplinks: int = 0,
 ) -> TopologySequence:
     """Prepare the data of the model for n nodes of the given degree.
 
@@ -82,7 +78,7 @@ def of_nodes(
         Shards from every node to every other, ``(n, n)``; None for one each.
     start
         Topology that stands at the start, as an instance; None for any.
-    delay, directed, relays, charge, overlap, parallel, startup, rack, cables, uplinks
+    delay, directed, relays, charge, overlap, parallel, startup
         As the parameters of the formulation; times in shards / link bandwidth.
 
     Raises
@@ -96,7 +92,6 @@ def of_nodes(
             f"nodes, 0 to {MOST_CONFIGURATIONS} configurations, and 0 or more parallel circuits"
         )
         raise NotApplicable(msg)
-    refuse_racks(cls.name, n, rack, cables, uplinks)
     if delay == 0:
         refuse_without_delay(cls.name, charge=charge, overlap=overlap, chosen=configurations == 0 and startup == 0)
     if configurations == 0 and relays == "step":
@@ -123,18 +118,8 @@ def of_nodes(
         min(parallel or degree, degree),
         chosen,
         startup,
-        rack,
-        cables,
-        uplinks,
     )
-    if data.standing is not None and not data.fits(data.standing):
-        spec = getattr(start, "spec", "the topology")
-        msg = f"{cls.name}: start={spec} has more circuits between racks than the limits"
-        raise NotApplicable(msg)
     if chosen:
-        if not sequence_bounds.known_sequences(data):
-            msg = f"{cls.name}: no sequence is known that keeps to the limits of the racks; give configurations="
-            raise NotApplicable(msg)
         most = sequence_bounds.most_useful(data)
         if most > MOST_CONFIGURATIONS:
             msg = (

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.formulations.declared_axes import size
-from opticoll.formulations.topology.design_solution import rack_excess
 from opticoll.formulations.variables import SHARDS, TIME, Array, Axis, Links
 from opticoll.instances.families.regular_graphs import circuits_spec
 from opticoll.instances.topology import Topology
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from opticoll.formulations.topology.sequence import TopologySequence
-    from opticoll.instances.topology import F64, I64
+    from opticoll.instances.topology import F64
     from opticoll.types import Json
 
 
@@ -137,8 +136,3 @@ def links(data: TopologySequence, values: Mapping[str, F64]) -> Links:
 def metrics(data: TopologySequence, value: float | None) -> Mapping[str, Json]:
     """Figures at a value."""
     return {} if value is None else {"T": value, "delay": data.delay}
-
-
-def fits_racks(data: TopologySequence, circuits: I64) -> bool:
-    """Whether circuits ``(n, n)`` keep to the limits of the racks."""
-    return not data.rack or max(rack_excess(data.racks, circuits.astype(float)).values()) == 0

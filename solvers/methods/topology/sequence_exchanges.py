@@ -119,27 +119,8 @@ def _drawn(random, counts, number, tail, head, fixed, degree, directed):  # type
 
 
 @compiled()
-def _fits(counts, parallel, rack, cables, uplinks):  # type: ignore[no-untyped-def]
-    """Whether circuits ``(n, n)`` keep to the limits on parallel ones and on those of racks."""
-    if counts.max() > parallel:
-        return False
-    if rack == 0:
-        return True
-    n = counts.shape[0]
-    R = (n + rack - 1) // rack
-    between = np.zeros((R, R), np.int64)
-    for u in range(n):
-        for v in range(n):
-            if u // rack != v // rack:
-                between[u // rack, v // rack] += counts[u, v]
-    if cables > 0 and between.max() > cables:
-        return False
-    return uplinks == 0 or max(between.sum(axis=0).max(), between.sum(axis=1).max()) <= uplinks
-
-
-@compiled()
 def _annealed(  # type: ignore[no-untyped-def]
-    rng, counts, now, span, worse, squarings, demand, step, fixed, degree, directed, limits
+    rng, counts, now, span, worse, squarings, demand, step, fixed, degree, directed, parallel
 ):
     """Exchanges ``span[0]`` to ``span[1]`` of ``span[2]`` in ``counts``, whose cost is ``now``.
 
@@ -153,8 +134,7 @@ def _annealed(  # type: ignore[no-untyped-def]
         if k < 0:
             continue
         v = _swap(counts, tail, head, k, a, b, y, directed)
-        fits = _fits(counts[k], *limits)
-        value = cost_of(counts, demand, step, squarings) if fits else np.inf
+        value = cost_of(counts, demand, step, squarings) if counts[k].max() <= parallel else np.inf
         if value > now * (1 + worse * (1 - move / moves) ** 2):
             _swap(counts, tail, head, k, a, b, v, directed)
             continue
@@ -180,8 +160,7 @@ def anneal_circuits(
     Scheuer, J. Comput. Phys. 90, 1990); ``wait`` is called now and then.
     """
     step, fixed = one_by_one(data), 0 if data.standing is None else 1
-    limits = data.parallel, data.rack, data.cables, data.uplinks
-    settings = worse, squarings, data.demand, step, fixed, data.degree, data.directed, limits
+    settings = worse, squarings, data.demand, step, fixed, data.degree, data.directed, data.parallel
     now = best = cost_of(counts, data.demand, step, squarings)
     result, counts = counts, counts.copy()
     for begin in range(0, moves, CALLED):
@@ -203,7 +182,7 @@ def exchanged(data: TopologySequence, random: np.random.Generator, counts: I64, 
         if k < 0:
             continue
         v = _swap(counts, tail, head, k, a, b, y, data.directed)
-        if _fits(counts[k], data.parallel, data.rack, data.cables, data.uplinks):
+        if counts[k].max() <= data.parallel:
             found.append((work(counts, data.demand, step), counts.copy()))
         _swap(counts, tail, head, k, a, b, v, data.directed)
     for _, other in sorted(found, key=lambda one: one[0]):
@@ -218,9 +197,6 @@ def add_circuits(data: TopologySequence, circuits: I64, pairs: list[list[int]]) 
             if not data.directed and (out[v] >= data.degree or into[u] >= data.degree):
                 continue
             _add(circuits, u, v, 1, data.directed)
-            if not data.fits(circuits):
-                _add(circuits, u, v, -1, data.directed)
-                continue
             for a, b in ((u, v),) if data.directed else ((u, v), (v, u)):
                 out[a] += 1
                 into[b] += 1

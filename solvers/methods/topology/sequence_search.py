@@ -291,7 +291,14 @@ def changed(counts: I64) -> Mask:
 
 def _is_vertex_transitive(data: TopologySequence) -> bool:
     """Whether all nodes are alike: the demand is uniform, there are elements enough for the ports, and no racks."""
-    return data.amount is not None and data.degree < data.n and not data.rack
+    return data.amount is not None and data.degree < data.n
+
+
+def ring_circuits(data: TopologySequence) -> I64:
+    """Circuits of the ring 0, 1, ..., n-1 with as many parallel ones as ports allow, ``(n, n)``."""
+    counts, nodes = np.zeros((data.n, data.n), dtype=np.int64), np.arange(data.n)
+    counts[nodes, (nodes + 1) % data.n] = sequence_bounds.ring_copies(data)
+    return counts if data.directed else np.maximum(counts, counts.T)
 
 
 def _known(data: TopologySequence) -> Iterator[I64]:
@@ -309,12 +316,11 @@ def _known(data: TopologySequence) -> Iterator[I64]:
         order = np.argsort(-wanted, axis=None, kind="stable")
         add_circuits(data, greedy[k], [list(divmod(int(at), n)) for at in order if at // n != at % n])
         left = np.where(greedy[k] > 0, 0.0, left)
-    ring = np.repeat(sequence_bounds.ring_circuits(data)[None], K, axis=0)
+    ring = np.repeat(ring_circuits(data)[None], K, axis=0)
     for counts in (direct, greedy, ring):
         if fixed:
             counts[0] = fixed[0]
-        if all(data.fits(one) for one in counts):
-            yield counts
+        yield counts
 
 
 def run_sequence_search(context: Context) -> Answer:

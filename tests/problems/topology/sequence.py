@@ -29,14 +29,13 @@ PROBLEMS = Problems(
         ("servers:n=4,degree=1", {"configurations": "3", "relays": "step", "delay": "0.125", "overlap": "true"}),
         ("servers:n=4,degree=1", {"configurations": "1", "directed": "true", "demand": "gravity:2"}),
         ("servers:n=3,degree=1", {"startup": "2ms", "delay": "1us", "shard": "1MB", "bandwidth": "8Gb/s"}),
-        ("servers:n=5,degree=2", {"rack": "2", "cables": "1", "uplinks": "2", "startup": "0.5"}),
-        ("servers:n=4,degree=1", {"rack": "2", "uplinks": "1", "directed": "true", "configurations": "3"}),
+        ("servers:n=5,degree=2", {"startup": "0.5"}),
     ],
     optimum=Optimum("servers:n=3,degree=1", {"configurations": 2, "directed": True}, by="sequence-search"),
     draws=Draws(12, draw, sample=(1, 10)),
     kinds=[
         ("servers:n=3,degree=1", {"directed": "true"}, ("x", "t", "g")),
         ("servers:n=3,degree=1", {"delay": "1", "charge": "changed", "overlap": "true"}, ()),
-        ("servers:n=3,degree=1", {"startup": "1", "rack": "2", "uplinks": "1"}, ("x", "t", "g", "y")),
+        ("servers:n=3,degree=1", {"startup": "1"}, ("x", "t", "g", "y")),
     ],
 )

@@ -30,7 +30,6 @@ CASES = {
         "servers:n=5,degree=1",
         {"configurations": 3, "startup": 0.5, "delay": 0.5, "overlap": True, "directed": True},
     ),
-    "racks": ("servers:n=4,degree=2", {"configurations": 2, "rack": 2, "uplinks": 1, "delay": 0.5}),
     "overlap-step": (
         "servers:n=5,degree=2",
         {"configurations": 3, "delay": 0.25, "overlap": True, "relays": "step", "charge": "changed"},
@@ -149,7 +148,7 @@ def sooner(document, draw):
 @pytest.mark.parametrize("change", [dropped, earlier, darker, brighter, faster, larger, sooner])
 @pytest.mark.parametrize(
     "name",
-    [marked(name, slow=name not in ("pass", "overlap-step", "racks")) for name in CASES],
+    [marked(name, slow=name not in ("pass", "overlap-step")) for name in CASES],
 )
 def test_changed_schedules_are_refused(name, change):
     result = solved(name)
