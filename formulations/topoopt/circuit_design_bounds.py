@@ -15,7 +15,7 @@ from opticoll.formulations.topoopt.circuit_design import Ring
 
 if TYPE_CHECKING:
     from opticoll.instances.servers import ServerPool
-    from opticoll.instances.topology import F64, I64
+    from opticoll.instances.topology import F64
 
 
 def lower_bounds(pool: ServerPool, *, trees: bool = False) -> dict[str, Bound]:
@@ -69,19 +69,15 @@ def _least_of_trees(size: int) -> float:
     return float(rounding.down(np.bincount(sender, part).min(), 8))
 
 
-def demand_fractions(
-    pool: ServerPool, fixed: F64, pairs: I64 | None, *, free_rings: bool
-) -> tuple[list[Fraction], Fraction]:
+def demand_fractions(pool: ServerPool, fixed: F64, *, free_rings: bool) -> tuple[list[Fraction], Fraction]:
     """Demands of a pool as rational numbers, each float read as its shortest decimal [bytes]; and the total.
 
-    Demands of pairs, ``fixed`` ``(n, n)``; bytes of a hop of each group's ring; largest demands over all choices of
-    rings, of servers, and of ``pairs`` ``(k, 2)``. Without ``free_rings``, ``fixed`` contains the rings.
+    Demands of pairs, ``fixed`` ``(n, n)``; bytes of a hop of each group's ring; largest demands of servers over all
+    choices of rings. Without ``free_rings``, ``fixed`` contains the rings.
     """
     value = {one: rounding.decimal(one) for one in np.unique(fixed).tolist()}
     groups = [(set(group.members), rounding.decimal(group.transfer)) for group in pool.groups if free_rings]
     results = [*value.values(), *(size for _, size in groups)]
-    for s, t in [] if pairs is None else pairs.tolist():
-        results.append(value[fixed[s, t]] + sum((size for own, size in groups if {s, t} <= own), Fraction(0)))
     for s, row in enumerate(fixed.tolist()):
         of_rings = (size for own, size in groups if s in own)
         results.append(sum((value[one] for one in row), Fraction(0)) + sum(of_rings, Fraction(0)))

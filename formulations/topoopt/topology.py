@@ -2,10 +2,10 @@ r"""Circuits and routes that minimize the maximum load or the bandwidth tax with
 
 Source  TopoOpt, section 4 (the problem that TopologyFinder solves heuristically); Bienstock & Guenluek, Mathematical
         Programming 68, 1995 (the same problem in lightwave networks)
-Sets    (i,j), i != j, pairs of servers; c in 0 .. p-1 parallel circuits of a pair; k in K commodities: a server's
-        traffic (``flows=source``), or a pair's (``flows=pair``: larger and tighter); r in R cyclic orders of the
-        all-reduce groups, or pairs of trees (``rings=free``; one per group with ``rings=default``)
-Data    d ports; D_uk >= 0 demand of commodity k at u [U], s_k its server, B_k = sum_u D_uk with all rings; S_ra bytes
+Sets    (i,j), i != j, pairs of servers; c in 0 .. p-1 parallel circuits of a pair; k in K commodities, each what a
+        server s_k sends; r in R cyclic orders of the all-reduce groups, or pairs of trees (``rings=free``; none with
+        ``rings=default``, where D has the ring of every group's order)
+Data    d ports; D_uk >= 0 demand of commodity k at u [U], B_k = sum_u D_uk with all rings; S_ra bytes
         of hop a of ring r [U]; U the maximum load of circuits from every server to its next d servers, in closed form:
         the unit of all data; L <= 1 and H bounds on any design's maximum load and byte-hops [U], which follow from the
         traffic alone (:func:`opticoll.formulations.topoopt.circuit_design_bounds.lower_bounds`,
@@ -110,7 +110,6 @@ class Wiring(Formulation):
     goal: str
     parallel: int
     free_rings: bool
-    by_pair: bool
     trees: bool = False
 
     by_default = cached_property(wiring_demand.rings_by_default)
@@ -167,13 +166,19 @@ class Wiring(Formulation):
         return tail, head
 
     def sets(self) -> dict[str, Sequence[Any]]:
-        """Servers, parallel circuits, groups, commodities s or (s,t), and rings (group, order)."""
+        """Servers, parallel circuits, groups, commodities, and rings (group, order)."""
         V, copies = range(self.n), range(self.copies)
-        K = [tuple(pair) for pair in np.argwhere(self.most).tolist()] if self.by_pair else self.commodities[0].tolist()
         rings = [(ring.group, ">".join(map(str, ring.order))) for ring in self.orders]
         servers = dict.fromkeys(("server", "src", "dst"), V)
         groups = range(len(self.pool.groups))
-        return {**servers, "copy": copies, "lower": copies[:-1], "commodity": K, "ring": rings, "group": groups}
+        return {
+            **servers,
+            "copy": copies,
+            "lower": copies[:-1],
+            "commodity": self.commodities[0].tolist(),
+            "ring": rings,
+            "group": groups,
+        }
 
     def cvxpy(self) -> CvxpyModel:
         """The model in CVXPY, over the possible circuits and flows."""
@@ -219,49 +224,42 @@ class Wiring(Formulation):
         return b.minimize(U * t)
 
     def pyomo(self) -> PyomoModel:
-        """The model in Pyomo; k is s or (s,t), r a group and its ring's order."""
+        """The model in Pyomo; k is its server, r a group and its ring's order."""
         b, n, d, U, L, H = Pyo(self), self.n, self.degree, self.unit, self.floor, self.hops
         V, copies, K, R = b.sets("server", "copy", "commodity", "ring")
         _, demand, most = self.commodities
         D = b.by_label(demand, "server", "commodity")
         upper = np.broadcast_to(most[:, None, None], (len(K), n, n))
         B = b.by_label(upper, "commodity", "src", "dst")
-        brings: dict[tuple[int, ...], list[tuple[RingIndex, float]]] = {}  # the rings that bring data to (u, k)
+        brings: dict[tuple[int, int], list[tuple[RingIndex, float]]] = {}  # the rings that bring data to (u, k)
         for r, ring in zip(R, self.orders, strict=True):
             for i, j, size in zip(*(part.tolist() for part in ring.hops), strict=True):
                 amount = self.pool.groups[ring.group].transfer / U * size
-                brings.setdefault((j, i, j) if self.by_pair else (j, i), []).append((r, amount))
+                brings.setdefault((j, i), []).append((r, amount))
         y = b.var("y", upper=1, integer=True, where=lambda i, j, c: i != j)
-        f = b.var("f", upper=upper, where=lambda *kij: kij[-2] != kij[-1] != kij[0])
+        f = b.var("f", upper=upper, where=lambda k, i, j: i != j != k)
         share = b.var("share", upper=1) if R else {}
         flow = b.sum(f.values())
 
-        def balance(u: int, *k: int) -> Any:
-            net = b.sum(f[(*k, v, u)] for v in V) - b.sum(f[(*k, u, v)] for v in V)
-            return net - b.sum(S * share[r] for r, S in brings.get((u, *k), [])) == D[(u, *k)]
+        def balance(u: int, k: int) -> Any:
+            net = b.sum(f[k, v, u] for v in V) - b.sum(f[k, u, v] for v in V)
+            return net - b.sum(S * share[r] for r, S in brings.get((u, k), [])) == D[u, k]
 
         b.row("ports_out", lambda i: b.sum(y[i, j, c] for j in V for c in copies) <= d)
         b.row("ports_in", lambda j: b.sum(y[i, j, c] for i in V for c in copies) <= d)
         if len(copies) > 1:
             b.row("order", lambda i, j, c: y[i, j, c + 1] <= y[i, j, c], where=lambda i, j, c: i != j)
-        b.row("balance", balance, where=lambda u, *k: u != k[0])
+        b.row("balance", balance, where=lambda u, k: u != k)
         if R:
             b.row("split", lambda g: b.sum(share[r] for r in R if r[0] == g) == 1, over={g for g, _ in R})
-        b.row(
-            "open",
-            lambda *kij: f[kij] <= B[kij] * y[kij[-2], kij[-1], 0],
-            where=lambda *kij: kij[-2] != kij[-1] != kij[0],
-        )
+        b.row("open", lambda k, i, j: f[k, i, j] <= B[k, i, j] * y[i, j, 0], where=lambda k, i, j: i != j != k)
         b.row("total_hops", lambda: flow >= H)
         if self.goal != "max-load":
             return b.minimize(U / self.total * flow)
         w, t = b.var("w", upper=1, where=lambda i, j, c: i != j), b.var("t", lower=L, upper=1)
-        carried: dict[tuple[int, int], list[Any]] = {}
-        for (*_, i, j), one in f.items():
-            carried.setdefault((i, j), []).append(one)
         b.row(
             "pair_load",
-            lambda i, j: b.sum(carried[i, j]) <= b.sum(w[i, j, c] for c in copies),
+            lambda i, j: b.sum(f[k, i, j] for k in K) <= b.sum(w[i, j, c] for c in copies),
             where=lambda i, j: i != j,
         )
         b.row("load_open", lambda *at: w[at] <= y[at], where=lambda i, j, c: i != j)

@@ -92,9 +92,8 @@ def least_load(data: Wiring) -> float:
 
 def derived(data: Wiring) -> list[Fraction]:
     """Demands in units of U, and U over the total demand; U, L and H are decimals."""
-    pairs = np.argwhere(data.most > 0) if data.by_pair else None
     free = data.free_rings and not data.trees
-    result, total = circuit_design_bounds.demand_fractions(data.pool, data.fixed, pairs, free_rings=free)
+    result, total = circuit_design_bounds.demand_fractions(data.pool, data.fixed, free_rings=free)
     if data.free_rings and data.trees:
         hops = {float(data.pool.groups[r.group].transfer * p) for r in data.candidates for p in r.hops[2].tolist()}
         numbers = {*hops, *data.most[data.most > 0].tolist(), *data.most_sent.tolist()}

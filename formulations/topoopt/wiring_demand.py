@@ -45,18 +45,11 @@ PARAMETERS = (
         help="all-reduce over rings, or over pairs of double binary trees",
         choices=("rings", "trees"),
     ),
-    Parameter(
-        "flows",
-        str,
-        default="source",
-        help="commodities of the program: servers, or pairs (tighter)",
-        choices=("source", "pair"),
-    ),
 )
 
 
 def prepared(
-    cls: type[Wiring], instance: object, *, objective: str, parallel: int, rings: str, all_reduce: str, flows: str
+    cls: type[Wiring], instance: object, *, objective: str, parallel: int, rings: str, all_reduce: str
 ) -> Wiring:
     """The problem on a pool of servers.
 
@@ -78,7 +71,7 @@ def prepared(
             f"{pool.n - 1} other servers; use degree={limit * (pool.n - 1)} or parallel=0"
         )
         raise NotApplicable(msg)
-    return cls(pool, objective, limit, rings == "free", flows == "pair", all_reduce == "trees")
+    return cls(pool, objective, limit, rings == "free", all_reduce == "trees")
 
 
 def rings_by_default(data: Wiring) -> tuple[Ring, ...]:
@@ -168,14 +161,8 @@ def most_sent(data: Wiring) -> F64:
 
 def commodities(data: Wiring) -> tuple[I64, F64, F64]:
     """s_k, ``(K,)``; D_uk [U], ``(n, K)``; B_k [U], ``(K,)``."""
-    n, fixed, most = data.n, data.fixed, data.most
-    if data.by_pair:
-        source, target = np.nonzero(most > 0)
-        demand = np.zeros((n, source.size))
-        demand[target, np.arange(source.size)] = fixed[source, target]
-        return source, demand / data.unit, most[source, target] / data.unit
-    source = np.flatnonzero(most.sum(axis=1) > 0)
-    return source, np.ascontiguousarray(fixed[source].T) / data.unit, data.most_sent[source] / data.unit
+    source = np.flatnonzero(data.most.sum(axis=1) > 0)
+    return source, np.ascontiguousarray(data.fixed[source].T) / data.unit, data.most_sent[source] / data.unit
 
 
 def flow_variables(data: Wiring) -> tuple[I64, I64]:
@@ -186,19 +173,12 @@ def flow_variables(data: Wiring) -> tuple[I64, I64]:
 
 
 def ring_hops(data: Wiring) -> tuple[I64, I64, I64, F64]:
-    """Ring, commodity, target, bytes [U] of every hop of every order."""
-    source = data.commodities[0]
-    results: list[tuple[int, int, int, float]] = []
-    if data.by_pair:
-        targets = np.nonzero(data.most > 0)[1]
-        of_pair = {(int(s), int(t)): k for k, (s, t) in enumerate(zip(source, targets, strict=True))}
-    of_server = {int(s): k for k, s in enumerate(source)}
+    """Ring, commodity, target, bytes [U] of every hop of every order, of which there is at least one."""
+    columns = []
     for r, ring in enumerate(data.orders):
+        sender, target, part = ring.hops
+        commodity = np.searchsorted(data.commodities[0], sender)
         size = data.pool.groups[ring.group].transfer / data.unit
-        for u, v, part in zip(*(column.tolist() for column in ring.hops), strict=True):
-            results.append((r, of_pair[u, v] if data.by_pair else of_server[u], v, size * part))
-    if not results:
-        none = np.zeros(0, dtype=np.int64)
-        return none, none, none, np.zeros(0)
-    ring_, commodity, to, amount = zip(*results, strict=True)
-    return np.array(ring_), np.array(commodity), np.array(to), np.array(amount)
+        columns.append((np.full(sender.size, r), commodity, target, size * part))
+    number, commodity, target, amount = map(np.concatenate, zip(*columns, strict=True))
+    return number, commodity, target, amount

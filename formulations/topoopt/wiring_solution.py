@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from opticoll.formulations.topoopt.circuit_design import CircuitDesign
     from opticoll.formulations.topoopt.topology import Wiring
-    from opticoll.formulations.variables import Links, Names
+    from opticoll.formulations.variables import Links
     from opticoll.instances.topology import F64, I64
     from opticoll.types import Json
 
@@ -42,12 +42,9 @@ def arrays(data: Wiring, names: Collection[str]) -> dict[str, Array]:
         return result
     pair = Axis("src", data.n), Axis("dst", data.n)
     copies = Array((*pair, Axis("copy", data.copies)), required=False)
-    named: Names = data.commodities[0].tolist()
-    if data.by_pair:
-        named = [f"{s}->{t}" for s, t in np.argwhere(data.most > 0).tolist()]
     return result | {
         "y": copies,
-        "f": Array((Axis("commodity", data.commodities[0].size, named), *pair), required=False),
+        "f": Array((Axis("commodity", data.commodities[0].size, data.commodities[0].tolist()), *pair), required=False),
         "w": copies,
         "t": Array(required=False),
         "share": Array((Axis("order", len(data.orders)),), required=False),

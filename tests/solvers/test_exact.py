@@ -443,7 +443,7 @@ def test_computed_coefficients_without_a_fraction_are_refused():
         ("alltoall.timestep-mcf", "ring:3", {"demand": "random:2"}),
         ("sipml.ocs-circuits", "servers:n=3,degree=4,traffic=random,seed=1", {}),
         ("topoopt.routing", "servers:n=5,degree=2,traffic=random,seed=1", {}),
-        ("topoopt.topology", "servers:n=3,degree=2,traffic=random,seed=1", {"flows": "pair"}),
+        ("topoopt.topology", "servers:n=3,degree=2,traffic=random,seed=1", {}),
         ("topoopt.topology", "servers:n=3,degree=2,traffic=vgg", {"objective": "bandwidth-tax"}),
         ("topoopt.strategy", "servers:n=6,degree=2,traffic=bert", {"memory": 1.5}),
         ("topoopt.strategy", "servers:n=6,degree=2,traffic=dlrm", {"alpha": 1.3}),

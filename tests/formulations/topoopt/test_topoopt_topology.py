@@ -123,11 +123,10 @@ def test_the_search_finds_and_proves_what_brute_force_finds(n, degree, given):
             assert bound.value <= best * (1 + 1e-9), bound.name
 
 
-@pytest.mark.parametrize("flows", ["source", "pair"])
 @pytest.mark.parametrize(("objective", "parallel"), [("max-load", 0), ("max-load", 1), ("bandwidth-tax", 0)])
-def test_the_program_has_the_optimum_of_brute_force(flows, objective, parallel):
+def test_the_program_has_the_optimum_of_brute_force(objective, parallel):
     pool = pool_of(4, 4, 2, sparse=0.3)
-    data = topology.Wiring.prepare(pool, {"objective": objective, "parallel": parallel, "flows": flows})
+    data = topology.Wiring.prepare(pool, {"objective": objective, "parallel": parallel})
     form = compile_model(data.cvxpy())
     value, x = optimum(form)
     assert value == pytest.approx(brute(pool, objective, parallel), rel=1e-5)

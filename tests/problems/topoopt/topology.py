@@ -14,12 +14,12 @@ def draw(random: Random) -> Drawn:
 PROBLEMS = Problems(
     cases=[
         ("servers:n=3,degree=2,traffic=vgg", {}),
-        ("servers:n=4,degree=2,traffic=dlrm", {"flows": "pair"}),
+        ("servers:n=4,degree=2,traffic=dlrm", {}),
         ("servers:n=4,degree=2,traffic=alltoall", {"objective": "bandwidth-tax"}),
         ("servers:n=4,degree=3,traffic=dlrm", {"rings": "default"}),
-        ("servers:n=4,degree=3,traffic=vgg", {"objective": "bandwidth-tax", "flows": "pair"}),
+        ("servers:n=4,degree=3,traffic=vgg", {"objective": "bandwidth-tax"}),
         ("servers:n=3,degree=2,traffic=dlrm", {"all_reduce": "trees"}),
-        ("servers:n=4,degree=2,traffic=dlrm", {"all_reduce": "trees", "flows": "pair"}),
+        ("servers:n=4,degree=2,traffic=dlrm", {"all_reduce": "trees"}),
     ],
     optimum=Optimum("servers:n=3,degree=2,traffic=dlrm", by="design-search"),
     draws=Draws(20, draw, sample=(11,)),
