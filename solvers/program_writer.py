@@ -8,7 +8,7 @@ Readers differ about what the formats leave open, so the files keep to what all 
 * the constant of the objective is the cost of a column that is fixed at 1, since readers drop,
   refuse or negate others;
 * every bound of an integer column is stated, and every lower bound before a negative upper bound;
-* rows with two different sides are ranges in MPS files where these give both sides back exactly, and else two rows;
+* rows with two different sides are two rows: readers of MPS files round the sides of a range, or refuse it;
 * rows without a side are left out.
 """
 
@@ -120,8 +120,10 @@ class WrittenProgram:
     def _mps(self) -> Iterator[str]:
         form = self.form
         taken = {*self.columns, *self.rows}
-        objective, sides, ranges, bounds = (_free_name(name, taken) for name in ("obj", "RHS", "RNG", "BND"))
-        kind, side, width = _mps_sides(form.row_lower, form.row_upper)
+        objective, sides, bounds = (_free_name(name, taken) for name in ("obj", "RHS", "BND"))
+        below = form.row_lower == -np.inf
+        kind = np.where(form.row_lower == form.row_upper, "E", np.where(below, "L", "G")).tolist()
+        side = np.where(below, form.row_upper, form.row_lower)
         # Without FREE, CBC 2.10 takes some lines for fixed format: "No match for column".
         yield from ("NAME opticoll FREE", "ROWS", f" N {objective}")
         yield from (f" {letter} {name}" for letter, name in zip(kind, self.rows, strict=True))
@@ -144,13 +146,6 @@ class WrittenProgram:
         yield from (
             f" {sides} {name} {number(value)}" for name, value in zip(self.rows, side.tolist(), strict=True) if value
         )
-        if width.any():
-            yield "RANGES"
-            yield from (
-                f" {ranges} {name} {number(value)}"
-                for name, value in zip(self.rows, width.tolist(), strict=True)
-                if value
-            )
         yield "BOUNDS"
         for name, low, high, integer in self._bounds():
             if low == high:
@@ -239,37 +234,6 @@ def _free_name(name: str, taken: set[str]) -> str:
     return name
 
 
-def _mps_sides(
-    lower: NDArray[np.float64], upper: NDArray[np.float64]
-) -> tuple[list[str], NDArray[np.float64], NDArray[np.float64]]:
-    """Type, side and range of every row."""
-    kind, side, width = [], np.zeros(lower.size), np.zeros(lower.size)
-    for i, (low, high) in enumerate(zip(lower.tolist(), upper.tolist(), strict=True)):
-        if low == high:
-            kind.append("E")
-            side[i] = low
-        elif low == -np.inf:
-            kind.append("L")
-            side[i] = high
-        else:
-            kind.append("G")
-            side[i] = low
-            if high < np.inf:
-                kind[i], side[i], width[i] = _range(low, high) or ("G", low, high - low)
-    return kind, side, width
-
-
-def _range(low: float, high: float) -> tuple[str, float, float] | None:
-    """Type, side and range of a row of which readers compute both sides exactly; None if there is none."""
-    width = high - low
-    for size in (width, np.nextafter(width, 0.0).item(), np.nextafter(width, np.inf).item()):
-        if low + size == high:
-            return "G", low, size
-        if high - size == low:
-            return "L", high, size
-    return None
-
-
 def written(
     form: StandardForm,
     suffix: Suffix,
@@ -297,9 +261,6 @@ def written(
     crossed = np.flatnonzero(low > high)  # infeasible: the upper bound as a row
     row_low, row_high = form.row_lower, form.row_upper
     two = np.isfinite(row_low) & np.isfinite(row_high) & (row_low != row_high)
-    if suffix == ".mps":
-        sides = zip(row_low.tolist(), row_high.tolist(), two.tolist(), strict=True)
-        two &= np.array([lo > hi or (both and _range(lo, hi) is None) for lo, hi, both in sides], dtype=bool)
     kept, split = np.flatnonzero(np.isfinite(row_low) | np.isfinite(row_high)), np.flatnonzero(two)
     if split.size:
         notes.append(f"{split.size} rows with two sides are two rows each: NAME (>=) and NAME_up (<=)")
