@@ -17,18 +17,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib import import_module
-from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+import msgspec
 import numpy as np
 
 from opticoll.arguments import read_text
 from opticoll.errors import BadInput, BadOption, MethodMismatch, SolverUnavailable, one_line
 from opticoll.formulations.standard_form import StandardForm
 from opticoll.plugin_faults import place_of
-from opticoll.solvers.task import Outcome, SolveRequest, Termination, plain
+from opticoll.solvers.task import Fields, Outcome, SolveRequest, Termination
 from opticoll.solvers.verify import FEASIBLE, crossed, kkt, matrix_violations, size_of_terms
+from opticoll.types import Json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
@@ -298,18 +299,27 @@ LOOSE = 1e-6
 INVALID = "invalid outcome"
 
 
+class _Stated(Fields, frozen=True, kw_only=True):
+    """The fields of an outcome that are no vectors, as plain values: an adapter from elsewhere may state anything."""
+
+    termination: Termination
+    objective: float | None
+    bound: float | None
+    solve_s: float | None
+    cpu_s: float | None
+    iterations: float | None
+    nodes: float | None
+    incumbents: list[tuple[float, float]]
+    options: dict[str, Json]
+
+
 def accepted(solver: str, form: StandardForm, outcome: Outcome) -> Outcome:
     """Check the shapes and types of a solver's outcome and return it; an invalid one becomes an error outcome."""
     try:
         return _typed(form, outcome)
-    except (TypeError, ValueError, OverflowError) as error:
-        return Outcome(
-            Termination.ERROR,
-            raw=INVALID,
-            message=one_line(f"solver {solver!r} returned {error}"),
-            solve_s=_number("solve_s", outcome.solve_s, lenient=True),
-            peak_memory_mb=outcome.peak_memory_mb,
-        )
+    except TypeError as error:
+        message = one_line(f"solver {solver!r} returned {error}")
+        return Outcome(Termination.ERROR, raw=INVALID, message=message, peak_memory_mb=outcome.peak_memory_mb)
 
 
 def returned(chosen: Adapter, form: StandardForm, outcome: object) -> Outcome:
@@ -333,43 +343,24 @@ def returned(chosen: Adapter, form: StandardForm, outcome: object) -> Outcome:
 def _typed(form: StandardForm, outcome: Outcome) -> Outcome:
     rows, columns = form.stored.shape
     x, duals = _vector("x", outcome.x, columns), _vector("row_duals", outcome.row_duals, rows)
-    numbers: dict[str, Any] = {
-        name: _number(name, getattr(outcome, name)) for name in ("objective", "bound", "solve_s", "cpu_s")
-    }
-    counts: dict[str, Any] = {name: _number(name, getattr(outcome, name)) for name in ("iterations", "nodes")}
-    counts = {name: None if count is None else int(count) for name, count in counts.items()}
     try:
-        incumbents = [(float(t), float(value)) for t, value in outcome.incumbents]
-    except (TypeError, ValueError):
-        msg = "incumbents that are not pairs of seconds and values"
+        read = _Stated.read({name: getattr(outcome, name) for name in _Stated.__struct_fields__})
+    except msgspec.ValidationError as error:
+        msg = f"an invalid outcome: {error}"
         raise TypeError(msg) from None
-    if not isinstance(outcome.options, Mapping):
-        msg = f"options of type {type(outcome.options).__name__}, expected a mapping"
-        raise TypeError(msg)
+    stated = dict(read.items())
+    counts = {name: None if stated[name] is None else int(stated[name]) for name in ("iterations", "nodes")}
+    options = {one_line(name, 200): value for name, value in stated.pop("options").items()}
     words: dict[str, Any] = {
         name: None if getattr(outcome, name) is None else one_line(getattr(outcome, name), 200)
         for name in ("algorithm", "version")
     }
-    try:
-        termination = Termination(outcome.termination)
-    except ValueError:
-        msg = f"the unknown Termination {str(outcome.termination)[:60]!r}"
-        raise ValueError(msg) from None
     message = outcome.message
-    if termination is Termination.ERROR and not message and outcome.raw:
+    if stated["termination"] is Termination.ERROR and not message and outcome.raw:
         message = f"the solver reports {one_line(outcome.raw, 200)!r}"
+    raw = one_line(outcome.raw, 200)
     return replace(
-        outcome,
-        termination=termination,
-        x=x,
-        row_duals=duals,
-        incumbents=incumbents,
-        **words,
-        **numbers,
-        **counts,
-        raw=one_line(outcome.raw, 200),
-        message=one_line(message),
-        options={one_line(name, 200): plain(value) for name, value in outcome.options.items()},
+        outcome, x=x, row_duals=duals, raw=raw, message=one_line(message), options=options, **words, **(stated | counts)
     )
 
 
@@ -381,16 +372,6 @@ def _vector(name: str, value: object, size: int) -> NDArray[np.float64] | None:
         msg = f"{name} of type {array.dtype} and shape {array.shape}, expected real numbers of shape ({size},)"
         raise TypeError(msg)
     return array.astype(float)
-
-
-def _number(name: str, value: object, *, lenient: bool = False) -> float | None:
-    real = (float, int, Real, np.number)  # plain types first: the first check against an abstract class takes ms
-    if value is None or (isinstance(value, real) and not isinstance(value, np.complexfloating)):
-        return None if value is None or np.isnan(float(value)) else float(value)
-    if lenient:
-        return None
-    msg = f"{name} = {str(value)[:60]!r}, expected a number"
-    raise TypeError(msg)
 
 
 #: Options of solvers that name a file or folder, or make the solver write one.

@@ -57,13 +57,15 @@ LIES: dict[str, tuple[dict[str, Any], str]] = {
     "texts": ({"x": np.array(["1", "2"])}, "x of type <U1"),
     "objects": ({"x": np.array([None, {}], dtype=object)}, "x of type object"),
     "long duals": ({"row_duals": np.ones(2)}, "row_duals of type float64 and shape (2,), expected"),
-    "a word as value": ({"objective": "2"}, "objective = '2', expected a number"),
-    "a complex bound": ({"bound": 1j}, "bound = '1j', expected a number"),
-    "an unknown word": ({"termination": "solved"}, "the unknown Termination 'solved'"),
-    "a number as word": ({"termination": 3}, "the unknown Termination '3'"),
-    "no pairs": ({"incumbents": [1.0]}, "incumbents that are not pairs"),
-    "no options": ({"options": [1]}, "options of type list"),
-    "infinite iterations": ({"iterations": float("inf")}, "infinity"),
+    "a word as value": (
+        {"objective": "2"},
+        "an invalid outcome: Expected `float | null`, got `str` - at `$.objective`",
+    ),
+    "a complex bound": ({"bound": 1j}, "got `str` - at `$.bound`"),
+    "an unknown word": ({"termination": "solved"}, "Invalid enum value 'solved' - at `$.termination`"),
+    "a number as word": ({"termination": 3}, "got `int` - at `$.termination`"),
+    "no pairs": ({"incumbents": [1.0]}, "at `$.incumbents[0]`"),
+    "no options": ({"options": [1]}, "at `$.options`"),
 }
 
 
