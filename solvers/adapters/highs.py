@@ -97,7 +97,7 @@ def pass_form(highspy: Any, highs: Any, form: StandardForm) -> None:
         raise BadOption(msg)
 
 
-def _highs_basis(highspy: Any, basis: SimplexBasis) -> Any:
+def highs_basis(highspy: Any, basis: SimplexBasis) -> Any:
     """A basis as HiGHS has it."""
     result = highspy.HighsBasis()
     kinds = [highspy.HighsBasisStatus(number) for number in range(5)]
@@ -106,7 +106,7 @@ def _highs_basis(highspy: Any, basis: SimplexBasis) -> Any:
     return result
 
 
-def _own_basis(basis: Any) -> SimplexBasis:
+def own_basis(basis: Any) -> SimplexBasis:
     """A basis of HiGHS as ours."""
     columns, rows = (np.array(list(map(int, part)), dtype=np.int8) for part in (basis.col_status, basis.row_status))
     return SimplexBasis(columns, rows)
@@ -142,7 +142,7 @@ class Highs(Adapter):
             index = np.arange(form.stored.shape[1], dtype=np.int32)
             highs.setSolution(index.size, index, request.warm_start)
         if request.basis is not None and request.basis.fits(form) and not form.is_mip:
-            highs.setBasis(_highs_basis(highspy, request.basis))
+            highs.setBasis(highs_basis(highspy, request.basis))
         log = ProgressLog(form, progress)
         if form.is_mip:
             highs.cbMipImprovingSolution += lambda event: log.incumbent(
@@ -156,7 +156,7 @@ class Highs(Adapter):
         outcome.incumbents = log.incumbents
         basis = highs.getBasis() if request.want_basis and outcome.x is not None and not form.is_mip else None
         if basis is not None and basis.valid:
-            outcome.basis = _own_basis(basis)
+            outcome.basis = own_basis(basis)
         return outcome
 
     def _retry(self, highspy: Any, highs: Any, request: SolveRequest, effective: dict[str, Any]) -> None:

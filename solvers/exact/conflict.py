@@ -7,12 +7,13 @@ the proof of infeasibility are kept, so that few of them are tried. Bounds of co
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from opticoll.errors import BadInput, NoSolution
+from opticoll.solvers.compile.scaling import in_units
 from opticoll.solvers.process.isolation import call_isolated, modules_of
 
 if TYPE_CHECKING:
@@ -86,20 +87,6 @@ def search_in_worker(form: StandardForm, time_limit_s: float | None, report: Rep
     return _Search(form, time_limit_s).found()
 
 
-def _above_tolerances(form: StandardForm) -> StandardForm:
-    """A linear program whose largest side or bound is below 1, in another unit, in which it is 1.
-
-    The same rows contradict each other in every unit; in a large one, sides are below the tolerances of solvers.
-    """
-    sides = form.row_lower, form.row_upper, form.col_lower, form.col_upper
-    finite = np.abs(np.concatenate(sides))
-    largest = float(finite[np.isfinite(finite)].max(initial=0.0))
-    if form.is_mip or not 0 < largest < 1:
-        return form
-    scaled = [side / largest for side in sides]
-    return replace(form, row_lower=scaled[0], row_upper=scaled[1], col_lower=scaled[2], col_upper=scaled[3])
-
-
 class _Search:
     """The deletion filter on one program, in HiGHS."""
 
@@ -110,7 +97,8 @@ class _Search:
 
         from opticoll.solvers.adapters.highs import pass_form
 
-        form = _above_tolerances(form)
+        scaled = in_units(form)  # sides may be below the solver's tolerances; the same rows contradict each other
+        form = form if scaled is None else scaled.form
         self.highspy, self.form, self.clock = highspy, form, time.monotonic
         self.until = None if time_limit_s is None else self.clock() + time_limit_s
         self.highs: Any = highspy.Highs()

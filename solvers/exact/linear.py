@@ -22,8 +22,9 @@ import numpy as np
 
 from opticoll.errors import NoSolution
 from opticoll.formulations.standard_form import StandardForm
-from opticoll.solvers.adapters.highs import pass_form
+from opticoll.solvers.adapters.highs import highs_basis, own_basis, pass_form
 from opticoll.solvers.exact.exact_form import ExactAnswer, ExactForm, Leaf, common, crossed, products
+from opticoll.solvers.task import SimplexBasis
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -77,14 +78,6 @@ def solve_linear(form: ExactForm, remaining: Callable[[], float | None] = lambda
             return result
     msg = "exact: no basis was proven optimal in rational arithmetic; only the floating-point value is available"
     raise NoSolution(msg)
-
-
-@dataclass(frozen=True, eq=False)
-class Basis:
-    """HiGHS's status of every column and row: 0 at its lower bound, 1 basic, 2 at its upper bound, 3 and 4 neither."""
-
-    columns: I64
-    rows: I64
 
 
 def _refined(form: ExactForm, remaining: Callable[[], float | None], *, plain: bool) -> ExactAnswer | None:
@@ -214,18 +207,12 @@ class _FloatingLp:
         pass_form(highspy, self._highs, floating_form(form))
         self._columns, self._rows = np.arange(columns, dtype=np.int32), np.arange(rows, dtype=np.int32)
 
-    def restart(self, start: Basis) -> None:
-        kinds = self._highspy.HighsBasisStatus
-        known = [kinds.kLower, kinds.kBasic, kinds.kUpper, kinds.kZero, kinds.kNonbasic]
-        basis = self._highspy.HighsBasis()
-        basis.col_status = [known[k] for k in start.columns.tolist()]
-        basis.row_status = [known[k] for k in start.rows.tolist()]
+    def restart(self, start: SimplexBasis) -> None:
         if self.wide:
-            basis.col_status += basis.row_status
-            basis.row_status = [kinds.kLower] * start.rows.size
-        basis.valid = True
+            columns = np.concatenate([start.columns, start.rows])
+            start = SimplexBasis(columns, np.full(start.rows.size, _LOWER, dtype=np.int8))
         self._highs.setOptionValue("solver", "simplex")
-        self._highs.setBasis(basis)
+        self._highs.setBasis(highs_basis(self._highspy, start))
 
     def run(self) -> str:
         left = self._remaining()
@@ -237,13 +224,12 @@ class _FloatingLp:
             raise TimeoutError
         return status
 
-    def basis(self) -> Basis:
-        result = self._highs.getBasis()
-        columns = np.array([int(kind) for kind in result.col_status], dtype=np.int64)
-        rows = np.array([int(kind) for kind in result.row_status], dtype=np.int64)
+    def basis(self) -> SimplexBasis:
+        found = own_basis(self._highs.getBasis())
         if not self.wide:
-            return Basis(columns, rows)
-        return Basis(columns[: self._size], np.where(rows == _BASIC, _BASIC, columns[self._size :]))
+            return found
+        rows = np.where(found.rows == _BASIC, found.rows, found.columns[self._size :])
+        return SimplexBasis(found.columns[: self._size], rows)
 
     def floating(self) -> _Pair:
         """The origin plus the floating-point correction, converted to fractions exactly."""
@@ -341,7 +327,7 @@ def floating_form(form: ExactForm) -> StandardForm:
     )
 
 
-def _pair(form: ExactForm, basis: Basis) -> _Pair | None:
+def _pair(form: ExactForm, basis: SimplexBasis) -> _Pair | None:
     """The exact basic solutions x and y; None if the basis is singular, or too large where it is ill-conditioned."""
     import scipy.sparse as sp
 
