@@ -26,7 +26,6 @@ from opticoll.formulations.model import forms_of
 from opticoll.instances import MatrixProgram, Topology
 from opticoll.solvers import verify
 from opticoll.solvers.judge import best_of
-from opticoll.solvers.methods.registry import method_named, taking_over
 from opticoll.solvers.relaxation import UNBOUNDED
 from opticoll.solvers.run import Continuation, MethodChoice
 from opticoll.solvers.task import ENDED, PROVEN, ModelInfo, Proof, Termination, joined_messages
@@ -205,29 +204,14 @@ def explained(run: Run) -> Run:
         return run
     if run.task.exact:  # the exact step says what is proven
         return run
-    if not record.size.integers:
-        inaccurate = (
-            "the solver calls an inaccurate solution optimal, as it may where numbers differ by many magnitudes"
-        )
-        message = joined_messages(
-            record.message, f"{inaccurate}; exact solving (--exact, exact=True) proves the optimum"
-        )
-        return replace(run, record=structs.replace(record, message=message))
-    known = taking_over(plan.problem.name, plan.parameters)
-    usable = {}
-    for name in (*(name for method, at in known for name in _provers(method, at)), PROOF):
-        method = method_named(name)
-        if method is not None and method.applies(plan.problem) and method.refusal(plan.problem) is None:
-            usable[name] = method
-    message = joined_messages(record.message, "the solver's own bound is not used as a proof")
-    if usable:
-        message += f"; method {' or '.join(usable)} may close the gap"
-    return replace(run, record=structs.replace(record, message=message))
-
-
-def _provers(method: Method, at: Beyond) -> tuple[str, ...]:
-    """The methods that may prove an optimum which HiGHS has found, the more suitable one first."""
-    return (method.name,) if at.proves else (PROOF, method.name)
+    told = (
+        "the solver calls an inaccurate solution optimal, as it may where numbers differ by many magnitudes; exact "
+        "solving (--exact, exact=True) proves the optimum"
+    )
+    if record.size.integers:
+        told = "the solver's own bound is not used as a proof"
+        told += "" if plan.choice is not None else "; method auto may close the gap"
+    return replace(run, record=structs.replace(record, message=joined_messages(record.message, told)))
 
 
 def first_until(plan: Plan, deadline: float | None) -> float | None:

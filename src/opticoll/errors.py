@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, NoReturn
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from pathlib import Path
 
 #: Longest message that is kept [characters].
 MOST_TEXT = 4000
@@ -117,31 +116,6 @@ class LimitSpent(NoSolution):
 
 class ModelError(OpticollError):
     """A model that cannot be compiled to a :class:`~opticoll.formulations.standard_form.StandardForm`."""
-
-
-def import_remedy(missing: str, folder: Path | None) -> str:
-    """Advice for a module that user code imports but that is not found.
-
-    Parameters
-    ----------
-    missing
-        Name of the module.
-    folder
-        Folder of the file that imports it; None for an installed module.
-    """
-    package, dot, last = missing.rpartition(".")
-    top = missing.partition(".")[0]
-    if folder is not None and not dot and ((folder / top).is_dir() or (folder / f"{top}.py").is_file()):
-        return "the folder of a plug-in is not on the import path; set PYTHONPATH, or install the module"
-    if top == "opticoll" and dot:
-        from difflib import get_close_matches
-        from importlib import import_module
-        from pkgutil import iter_modules
-
-        known = [one.name for one in iter_modules(getattr(import_module(package), "__path__", []))]
-        close = get_close_matches(last, known, n=1)
-        return f"{package} has no module {last!r}; " + (f"did you mean {close[0]!r}?" if close else "correct its name")
-    return "install the package, or correct its name"
 
 
 def one_line(text: object, most: int = MOST_TEXT) -> str:

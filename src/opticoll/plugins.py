@@ -35,7 +35,7 @@ from typing import Any
 
 from opticoll import plugin_faults
 from opticoll.contributions import BOUNDS, KINDS, check, functions, items
-from opticoll.errors import BadInput, OpticollError, import_remedy, refuse
+from opticoll.errors import BadInput, OpticollError, refuse
 from opticoll.extensions import part
 from opticoll.file_contents import read_bytes
 from opticoll.outside_modules import imported_in, modules_of
@@ -218,7 +218,10 @@ def _failure(plugin: Plugin, error: BaseException) -> str:
     reason = f"{type(error).__name__}: {text}" if text else type(error).__name__
     remedy, beside = "correct the file", None if plugin.source is None else Path(plugin.place).parent
     if isinstance(error, ModuleNotFoundError):
-        remedy = import_remedy(error.name or "", beside)
+        top = (error.name or "").partition(".")[0]
+        remedy = "install the package, or correct its name"
+        if beside is not None and ((beside / top).is_dir() or (beside / f"{top}.py").is_file()):
+            remedy = "the folder of a plug-in is not on the import path; set PYTHONPATH, or install the module"
     there = " on that machine" if _in_worker and isinstance(error, ImportError) else ""
     return f"{at}: {reason}; {remedy}{there}"
 
