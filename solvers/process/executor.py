@@ -15,7 +15,6 @@ import threading
 from abc import ABC, abstractmethod
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -195,28 +194,18 @@ class OtherCode(BadOption):
     """A worker of a cluster runs other code than its client."""
 
 
-@dataclass(frozen=True)
-class Code:
-    """The code of opticoll in a process: version, and digest (:mod:`opticoll.package_code`)."""
+def code_here() -> str:
+    """The code of opticoll in this process: its version, and the begin of its digest (:mod:`opticoll.package_code`)."""
+    from importlib.metadata import PackageNotFoundError, version
 
-    version: str
-    digest: str
-
-    @classmethod
-    def here(cls) -> Code:
-        """That of this process."""
-        from importlib.metadata import PackageNotFoundError, version
-
-        try:
-            return cls(version("opticoll"), package_code.digest())
-        except PackageNotFoundError:
-            return cls("of unknown version", package_code.digest())
-
-    def __str__(self) -> str:
-        return f"opticoll {self.version} with code {self.digest[:12]}"
+    try:
+        known = version("opticoll")
+    except PackageNotFoundError:
+        known = "of unknown version"
+    return f"opticoll {known} with code {package_code.digest()[:12]}"
 
 
-def run_same_code(code: Code, sent: plugins.Shipment, call: bytes) -> Any:
+def run_same_code(code: str, sent: plugins.Shipment, call: bytes) -> Any:
     """Run a job of :class:`DaskCluster` with the plug-ins of its client.
 
     Raises
@@ -224,17 +213,17 @@ def run_same_code(code: Code, sent: plugins.Shipment, call: bytes) -> Any:
     OtherCode
         If this worker's code differs from that of the client.
     """
-    ours = Code.here()
+    ours = code_here()
     if ours != code:
         from distributed import get_worker
 
         worker = get_worker()
-        raise OtherCode(_differs(worker.address, worker.name, str(ours), code))
+        raise OtherCode(_differs(worker.address, worker.name, ours, code))
     plugins.accept(sent)
     return _run_packed(call)
 
 
-def _differs(address: str, name: object, has: str, code: Code) -> str:
+def _differs(address: str, name: object, has: str, code: str) -> str:
     named = "" if name in (None, address) else f" ({name})"
     return f"worker {address}{named} has {has}, this process {code}; start the worker again with the code that is here"
 
@@ -278,7 +267,7 @@ class DaskCluster(Executor):
         except ImportError as error:
             msg = f"the cluster {address} needs the package 'distributed': pip install '.[cluster]' in the checkout"
             raise SolverUnavailable(msg) from error
-        self.address, self.code = address, Code.here()
+        self.address, self.code = address, code_here()
         self._checked: set[str] = set()
         place = _scheduler(address)
         _check_listening(address, place)
@@ -330,7 +319,6 @@ class DaskCluster(Executor):
         new = [address for address in workers if address not in self._checked]
         if not (new or self._checked):
             _log.warning("the cluster %s has no workers yet: waiting for some to start", self.address)
-        # Not ``Code.here``: a worker with an earlier version has no such name, and says so instead of answering.
         for address, theirs in (self._client.run(code_here, workers=new, on_error="return") if new else {}).items():
             if isinstance(theirs, ModuleNotFoundError):
                 msg = (
@@ -341,7 +329,7 @@ class DaskCluster(Executor):
             if isinstance(theirs, OSError):  # it has left
                 continue
             if theirs != self.code:
-                has = str(theirs) if isinstance(theirs, Code) else f"another version of opticoll ({_line(theirs)})"
+                has = theirs if isinstance(theirs, str) else f"another version of opticoll ({_line(theirs)})"
                 name = self._client.scheduler_info(n_workers=-1)["workers"].get(address, {}).get("name")
                 raise OtherCode(_differs(address, name, has, self.code), option="dask", value=self.address)
             self._checked.add(address)
@@ -419,11 +407,6 @@ class DaskCluster(Executor):
         with suppress(Exception):
             self._client.close(timeout=2)
         logging.getLogger("distributed").setLevel(self._level)
-
-
-def code_here() -> Code:
-    """The code of this process, on a worker too."""
-    return Code.here()
 
 
 def _scheduler(address: str) -> str:

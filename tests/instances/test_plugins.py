@@ -256,9 +256,9 @@ BAD = {
         FAMILY.format(name="cycle", step=1).replace('"own"', '"own", closed_form=3'),
         "family 'cycle': closed_form must be a function of all arguments",
     ),
-    "module of ours": ("\nfrom opticoll.solvers.plann import x", "line 2: .*'opticoll.solvers.plann'; install .* or correct its name"),
+    "module of ours": ("\nfrom opticoll.solvers.plann import x", "line 2: .*plann'; install .* or correct its name"),
     "package of ours": ("import opticoll.solver", "No module named 'opticoll.solver'; install the package, or correct"),
-    "inside a module": ("import opticoll.errors.x", "'opticoll.errors' is not a package; install .* or correct its name"),
+    "inside a module": ("import opticoll.errors.x", "is not a package; install .* or correct its name"),
     "parameter kind": (
         "import opticoll as oc\nk = oc.Parameter('k', 'int', 1, 'number')",
         "line 2: parameter 'k': kind must be a type such as int, .*, not 'int'",
