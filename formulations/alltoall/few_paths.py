@@ -21,7 +21,7 @@ paths of a pair may have different weights. Without the limit the optimum is tha
 hold here. A basic solution of that has a path with flow for every pair and at most one more for every arc, so for an
 all-to-all on n nodes of degree d on average at most 1 + d / (n - 1) of every pair; but some pair may have many.
 
-The checker counts the paths with flow and does not read y.
+The checker counts the paths with flow beyond round-off and does not read y.
 """
 
 from __future__ import annotations
@@ -111,8 +111,8 @@ class FewPaths(Formulation):
         found, paths = PathConcurrentFlow(self.routing).residuals(values), self.routing.paths_of(values)
         if paths is None or not np.isfinite(found["paths"]):
             return {**found, "limit": np.inf}
-        taken = np.bincount(paths.pair[np.asarray(values["f"], dtype=float) > 0], minlength=paths.pairs)
-        return {**found, "limit": float(taken.max(initial=0)) - self.routes_per_pair}
+        most = few_paths_solution.taken(self, paths, values["f"]).max(initial=0)
+        return {**found, "limit": float(most) - self.routes_per_pair}
 
 
 FORMULATION = FewPaths

@@ -16,11 +16,14 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from opticoll.formulations.alltoall.few_paths import FewPaths
+    from opticoll.formulations.flows.path_sets import PathSet
     from opticoll.formulations.model import Values
     from opticoll.formulations.variables import Array
-    from opticoll.instances.topology import F64
+    from opticoll.instances.topology import F64, I64
     from opticoll.types import Json, Setting
 
+#: Flow up to this part of the least capacity on its path is the round-off that solvers leave in their files.
+ROUND_OFF = 1e-9
 PARAMETERS = (
     *rule_parameters("all"),
     Parameter("routes_per_pair", int, default=8, help="most paths of a pair that have flow", least=1),
@@ -31,6 +34,12 @@ PARAMETERS = (
 def prepared(cls: type[FewPaths], instance: object, *, routes_per_pair: int, **rule: Setting) -> FewPaths:
     """The problem on a topology; errors as :func:`.path_flow.prepare_paths`."""
     return cls(path_flow.prepare_paths(cls.name, instance, rule), routes_per_pair)
+
+
+def taken(problem: FewPaths, paths: PathSet, flow: object) -> I64:
+    """How many paths of every pair have flow."""
+    narrow = np.minimum.reduceat(problem.topology.capacity[paths.arcs], paths.start[:-1])
+    return np.bincount(paths.pair[np.asarray(flow, dtype=float) > ROUND_OFF * narrow], minlength=paths.pairs)
 
 
 def repair(problem: FewPaths, values: Values) -> dict[str, F64] | None:
@@ -51,8 +60,8 @@ def metrics(problem: FewPaths, value: float | None) -> dict[str, Json]:
 def describe(problem: FewPaths, values: Values) -> dict[str, Json]:
     """The most paths with flow of a pair, and the mean."""
     paths = path_flow.known_paths(problem.routing, values)
-    taken = np.bincount(paths.pair[np.asarray(values["f"], dtype=float) > 0], minlength=paths.pairs)
-    return {"most_routes": int(taken.max()), "routes": float(taken.mean())}
+    count = taken(problem, paths, values["f"])
+    return {"most_routes": int(count.max()), "routes": float(count.mean())}
 
 
 def arrays(problem: FewPaths, names: Collection[str]) -> dict[str, Array]:

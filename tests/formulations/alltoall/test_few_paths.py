@@ -128,6 +128,8 @@ def test_the_checker_counts_paths_and_repair_keeps_the_fullest():
     shares = np.minimum.reduceat(data.topology.capacity[data.routing.paths.arcs], data.routing.paths.start[:-1])
     values = {"f": shares, "F": np.asarray(shares.sum())}
     assert data.residuals(values)["limit"] == 1.0
+    for least, beyond in ((1e-17, 0.0), (1e-6, 1.0)):  # round-off of a solver, and a flow
+        assert data.residuals({**values, "f": np.array([*shares[:2], least * shares[2]])})["limit"] == beyond
     repaired = data.repair(values)
     assert max(data.residuals(repaired).values()) <= 1e-12
     assert float(repaired["F"]) == pytest.approx(5.0)
