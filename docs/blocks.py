@@ -1,4 +1,4 @@
-"""Blocks of documents: the text between the comments ``<!-- NAME:begin -->`` and ``<!-- NAME:end -->``.
+"""Blocks of documents: the text between the comments ``<!-- NAME:begin -->`` and ``<!-- NAME:end -->``; tables.
 
 Blocks may be nested.
 """
@@ -6,10 +6,21 @@ Blocks may be nested.
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 from opticoll.errors import BadInput
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
 _BEGIN = re.compile(r"<!-- ([\w-]+):begin -->")
+
+
+def table(heads: Iterable[str], rows: Iterable[Iterable[object]], *, numbers: int = 0) -> list[str]:
+    """The lines of a Markdown table, whose last columns are aligned as ``numbers``."""
+    heads = [*heads]
+    lines = [f"| {' | '.join(map(str, cells))} |" for cells in (heads, *rows)]
+    return [lines[0], "|" + "---|" * (len(heads) - numbers) + "---:|" * numbers, *lines[1:]]
 
 
 def begin(name: str) -> str:

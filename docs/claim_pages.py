@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from blocks import table
+
 from opticoll.analysis.ledger.explanation import (
     COUNTED,
     HEADINGS,
@@ -52,19 +54,16 @@ def page(title: str, rows: Sequence[ClaimRow]) -> str:
 def _tally_table(rows: Sequence[ClaimRow]) -> list[str]:
     entries = [{name: value for name, value in entry.items() if name != "paper"} for entry in tally(rows, {})]
     entries[-1]["weight"] = "all"
-    lines = [f"| {' | '.join(entries[0])} |", "|" + "---|" * len(entries[0])]
-    return lines + [f"| {' | '.join(map(str, entry.values()))} |" for entry in entries]
+    return table(entries[0], (entry.values() for entry in entries))
 
 
 def _errata(rows: Sequence[ClaimRow]) -> list[str]:
     """Table of misprints: where they are, what is printed, and what would be right."""
-    lines = ["| where | printed | right |", "|---|---|---|"]
+    cells = []
     for row in rows:
         right = row.saved_by[-1] if row.saved_by else row.reason
-        lines.append(
-            f"| {cell_text(row.where)} | [{cell_text(row.claim.rstrip('.'))}](#{anchor(row)}) | {cell_text(right)} |"
-        )
-    return lines
+        cells.append((cell_text(row.where), f"[{cell_text(row.claim.rstrip('.'))}](#{anchor(row)})", cell_text(right)))
+    return table(("where", "printed", "right"), cells)
 
 
 def _folded(row: ClaimRow) -> str:

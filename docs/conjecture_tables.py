@@ -10,6 +10,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
+import blocks
+
 if TYPE_CHECKING:
     from opticoll.analysis.conjectures.conjecture import Conjecture
 
@@ -48,32 +50,29 @@ def table() -> str:
     """Markdown table with a row for every class of instances."""
     from opticoll.analysis.conjectures.conjecture import conjecture
 
-    lines = ["| formulation, instances | class | formula | fitted, held back | exceptions |"]
-    lines.append("|" + "---|" * 5)
+    rows = []
     for one in FAMILIES:
-        found = conjecture(one.formulation, one.over, settings=one.settings, time_limit=120)
-        lines += [f"| {line} |" for line in _rows(one, found)]
-    return "\n".join(lines)
+        rows += _rows(one, conjecture(one.formulation, one.over, settings=one.settings, time_limit=120))
+    heads = ("formulation, instances", "class", "formula", "fitted, held back", "exceptions")
+    return "\n".join(blocks.table(heads, rows))
 
 
-def _rows(family: Family, found: Conjecture) -> list[str]:
+def _rows(family: Family, found: Conjecture) -> list[tuple[str, ...]]:
     chosen = "".join(f", `{name}={value}`" for name, value in family.settings.items())
     head = f"`{family.formulation}`, `{family.over}`{chosen}"
     solved = sum(one.value is not None for one in found.values)
-    rows = []
+    rows: list[tuple[str, ...]] = []
     if all(one.formula is None for one in found.formulas):
-        return [f"{head} | {solved} optima | none found | – | –"]
+        return [(head, f"{solved} optima", "none found", "–", "–")]
     for one in found.formulas:
         formula = "none found" if one.latex is None else f"${found.quantity} = {one.latex}$"
         if found.quantity == "objective":
             formula = formula.replace("objective", r"\mathrm{opt}")
         apart = "none" if not one.exceptions else f"{len(one.exceptions)}, smallest `{one.exceptions[0]}`"
-        rows.append(f"{head} | {one.condition} | {formula} | {one.fitted}, {one.held_back} | {apart}")
+        rows.append((head, one.condition, formula, f"{one.fitted}, {one.held_back}", apart))
         head = ""
     return rows
 
 
 if __name__ == "__main__":
-    from blocks import replaced
-
-    PAGE.write_text(replaced(PAGE.read_text(encoding="utf-8"), BLOCK, table()), encoding="utf-8")
+    PAGE.write_text(blocks.replaced(PAGE.read_text(encoding="utf-8"), BLOCK, table()), encoding="utf-8")

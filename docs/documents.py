@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 from blocks import content, names, replaced, wrapped
+from blocks import table as table_of
 from claim_pages import page
 from measured_tables import tables
 from timed_commands import Row
@@ -228,10 +229,7 @@ CLAIM_PAGES = "docs/generated/claims"
 
 def table(rows: list[Row]) -> str:
     """A Markdown table of rows that share their keys."""
-    names = list(rows[0])
-    lines = ["| " + " | ".join(names) + " |", "|" + "---|" * len(names)]
-    lines += ["| " + " | ".join(_text(row[name]) for name in names) + " |" for row in rows]
-    return "\n".join(lines)
+    return "\n".join(table_of(rows[0], ([_text(row[name]) for name in rows[0]] for row in rows)))
 
 
 def _text(value: object) -> str:

@@ -17,6 +17,8 @@ from textwrap import dedent
 from types import CodeType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
 
+from blocks import table as table_of
+
 from opticoll.analysis.describe import describe
 from opticoll.formulations import formulation
 from opticoll.formulations.model import forms_of
@@ -90,12 +92,7 @@ def formula(text: str, *, words: bool = False) -> str:
 def _table(heads: Sequence[str], cells: Sequence[Sequence[str]]) -> list[str]:
     """A table without the columns that are empty."""
     used = [number for number in range(len(heads)) if any(row[number] for row in cells)]
-    lines = [
-        [heads[number] for number in used],
-        ["---"] * len(used),
-        *([row[number] for number in used] for row in cells),
-    ]
-    return [*(f"| {' | '.join(line)} |" for line in lines), ""]
+    return [*table_of((heads[k] for k in used), ([row[k] for k in used] for row in cells)), ""]
 
 
 def prose(text: str) -> str:
@@ -263,20 +260,19 @@ def _model_line(sizes: Sizes) -> str:
 def _parameters(rows: Sequence[ParameterRow]) -> list[str]:
     if not rows:
         return ["## Parameters\n", "None.\n"]
-    lines = ["## Parameters\n", "| `--set` | Default | Meaning |", "|---|---|---|"]
+    cells = []
     for row in rows:
         choices = f" ({', '.join(f'`{choice}`' for choice in row.choices)})" if row.choices else ""
         default = "–" if row.default in (None, "") else f"`{str(row.default).lower()}`"
-        lines.append(f"| `{row.name}` | {default} | {_escaped(row.help)}{choices} |")
-    return [*lines, ""]
+        cells.append((f"`{row.name}`", default, _escaped(row.help) + choices))
+    return ["## Parameters\n", *table_of(("`--set`", "Default", "Meaning"), cells), ""]
 
 
 def _methods(about: Description) -> list[str]:
     lines = ["## Methods and solvers\n"]
     if about.methods:
-        lines += ["| Method | Algorithm |", "|---|---|"]
-        lines += [f"| `{name}` | {_escaped(method_named(name).title)} |" for name in about.methods]
-        lines.append("")
+        rows = ((f"`{name}`", _escaped(method_named(name).title)) for name in about.methods)
+        lines += [*table_of(("Method", "Algorithm"), rows), ""]
     return [*lines, f"Solvers of the stated model: {', '.join(f'`{name}`' for name in about.solvers)}.\n"]
 
 

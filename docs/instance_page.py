@@ -9,6 +9,8 @@ from dataclasses import fields, is_dataclass
 from functools import cached_property
 from typing import Any
 
+from blocks import table
+
 PAGE = "docs/reference/instances.md"
 #: Instance of every class on which its attributes are shown.
 EXAMPLES = (
@@ -117,7 +119,7 @@ def _members(kind: type) -> Iterator[tuple[str, str]]:
 
 
 def _table(kind: type, names: dict[str, str], instance: Any, known: set[str]) -> list[str]:
-    lines = ["| name | type | meaning | here |", "|---|---|---|---|"]
+    rows = []
     for name, meaning in names.items():
         if name in known:
             continue
@@ -129,8 +131,8 @@ def _table(kind: type, names: dict[str, str], instance: Any, known: set[str]) ->
         else:
             shown, type_, here = name, _annotation(kind, name), _shown(getattr(instance, name))
         text = _plain(meaning or (inspect.getdoc(member) or "").split("\n\n")[0])
-        lines.append(f"| `{shown}` | {_words(type_)} | {text[:1].upper()}{text[1:].rstrip('.')} | {here} |")
-    return lines
+        rows.append((f"`{shown}`", _words(type_), text[:1].upper() + text[1:].rstrip("."), here))
+    return table(("name", "type", "meaning", "here"), rows)
 
 
 def _plain(text: str) -> str:
@@ -167,14 +169,15 @@ def _families() -> list[str]:
     from opticoll.instances.spec import FAMILIES, load_families
 
     load_families()
-    lines = ["## Arguments of the families", "", "| family | class | arguments |", "|---|---|---|"]
+    rows = []
     for name, family in sorted(FAMILIES.items()):
         if family.function.__module__.startswith("opticoll."):
             signature = inspect.signature(family.function)
             arguments = ", ".join(_argument(one) for one in signature.parameters.values())
-            lines.append(f"| `{name}` | {signature.return_annotation} | {arguments} |")
+            rows.append((f"`{name}`", signature.return_annotation, arguments))
     modified = "A modifier adds its own: `+fail=1,seed=2` adds `fail.links` and `fail.seed`, a second `fail#2.links`."
-    return [*lines, "", modified, ""]
+    heads = ("family", "class", "arguments")
+    return ["## Arguments of the families", "", *table(heads, rows), "", modified, ""]
 
 
 def _argument(parameter: inspect.Parameter) -> str:

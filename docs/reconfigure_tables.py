@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from blocks import replaced
+from blocks import replaced, table
 
 from opticoll.analysis.designs.envelope import Envelope, cyclic_records, direct_records, envelope
 from opticoll.analysis.designs.reconfiguration_plots import draw_envelope
@@ -93,10 +93,6 @@ def draw_regions(envelopes: Sequence[Envelope]) -> Figure:
     return figure
 
 
-def _way(directed: bool) -> str:
-    return "one-way" if directed else "two-way"
-
-
 def _envelopes() -> list[Envelope]:
     return [
         envelope(n, d, directed=directed)
@@ -117,14 +113,13 @@ def records_table() -> str:
         f"{len(proven)} are proven best over all sequences of as many configurations, of the {len(small)} with at most "
         f"64 nodes, 4 ports and 8 configurations {sum(row in proven for row in small)}.",
         "",
-        "| n, d | " + " | ".join(f"K = {K}" for K in SHOWN) + " |",
-        "|" + "---|" * (len(SHOWN) + 1),
     ]
-    for one in _envelopes():
-        cells = [_cell(one.best.get(K)) for K in SHOWN]
-        if any(cells):
-            lines.append(f"| {one.n}, {one.degree}, {_way(one.directed)} | " + " | ".join(cells) + " |")
-    return "\n".join(lines)
+    cells = [(_case(one), *(_cell(one.best.get(K)) for K in SHOWN)) for one in _envelopes()]
+    return "\n".join([*lines, *table(("n, d", *(f"K = {K}" for K in SHOWN)), (row for row in cells if any(row[1:])))])
+
+
+def _case(one: Envelope) -> str:
+    return f"{one.n}, {one.degree}, {'one-way' if one.directed else 'two-way'}"
 
 
 def _cell(row: SequenceRecord | None) -> str:
@@ -135,27 +130,18 @@ def _cell(row: SequenceRecord | None) -> str:
 
 def thresholds_table() -> str:
     """Delays from which, and up to which, a choice is proven."""
-    lines = [
-        "| n, d | as often as direct circuits, up to | some change, up to | staying, from |",
-        "|---|---:|---:|---:|",
-    ]
-    for one in _envelopes():
-        if one.bounds[0] != float("inf"):
-            values = (one.always_below, one.change_below, one.stay_from)
-            lines.append(
-                f"| {one.n}, {one.degree}, {_way(one.directed)} | "
-                + " | ".join(f"{value:.4g}" for value in values)
-                + " |"
-            )
-    return "\n".join(lines)
+    rows = (
+        (_case(one), *(f"{value:.4g}" for value in (one.always_below, one.change_below, one.stay_from)))
+        for one in _envelopes()
+        if one.bounds[0] != float("inf")
+    )
+    heads = ("n, d", "as often as direct circuits, up to", "some change, up to", "staying, from")
+    return "\n".join(table(heads, rows, numbers=3))
 
 
 def delays_table() -> str:
     """The best known number of configurations at published delays."""
-    lines = [
-        "| n, d | each node sends | " + " | ".join(name for _, name in DELAYS) + " |",
-        "|---|---|" + "---|" * len(DELAYS),
-    ]
+    rows = []
     for n, degree in ((16, 4), (64, 4), (256, 4), (1024, 8)):
         one = envelope(n, degree)
         for buffer, name in BUFFERS:
@@ -167,17 +153,14 @@ def delays_table() -> str:
                 cells.append(
                     f"K = {choice.configurations}, {time} ({VERDICTS[choice.verdict]}; gap {100 * choice.gap:.1f} %)"
                 )
-            lines.append(f"| {n}, {degree}, two-way | {name} | " + " | ".join(cells) + " |")
-    return "\n".join(lines)
+            rows.append((_case(one), name, *cells))
+    return "\n".join(table(("n, d", "each node sends", *(name for _, name in DELAYS)), rows))
 
 
 def schemes_table() -> str:
     """Loss of rings, index algorithms and direct circuits over the best known sequence, at several delays."""
     delays = (0.05, 0.5, 2.0, 10.0, 100.0)
-    lines = [
-        "| n, d | circuits | K | T | " + " | ".join(f"δ = {delay:g}" for delay in delays) + " |",
-        "|---|---|---:|---:|" + "---:|" * len(delays),
-    ]
+    rows: list[tuple[object, ...]] = []
     for n, degree, directed in ((64, 1, True), (64, 4, True), (64, 4, False), (256, 4, True), (256, 2, False)):
         one = envelope(n, degree, directed=directed)
         named = [
@@ -188,9 +171,9 @@ def schemes_table() -> str:
         for name, row in named:
             K, T = row.configurations, row.time
             losses = [100 * ((T + delay * (K - 1)) / one.at(delay).value - 1) for delay in delays]
-            cells = [f"{max(loss, 0):.0f} %" for loss in losses]
-            lines.append(f"| {n}, {degree}, {_way(directed)} | {name} | {K} | {T:.5g} | " + " | ".join(cells) + " |")
-    return "\n".join(lines)
+            rows.append((_case(one), name, K, f"{T:.5g}", *(f"{max(loss, 0):.0f} %" for loss in losses)))
+    heads = ("n, d", "circuits", "K", "T", *(f"δ = {delay:g}" for delay in delays))
+    return "\n".join(table(heads, rows, numbers=2 + len(delays)))
 
 
 #: Blocks of the page, in its order.

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import instance_page
 import reconfigure_tables
-from blocks import replaced
+from blocks import replaced, table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,32 +31,7 @@ LIBRARY, LIBRARY_TABLE = "docs/guide/design-library.md", "library"
 RECONFIGURE = reconfigure_tables.PAGE
 #: Sizes of the page on designs.
 SHOWN = (
-    6,
-    8,
-    10,
-    12,
-    16,
-    20,
-    24,
-    27,
-    32,
-    36,
-    40,
-    48,
-    50,
-    56,
-    60,
-    64,
-    72,
-    80,
-    96,
-    100,
-    128,
-    144,
-    192,
-    256,
-    512,
-    1024,
+    *(6, 8, 10, 12, 16, 20, 24, 27, 32, 36, 40, 48, 50, 56, 60, 64, 72, 80, 96, 100, 128, 144, 192, 256, 512, 1024),
     4096,
 )
 #: Page of the benchmark's published results.
@@ -111,12 +86,11 @@ def formulation_table() -> str:
     from opticoll.formulations import formulations
     from opticoll.solvers.methods import methods_for
 
-    lines = ["| name | in the paper | class | methods besides the solvers | proven here |", "|" + "---|" * 5]
+    rows = []
     for name, model in sorted(formulations().items()):
         methods = ", ".join(f"`{method}`" for method in sorted(methods_for(model)))
-        cells = (f"`{name}`", model.where, model.problem, methods, PROVEN.get(name, "see its docstring"))
-        lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines)
+        rows.append((f"`{name}`", model.where, model.problem, methods, PROVEN.get(name, "see its docstring")))
+    return "\n".join(table(("name", "in the paper", "class", "methods besides the solvers", "proven here"), rows))
 
 
 def with_formulations(text: str) -> str:
@@ -134,14 +108,15 @@ def with_limits(text: str) -> str:
             where = "".join(f", `{parameter}={value}`" for parameter, value in beyond.where.items())
             size = beyond.variables, beyond.nonzeros or 0
             found.setdefault((f"`{beyond.formulation}`", where, size), []).append((beyond, f"`{name}`"))
-    lines = ["| Formulation | largest model: variables; nonzeros | certified method beyond |", "|---|---|---|"]
+    rows = []
     for (formulation, where, size), listed in sorted(found.items()):
         *others, last = [name for _, name in sorted(listed, key=lambda one: one[0].suits is None)]
         names = f"{', '.join(others)} or {last}, whichever suits" if others else last
         names += "" if others or listed[0][0].suits is None else ", if it suits"
         names += "".join(f"; {name} begins below, too" for beyond, name in listed if beyond.first)
-        lines.append(f"| {formulation}{where} | {size[0]:,}; {size[1]:,} | {names} |")
-    return replaced(text, LIMITS, "\n".join(lines))
+        rows.append((formulation + where, f"{size[0]:,}; {size[1]:,}", names))
+    heads = ("Formulation", "largest model: variables; nonzeros", "certified method beyond")
+    return replaced(text, LIMITS, "\n".join(table(heads, rows)))
 
 
 # commands -----------------------------------------------------------------------------------------------------------
@@ -193,9 +168,7 @@ def _command(heading: str, name: str, command: Any) -> list[str]:
     options = [option for option in command.params if isinstance(option, click.Option)]
     rows = [record for option in options if (record := option.get_help_record(context))]
     if rows:
-        parts.append("| Option | |\n|---|---|")
-        parts += [f"| {_code(words)} | {_cell(text)} |" for words, text in rows]
-        parts.append("")
+        parts += [*table(("Option", ""), ((_code(words), _cell(text)) for words, text in rows)), ""]
     return parts
 
 
@@ -282,11 +255,9 @@ def json_page() -> str:
 
 
 def _fields(kind: dict[str, Any], meaning: dict[str, str]) -> list[str]:
-    last = " meaning |" if meaning else ""
-    lines = [f"| field | type |{last}", "|---|---|" + ("---|" if meaning else "")]
-    for name, value in kind["properties"].items():
-        lines.append(f"| `{name}` | {_type(value)} |" + (f" {meaning[name]} |" if meaning else ""))
-    return [*lines, ""]
+    rows = ((f"`{name}`", _type(value), meaning[name] if meaning else "") for name, value in kind["properties"].items())
+    used = 3 if meaning else 2
+    return [*table(("field", "type", "meaning")[:used], (row[:used] for row in rows)), ""]
 
 
 def _field(name: str, value: dict[str, Any]) -> str:
@@ -333,12 +304,8 @@ def with_records(text: str) -> str:
     degrees = sorted({degree for _, degree, _ in rows})
     for directed, title in ((False, "Links both ways"), (True, "Links one way")):
         listed = sorted({n for n, _, way in rows if way == directed and n in SHOWN})
-        lines += [
-            "",
-            f"| {title}: n | " + " | ".join(f"d = {d}" for d in degrees) + " |",
-            "|" + "---|" * (len(degrees) + 1),
-        ]
-        lines += [f"| {n} | " + " | ".join(cell(rows.get((n, d, directed))) for d in degrees) + " |" for n in listed]
+        cells = ((n, *(cell(rows.get((n, d, directed))) for d in degrees)) for n in listed)
+        lines += ["", *table((f"{title}: n", *(f"d = {d}" for d in degrees)), cells)]
     failures = [row.one_failure / row.time - 1 for row in rows.values() if row.one_failure]
     if failures:
         lines += [
@@ -363,42 +330,39 @@ def with_slices(text: str) -> str:
         best = row.gap <= 1e-6 or row.enumerated
         return f"**{row.time:.5g}**" if best else f"{row.time:.5g} (+{100 * row.gap:.1f} %)"
 
-    lines = [
-        "| Cubes | Chips of the torus | Torus | Published twist | One permutation a dimension | Every switch its own "
-        "| Bound | Torus / best | Best without a switch | Wired for that |",
-        "|" + "---|" * 10,
-    ]
+    heads = "Cubes|Chips of the torus|Torus|Published twist|One permutation a dimension|Every switch its own|Bound|"
+    heads += "Torus / best|Best without a switch|Wired for that"
+    lines: list[tuple[object, ...]] = []
     for cubes in sorted({cubes for cubes, _, places in rows if places == "free"}):
         best, twist = rows[cubes, 4, "free"], rows.get((cubes, 4, "twisted"))
         torus = float(torus_time(None, cubes, 4, "torus") or 0)
         lost = "" if best.lost_switch is None else f"{best.lost_switch:.5g}"
-        lines.append(
-            f"| {cubes} | {'x'.join(str(4 * edge) for edge in even_shape(cubes))} | {torus:.5g} "
-            f"| {'' if twist is None else f'{twist.time:.5g}'} | {cell(rows.get((cubes, 4, 'same')))} | {cell(best)} "
-            f"| {float(best.bound):.5g} | {torus / best.time:.2f} | {lost} "
-            f"| {cell(rows.get((cubes, 4, 'survive')))} |"
-        )
-    text = replaced(text, SLICES, "\n".join(lines))
-    lines = ["| Cubes | Layers | Load | Load at least | Layers at least, at that load |", "|" + "---|" * 5]
+        chips = "x".join(str(4 * edge) for edge in even_shape(cubes))
+        twisted = "" if twist is None else f"{twist.time:.5g}"
+        found = cell(rows.get((cubes, 4, "same"))), cell(best), f"{float(best.bound):.5g}", f"{torus / best.time:.2f}"
+        lines.append((cubes, chips, f"{torus:.5g}", twisted, *found, lost, cell(rows.get((cubes, 4, "survive")))))
+    text = replaced(text, SLICES, "\n".join(table(heads.split("|"), lines)))
     with (ROOT / "analysis/designs/pod_routes.csv").open(encoding="utf-8") as routes:
+        lines = []
         for row in csv.DictReader(routes):
             load = f"**{row['load']}**" if row["load"] == row["bound"] else row["load"]
-            lines.append(f"| {row['cubes']} | {row['layers']} | {load} | {row['bound']} | {row['layer_bound']} |")
-    return replaced(text, ROUTES, "\n".join(lines))
+            lines.append((row["cubes"], row["layers"], load, row["bound"], row["layer_bound"]))
+    heads = "Cubes|Layers|Load|Load at least|Layers at least, at that load"
+    return replaced(text, ROUTES, "\n".join(table(heads.split("|"), lines)))
 
 
 def with_library(text: str) -> str:
     """Text of the page on the network-design library with its table."""
     from design_library import library_rows
 
-    lines = ["| n | Value | | Published | Difference | Bound | Gap | Found |", "|" + "---|" * 8]
+    lines = []
     for row in library_rows().values():
         published = f"{row.best_published:g}" + (", proven" if row.proven else ", later" if row.later else "")
-        lines.append(
-            f"| {row.nodes} | {float(row.value):.3f} | {row.value} | {published} "
-            f"| {100 * row.against_published:+.2f} % | {row.bound:.2f} | {100 * row.gap:.1f} % | {row.found} |"
-        )
-    return replaced(text, LIBRARY_TABLE, "\n".join(lines))
+        against, gap = f"{100 * row.against_published:+.2f} %", f"{100 * row.gap:.1f} %"
+        value = f"{float(row.value):.3f}"
+        lines.append((row.nodes, value, row.value, published, against, f"{row.bound:.2f}", gap, row.found))
+    heads = ("n", "Value", "", "Published", "Difference", "Bound", "Gap", "Found")
+    return replaced(text, LIBRARY_TABLE, "\n".join(table(heads, lines)))
 
 
 def gap_figure() -> str:
@@ -472,12 +436,12 @@ def with_published(text: str) -> str:
         if name not in made.summaries:
             continue
         heads = ("solver", "run", "solved", "inexact", "limit", "memory", "failed", "wrong", "mean [s]", "over")
-        lines += ["", f"## {words}", "", "| " + " | ".join(heads) + " |", "|" + "---|" * len(heads)]
+        rows = []
         for row in made.summaries[name].to_dict("records"):
             keys = ("solver", "problems", "solved", "inexact", "limit", "memory", "failed", "wrong")
             mean, over = row["mean_penalised_s"], row["compared"]
-            cells = [row[key] for key in keys] + [f"{mean:.3g}" if over else "–", over or "–"]
-            lines.append("| " + " | ".join(map(str, cells)) + " |")
+            rows.append([row[key] for key in keys] + [f"{mean:.3g}" if over else "–", over or "–"])
+        lines += ["", f"## {words}", "", *table(heads, rows)]
         lines += [
             "",
             "The penalised mean is over the problems that all solvers of the table with a mean ran on.",
@@ -489,19 +453,14 @@ def with_published(text: str) -> str:
     return replaced(text, PUBLISHED, "\n".join(lines))
 
 
-def _sensitivity(table: pd.DataFrame) -> list[str]:
-    count, variants = int(table["problems"].iloc[0]), int(table["variants"].iloc[0])
-    lines = [
-        f"**Sensitivity.** {variants} orders of rows and columns of {count} problems: the least and the largest "
-        "penalised mean, and rank.",
-        "",
-        "| solver | mean [s] | rank |",
-        "|---|---|---|",
-    ]
-    for row in table.to_dict("records"):
+def _sensitivity(measured: pd.DataFrame) -> list[str]:
+    count, variants = int(measured["problems"].iloc[0]), int(measured["variants"].iloc[0])
+    said = f"**Sensitivity.** {variants} orders of rows and columns of {count} problems: the least and the largest "
+    rows = []
+    for row in measured.to_dict("records"):
         rank = f"{row['rank_min']}" if row["rank_min"] == row["rank_max"] else f"{row['rank_min']}–{row['rank_max']}"
-        lines.append(f"| {row['solver']} | {row['mean_min_s']:.3g}–{row['mean_max_s']:.3g} | {rank} |")
-    return lines
+        rows.append((row["solver"], f"{row['mean_min_s']:.3g}–{row['mean_max_s']:.3g}", rank))
+    return [f"{said}penalised mean, and rank.", "", *table(("solver", "mean [s]", "rank"), rows)]
 
 
 def with_problems(text: str) -> str:
@@ -511,19 +470,7 @@ def with_problems(text: str) -> str:
     best = benchmark_set.best_known()
     fastest = {row["problem"]: row for row in published_runs().comparison.problems.to_dict("records")}
     order = sorted(best, key=lambda name: (benchmark_set.GRADES.index(best[name].grade), best[name].size["nonzeros"]))
-    lines = ["## Open problems", "", "| problem | value | bound | tried |", "|---|---|---|---|"]
-    for name in (name for name in order if best[name].open):
-        value, bound = ("–" if v is None else f"{v:.8g}" for v in (best[name].value, best[name].bound))
-        lines.append(f"| `{name}` | {value} | {bound} | {best[name].tried} |")
-    lines += [
-        "",
-        "## All problems",
-        "",
-        "Sorted by grade and size; the fastest published run, or *not run*, or *not solved* within the limit.",
-        "",
-        "| problem | grade | nonzeros | integers | best known value | bound | proof | fastest [s] |",
-        "|" + "---|" * 8,
-    ]
+    rows, unsolved = [], []
     for name in order:
         one, quick = best[name], fastest.get(name)
         if quick is None:
@@ -532,11 +479,22 @@ def with_problems(text: str) -> str:
             solved = quick["fastest_s"] is not None and not isnan(quick["fastest_s"])
             time = f"{quick['fastest_s']:.3g} ({quick['fastest']})" if solved else "not solved"
         value, bound = ("–" if v is None else f"{v:.8g}" for v in (one.value, one.bound))
-        proof = "**open**" if one.open else one.proof
-        lines.append(
-            f"| `{name}` | {one.grade} | {one.size['nonzeros']} | {one.size['integers']} | {value} | {bound} | {proof} "
-            f"| {time} |"
-        )
+        sizes = one.grade, one.size["nonzeros"], one.size["integers"]
+        rows.append((f"`{name}`", *sizes, value, bound, "**open**" if one.open else one.proof, time))
+        if one.open:
+            unsolved.append((f"`{name}`", value, bound, one.tried))
+    heads = ("problem", "grade", "nonzeros", "integers", "best known value", "bound", "proof", "fastest [s]")
+    lines = [
+        "## Open problems",
+        "",
+        *table(("problem", "value", "bound", "tried"), unsolved),
+        "",
+        "## All problems",
+        "",
+        "Sorted by grade and size; the fastest published run, or *not run*, or *not solved* within the limit.",
+        "",
+        *table(heads, rows),
+    ]
     return replaced(text, LISTED, "\n".join(lines))
 
 
@@ -563,9 +521,7 @@ def pages() -> dict[str, str]:
         DESIGNS: with_records((ROOT / DESIGNS).read_text(encoding="utf-8")),
         PODS: with_slices((ROOT / PODS).read_text(encoding="utf-8")),
         LIBRARY: with_library((ROOT / LIBRARY).read_text(encoding="utf-8")),
-        reconfigure_tables.PAGE: reconfigure_tables.with_tables(
-            (ROOT / reconfigure_tables.PAGE).read_text(encoding="utf-8")
-        ),
+        RECONFIGURE: reconfigure_tables.with_tables((ROOT / RECONFIGURE).read_text(encoding="utf-8")),
         BENCHMARK: with_published((ROOT / BENCHMARK).read_text(encoding="utf-8")),
         PROBLEMS: with_problems((ROOT / PROBLEMS).read_text(encoding="utf-8")),
     }
