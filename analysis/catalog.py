@@ -104,20 +104,16 @@ class StudyRow(TypedDict):
 
 def instances() -> list[InstanceRow]:
     """Instance families, modifiers, and populations."""
-    from opticoll.instances.spec import describe
+    from opticoll.instances.spec import PARTS, load_families
     from opticoll.plugins import load_installed, load_known
 
+    load_families()
     load_installed()
     load_known()
     return [
-        {
-            "kind": row["kind"],
-            "name": row["name"],
-            "example": row["example"],
-            "summary": row["summary"],
-            "source": row["source"] or None,
-        }
-        for row in describe()
+        {"kind": kind, "name": name, "example": one.example, "summary": one.summary, "source": one.source or None}
+        for kind, known in PARTS.items()
+        for name, one in sorted(known.items())
     ]
 
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from opticoll.formulations import Formulation
+    from opticoll.instances.spec import SpecPart
 
 
 class Description(Fields, frozen=True, kw_only=True):
@@ -134,13 +135,16 @@ def _formulation(name: str) -> Description | None:
 def _family(name: str) -> Description | None:
     """A family, population or modifier; for a complete spec, the family with facts about the instance."""
     from opticoll.instances import parse
-    from opticoll.instances.spec import FAMILIES, MODIFIERS, POPULATIONS, load_families
+    from opticoll.instances.spec import PARTS, load_families
 
     load_families()
     head = name.split(":", 1)[0].split("+", 1)[0]
-    if (family := FAMILIES.get(head)) is not None:
+    for kind, known in PARTS.items():
+        one = known.get(name.removeprefix("+") if kind == "modifier" else head)
+        if one is None:
+            continue
         facts: dict[str, Json] = {}
-        if name != head:
+        if name != head and kind == "family":
             instance = parse(name)
             facts = {"instance": instance.spec, "hash": instance.hash, "n": instance.n}
             if isinstance(instance, Topology):
@@ -151,11 +155,7 @@ def _family(name: str) -> Description | None:
                     "connected": instance.connected,
                     "largest out-degree": int(instance.out_degree.max(initial=0)),
                 }
-        return _of_function("family", head, family.function, family.summary, family.source, family.example, facts)
-    if (group := POPULATIONS.get(head)) is not None:
-        return _of_function("population", head, group.function, group.summary, group.source, group.example, {})
-    if (change := MODIFIERS.get(name.removeprefix("+"))) is not None:
-        return _of_function("modifier", change.name, change.function, change.summary, None, change.example, {})
+        return _of_part(kind, one, facts)
     return None
 
 
@@ -167,28 +167,21 @@ def _solving(family: str) -> str:
     return next((model.name for model in ours if model.example.startswith(f"{family}:")), FLOW)
 
 
-def _of_function(
-    kind: str,
-    name: str,
-    function: Callable[..., object],
-    title: str,
-    source: str | None,
-    spec: str,
-    facts: dict[str, Json],
-) -> Description:
+def _of_part(kind: str, one: SpecPart, facts: dict[str, Json]) -> Description:
+    function = one.function
     about = about_parameters(inspect.getdoc(function))
     parameters = list(inspect.signature(function).parameters.values())[1 if kind == "modifier" else 0 :]
-    example = f"opticoll solve {_solving(name)} '{spec}'"
-    if name == "circuits":
-        example = f"opticoll iteration vgg '{spec}'"
+    example = f"opticoll solve {_solving(one.name)} '{one.example}'"
+    if one.name == "circuits":
+        example = f"opticoll iteration vgg '{one.example}'"
     if kind == "population":
-        example = f"opticoll sweep {FLOW} --bound distance --over '{spec}'"
+        example = f"opticoll sweep {FLOW} --bound distance --over '{one.example}'"
     return Description(
         kind=kind,
-        name=name,
-        title=title,
+        name=one.name,
+        title=one.summary,
         text=without_sections((inspect.getdoc(function) or "").partition("\n")[2]),
-        source=source,
+        source=one.source or None,
         example=example + plugins.options_for(function),
         parameters=tuple(
             ParameterRow(

@@ -3,7 +3,7 @@
 from opticoll.instances.matrix_program import MatrixProgram
 from opticoll.instances.photonics import LightpathMesh, WdmLine, WdmRing
 from opticoll.instances.servers import ServerPool
-from opticoll.instances.spec import describe, parse
+from opticoll.instances.spec import parse
 from opticoll.instances.topology import Instance, Topology
 
 __all__ = [
@@ -14,6 +14,5 @@ __all__ = [
     "Topology",
     "WdmLine",
     "WdmRing",
-    "describe",
     "parse",
 ]

@@ -100,6 +100,8 @@ _FIRST = ("rings_and_grids", "modifiers", "low_diameter", "regular_graphs", "pod
 FAMILIES: dict[str, SpecPart] = {}
 POPULATIONS: dict[str, SpecPart] = {}
 MODIFIERS: dict[str, SpecPart] = {}
+#: All registries by what they hold.
+PARTS = {"family": FAMILIES, "modifier": MODIFIERS, "population": POPULATIONS}
 
 
 def family(
@@ -355,22 +357,6 @@ def family_of(instance: Instance) -> tuple[SpecPart, dict[str, Json]] | None:
     if known is None or not recorded.keys() >= names.keys():
         return None
     return known, {name: recorded[name] for name in names}
-
-
-def describe() -> list[dict[str, str]]:
-    """List every family, population and modifier: kind, name, example, summary, source.
-
-    The example is a valid spec (for a population, one that expands). The source of a modifier is empty.
-    """
-    load_families()
-    plugins.load_installed()
-    kinds = {"family": FAMILIES, "population": POPULATIONS, "modifier": MODIFIERS}
-    rows = [
-        {"kind": kind, "name": one.name, "example": one.example, "summary": one.summary, "source": one.source}
-        for kind, known in kinds.items()
-        for one in known.values()
-    ]
-    return sorted(rows, key=lambda row: (row["kind"], row["name"]))
 
 
 def _named_in(registry: dict[str, SpecPart], name: str) -> SpecPart | None:

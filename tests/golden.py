@@ -28,7 +28,7 @@ from opticoll.analysis.output_files import write_certificate
 from opticoll.errors import OpticollError
 from opticoll.formulations import formulation
 from opticoll.instances import parse
-from opticoll.instances.spec import describe
+from opticoll.instances.spec import FAMILIES, load_families
 from opticoll.solvers.compile.comparison import normal
 from opticoll.solvers.compile.compilation import compile_built
 from opticoll.solvers.export import export
@@ -152,7 +152,8 @@ def run(name, spec, settings, method):
 
 
 def instances():
-    examples = [row["example"] for row in describe() if row["kind"] == "family" and ":" in row["example"]]
+    load_families()
+    examples = [one.example for _, one in sorted(FAMILIES.items()) if ":" in one.example]
     for spec in sorted({*examples, *EXTRA_SPECS, *(spec for _, spec, _ in cases())}):
         try:
             yield {"what": "instance", "id": spec, "hash": parse(spec).hash}

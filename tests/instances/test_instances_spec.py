@@ -14,13 +14,14 @@ from case_families import each
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from opticoll.analysis.catalog import instances
 from opticoll.errors import BadFile, BadInput, BadSpec, OpticollError
-from opticoll.instances import Instance, ServerPool, Topology, describe, parse
+from opticoll.instances import Instance, ServerPool, Topology, parse
 from opticoll.instances.spec import FAMILIES, load_families, modules_of
 
 load_families()
 
-EXAMPLES = [row["example"] for row in describe() if row["name"] not in {"file", "mps"} and row["kind"] != "population"]
+EXAMPLES = [row["example"] for row in instances() if row["name"] not in {"file", "mps"} and row["kind"] != "population"]
 
 
 SOUGHT = """
@@ -53,7 +54,7 @@ def test_examples_parse_and_print(spec):
 
 
 def test_every_family_states_its_source():
-    for row in describe():
+    for row in instances():
         assert row["summary"], row
         assert "\n" not in row["summary"]
         assert row["kind"] == "modifier" or row["source"], row
