@@ -39,8 +39,6 @@ if TYPE_CHECKING:
 
     from opticoll.instances.topology import F64, I64, Mask
 
-NAME = "lumorph.co-scheduling"
-
 
 @dataclass(frozen=True, eq=False)
 class CallBatches(Formulation):
@@ -50,7 +48,7 @@ class CallBatches(Formulation):
     number of the call in the instance.
     """
 
-    name = NAME
+    name = "lumorph.co-scheduling"
     where = "appendix C"
     example = "training:random,gpus=8,calls=6,seed=3"
     problem = "MILP"
@@ -79,7 +77,7 @@ class CallBatches(Formulation):
     @classmethod
     def _prepare(cls, instance: object, given: dict[str, Any]) -> Self:
         """The data of the model."""
-        return cls(*timed_calls(instance, given, NAME))
+        return cls(*timed_calls(instance, given, cls.name))
 
     def sets(self) -> dict[str, Sequence[Any]]:
         """Calls, GPUs, and the pairs (j,k) that may share a batch."""

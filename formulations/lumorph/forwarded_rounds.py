@@ -66,8 +66,6 @@ if TYPE_CHECKING:
     from opticoll.formulations.rounds.round_schedule import Limits
     from opticoll.instances import Topology
 
-NAME = "lumorph.forwarded-rounds"
-
 
 @dataclass(frozen=True, eq=False)
 class ForwardedRounds(Formulation):
@@ -76,7 +74,7 @@ class ForwardedRounds(Formulation):
     ``limits`` of a round, with any number of chunks on a circuit; ``plain`` is the same collective without forwarding.
     """
 
-    name = NAME
+    name = "lumorph.forwarded-rounds"
     where = "section 4, appendix C"
     example = "lightpath:2x2,lasers=1,waveguides=1"
     problem = "MILP"
@@ -119,10 +117,10 @@ class ForwardedRounds(Formulation):
         rmax, use_bounds = given.pop("rmax"), given.pop("bounds")
         plain = RoundModel.prepare(instance, given)
         if plain.collective.summing:
-            msg = f"{NAME}: {plain.collective.name!r} sums and does not copy; use lumorph.rounds or lumorph.sum-rounds"
+            msg = f"{cls.name}: {plain.collective.name!r} sums and does not copy; use lumorph.rounds or .sum-rounds"
             raise NotApplicable(msg)
         if not len(plain.collective.deliveries):
-            msg = f"{NAME}: {plain.collective.name!r} has no deliveries; give a collective with at least one"
+            msg = f"{cls.name}: {plain.collective.name!r} has no deliveries; give a collective with at least one"
             raise NotApplicable(msg)
         return cls(plain.topology, plain.collective, replace(plain.limits, load=None), plain, rmax, use_bounds)
 

@@ -62,8 +62,6 @@ if TYPE_CHECKING:
 
     from opticoll.instances.topology import F64, I64, Mask
 
-NAME = "lumorph.iteration"
-
 
 @dataclass(frozen=True, eq=False)
 class StagedCalls(Formulation):
@@ -74,7 +72,7 @@ class StagedCalls(Formulation):
     ``first`` are the parameters; ``boundaries`` has decided which stages there are.
     """
 
-    name = NAME
+    name = "lumorph.iteration"
     where = "appendix C"
     example = "training:random,gpus=8,calls=6,seed=3,stages=3"
     problem = "MILP"
@@ -149,8 +147,8 @@ class StagedCalls(Formulation):
     @classmethod
     def _prepare(cls, instance: object, given: dict[str, Any]) -> Self:
         """The data of the model."""
-        member, time, call = timed_calls(instance, given, NAME)
-        computing, transfers, ready = timed_stages(instance, given, NAME)
+        member, time, call = timed_calls(instance, given, cls.name)
+        computing, transfers, ready = timed_stages(instance, given, cls.name)
         switches = (given["overlap"], given["batches"], given["first"])
         return cls(computing, transfers, member, time, ready[call], call, *switches)
 

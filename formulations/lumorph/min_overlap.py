@@ -77,14 +77,12 @@ if TYPE_CHECKING:
 
     from opticoll.instances.topology import F64, I64
 
-NAME = "lumorph.min-overlap"
-
 
 @dataclass(frozen=True, eq=False)
 class Overlap(Formulation):
     """Data of the model: topology with capacities c_a and routes, circuits, and form (``arc`` or ``path``)."""
 
-    name = NAME
+    name = "lumorph.min-overlap"
     where = "Algorithm 2, (10)-(16)"
     example = "lightpath:4x4"
     problem = "MILP"
@@ -130,16 +128,16 @@ class Overlap(Formulation):
     def _prepare(cls, instance: object, given: dict[str, Any]) -> Self:
         """The data of the model."""
         if not isinstance(instance, Topology):
-            msg = f"{NAME}: {getattr(instance, 'spec', instance)} is not a topology; use one, e.g. lightpath:4x4"
+            msg = f"{cls.name}: {getattr(instance, 'spec', instance)} is not a topology; use one, e.g. lightpath:4x4"
             raise NotApplicable(msg)
         if instance.num_ranks < 2:
-            msg = f"{NAME}: {instance.spec} has {instance.num_ranks} rank; a circuit joins two"
+            msg = f"{cls.name}: {instance.spec} has {instance.num_ranks} rank; a circuit joins two"
             raise NotApplicable(msg)
         text, seed, model = given["circuits"], given["seed"], given["model"]
-        circuits = read_circuits(text, instance, seed, NAME)
-        refuse_unreachable(instance, circuits, NAME)
+        circuits = read_circuits(text, instance, seed, cls.name)
+        refuse_unreachable(instance, circuits, cls.name)
         rule = PathRule("all") if model == "arc" else read_rule(given)
-        check_reach(instance, rule, NAME, (circuits.sources, circuits.targets))
+        check_reach(instance, rule, cls.name, (circuits.sources, circuits.targets))
         return cls(routing_of(circuits, instance, rule), circuits, model)
 
     @property
@@ -287,7 +285,7 @@ def in_circuits(topology: Topology) -> Topology:
 def routing_of(circuits: Circuits, topology: Topology, rule: PathRule) -> PathFlow:
     """The circuits as commodities of amount 1 over the routes of a rule."""
     ends = (circuits.sources, circuits.targets)
-    return PathFlow(NAME, in_circuits(topology), rule, ends=ends, load_unit="circuits")
+    return PathFlow(Overlap.name, in_circuits(topology), rule, ends=ends, load_unit="circuits")
 
 
 def unit_data(topology: Topology, sources: I64, targets: I64) -> Overlap:

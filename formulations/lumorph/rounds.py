@@ -112,8 +112,6 @@ if TYPE_CHECKING:
 
 __doc__ = f"{__doc__}\n{published_programs.__doc__}"
 
-NAME = "lumorph.rounds"
-
 
 @dataclass(frozen=True, eq=False)
 class RoundModel(Formulation):
@@ -124,7 +122,7 @@ class RoundModel(Formulation):
     parameters. ``routes_stated`` is whether the candidate routes are part of the problem.
     """
 
-    name = NAME
+    name = "lumorph.rounds"
     where = "Algorithm 1, (1)-(9)"
     example = "lightpath:2x2,lasers=2,waveguides=1"
     problem = "MILP"
@@ -207,7 +205,7 @@ class RoundModel(Formulation):
         most = [self.rmax or sufficient_rounds(program) for program in one]
         result = tuple(map(self.program, self.phases, most))
         if self.version != "corrected" and self.rmin > result[0].rounds:
-            msg = f"{NAME}: rmin={self.rmin} is above the default rmax={result[0].rounds}; set rmax too"
+            msg = f"{self.name}: rmin={self.rmin} is above the default rmax={result[0].rounds}; set rmax too"
             raise NotApplicable(msg)
         return result
 

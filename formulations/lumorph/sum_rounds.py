@@ -87,14 +87,12 @@ if TYPE_CHECKING:
     from opticoll.formulations.rounds.round_schedule import Limits
     from opticoll.instances.topology import I64, Topology
 
-NAME = "lumorph.sum-rounds"
-
 
 @dataclass(frozen=True, eq=False)
 class SumModel(Formulation):
     """Data of the model; ``plain`` is the same collective in phases."""
 
-    name = NAME
+    name = "lumorph.sum-rounds"
     where = "Algorithm 1, section 3.2"
     example = "lightpath:2x2,lasers=2,waveguides=1"
     problem = "MILP"
@@ -143,10 +141,10 @@ class SumModel(Formulation):
         rmax, use_bounds = given.pop("rmax"), given.pop("bounds")
         plain = RoundModel.prepare(instance, given)
         if not plain.collective.summing:
-            msg = f"{NAME}: {plain.collective.name!r} copies and does not sum; use lumorph.rounds"
+            msg = f"{cls.name}: {plain.collective.name!r} copies and does not sum; use lumorph.rounds"
             raise NotApplicable(msg)
         if plain.limits.ports is None:
-            msg = f"{NAME}: {plain.topology.spec} has no tiles with lasers; use lumorph.rounds on WDM fibres"
+            msg = f"{cls.name}: {plain.topology.spec} has no tiles with lasers; use lumorph.rounds on WDM fibres"
             raise NotApplicable(msg)
         return cls(plain.topology, plain.collective, plain.limits, plain, rmax, use_bounds)
 

@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     Values = Mapping[str, F64]
 
 
-NAME = "matrix.program"
 #: Minimum size to which a row's violation is relative.
 LEAST_SIZE = 1e-3
 
@@ -77,7 +76,7 @@ def _excess(value: NDArray[Any], lower: F64, upper: F64, size: F64) -> F64:
 class FileProgram(Formulation):
     """The problem: the program itself, with its sense and class."""
 
-    name = NAME
+    name = "matrix.program"
     where = "the file"
     example = "mps:program.mps"
     problem: Literal["LP", "MILP"] = "MILP"
@@ -92,7 +91,7 @@ class FileProgram(Formulation):
         """The problem of a program."""
         if not isinstance(instance, MatrixProgram):
             spec = getattr(instance, "spec", type(instance).__name__)
-            msg = f"{NAME}: needs a program in matrix form, mps:FILE, not {spec}"
+            msg = f"{cls.name}: needs a program in matrix form, mps:FILE, not {spec}"
             raise NotApplicable(msg)
         return cls(instance)
 

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
     Values = Mapping[str, F64]
 
-NAME = "matrix.stated-model"
 #: Largest violation with which a solution still counts as one of the original problem.
 FEASIBLE = 1e-6
 
@@ -63,7 +62,7 @@ class StatedProgram(MatrixProgram):
 class StatedModel(FileProgram):
     """The problem that the matrix of a model states, under the names of the model."""
 
-    name = NAME
+    name = "matrix.stated-model"
     where = "the model"
     cvxpy = Formulation.cvxpy  # type: ignore[assignment]  # stated as a matrix alone
     pyomo = Formulation.pyomo
@@ -84,7 +83,7 @@ class StatedModel(FileProgram):
         """
         if not isinstance(instance, StatedProgram):
             spec = getattr(instance, "spec", type(instance).__name__)
-            msg = f"{NAME}: needs a model, as in oc.solve(model), not {spec}"
+            msg = f"{cls.name}: needs a model, as in oc.solve(model), not {spec}"
             raise NotApplicable(msg)
         return cls(instance)
 

@@ -43,8 +43,6 @@ if TYPE_CHECKING:
     from opticoll.instances.photonics import WdmFibres
     from opticoll.instances.topology import F64
 
-NAME = "optree.tree"
-
 
 @dataclass(frozen=True, eq=False)
 class TreeChoice(Formulation):
@@ -53,7 +51,7 @@ class TreeChoice(Formulation):
     ``message`` per node [bytes] (0: not given) and ``cost`` determine the time of the tree.
     """
 
-    name = NAME
+    name = "optree.tree"
     where = "Theorems 1, 2"
     performs = "all-gather"
     example = "wdm-line:n=64,wavelengths=8"

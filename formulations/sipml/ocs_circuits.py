@@ -51,7 +51,6 @@ if TYPE_CHECKING:
     from opticoll.instances.servers import ServerPool
     from opticoll.instances.topology import F64, I64
 
-NAME = "sipml.ocs-circuits"
 MODELS = ("counts", "switches")
 
 
@@ -59,7 +58,7 @@ MODELS = ("counts", "switches")
 class OcsCircuits(Formulation):
     """Data of the model."""
 
-    name = NAME
+    name = "sipml.ocs-circuits"
     where = "section 3.3 (A.2)"
     example = "servers:n=9,degree=16,traffic=random,seed=1"
     problem = "MILP"
@@ -119,7 +118,11 @@ class OcsCircuits(Formulation):
         b, moves, D = Cvx(self), self.transfers, self.degree
         pairs = Index.table("pair", {"pair": np.arange(moves.pairs), "i": moves.source, "j": moves.target})
         senders, receivers = (pairs.given(server=pairs[end]).keyed("pair").by("server") for end in ("i", "j"))
-        c, t, at = b.var("c", lower=1, upper=self.high, integer=True), b.var("t", upper=1), chord_index(self.high, NAME)
+        c, t, at = (
+            b.var("c", lower=1, upper=self.high, integer=True),
+            b.var("t", upper=1),
+            chord_index(self.high, self.name),
+        )
         v, h = moves.shares[at["pair"]], at["count"] + 1.0
         slope = v / (h * (h + 1))
         b.row("chord", t + at.of(pairs).multiply(slope[:, None]) @ c >= slope * (2 * h + 1), over=at)

@@ -55,14 +55,12 @@ if TYPE_CHECKING:
     from opticoll.instances.families.op_graphs import OpGraph
     from opticoll.instances.topology import F64, I64
 
-NAME = "sipml.placement"
-
 
 @dataclass(frozen=True, eq=False)
 class Placement(Formulation):
     """Data of the model: graph, k GPUs, Delta, rule, bandwidth [bytes/s] and memory [bytes] (0: no limit)."""
 
-    name = NAME
+    name = "sipml.placement"
     where = "section 3.2, Algorithm 1"
     example = "op-graph:model=transformer,layers=4,parts=4"
     problem = "MILP"

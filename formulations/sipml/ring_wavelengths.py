@@ -61,7 +61,6 @@ if TYPE_CHECKING:
 
     from opticoll.instances.topology import F64, I64
 
-NAME = "sipml.ring-wavelengths"
 MODELS = ("sets", "arcs")
 
 
@@ -69,7 +68,7 @@ MODELS = ("sets", "arcs")
 class RingTraffic(Formulation):
     """Data of the model."""
 
-    name = NAME
+    name = "sipml.ring-wavelengths"
     where = "section 3.3 (A.1)"
     example = "wdm-ring:n=8,wavelengths=32"
     problem = "MILP"
@@ -159,7 +158,11 @@ class RingTraffic(Formulation):
         """The model in CVXPY."""
         b, moves, W, walk = Cvx(self), self.transfers, self.wavelengths, self.walks
         pairs, ways = Index.grid(pair=moves.pairs), Index.grid(way=2)
-        c, t, at = b.var("c", lower=1, upper=self.high, integer=True), b.var("t", upper=1), chord_index(self.high, NAME)
+        c, t, at = (
+            b.var("c", lower=1, upper=self.high, integer=True),
+            b.var("t", upper=1),
+            chord_index(self.high, self.name),
+        )
         v, h = moves.shares[at["pair"]], at["count"] + 1.0
         slope = v / (h * (h + 1))
         b.row("chord", t + at.of(pairs).multiply(slope[:, None]) @ c >= slope * (2 * h + 1), over=at)

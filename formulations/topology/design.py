@@ -53,9 +53,6 @@ if TYPE_CHECKING:
     from opticoll.instances.topology import F64, I64
 
 
-NAME = "topology.design"
-
-
 @dataclass(frozen=True)
 class Design(Formulation):
     """The problem for n nodes with ``degree`` links each, which may be one-way (``directed``).
@@ -64,7 +61,7 @@ class Design(Formulation):
     from one rack to another, and from a rack to all others; 0 for no racks, or no limit.
     """
 
-    name = NAME
+    name = "topology.design"
     where = "ours"
     example = "servers:n=6,degree=2,traffic=alltoall"
     sense = "max"

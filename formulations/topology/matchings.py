@@ -60,9 +60,6 @@ if TYPE_CHECKING:
     from opticoll.instances.topology import F64, I64
 
 
-NAME = "topology.matchings"
-
-
 @dataclass(frozen=True, eq=False)
 class TopologyMatchings(Formulation):
     """The problem: ``demand`` from every node to every other [shards], ``(n, n)``, and parameters of their names.
@@ -71,7 +68,7 @@ class TopologyMatchings(Formulation):
     restriction.
     """
 
-    name = NAME
+    name = "topology.matchings"
     where = "ours, on the problem of arXiv 2603.07373"
     example = "servers:n=4,degree=2,traffic=alltoall"
     problem = "MILP"

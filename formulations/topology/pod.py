@@ -58,8 +58,6 @@ if TYPE_CHECKING:
 
     from opticoll.instances.topology import F64, I64
 
-NAME = "topology.pod"
-
 
 @dataclass(frozen=True, eq=False)
 class PodWiring(Formulation):
@@ -69,7 +67,7 @@ class PodWiring(Formulation):
     any one switch.
     """
 
-    name = NAME
+    name = "topology.pod"
     where = "ours"
     example = "pod:cubes=2,side=2"
     sense = "max"
@@ -155,20 +153,20 @@ class PodWiring(Formulation):
         """
         known = family_of(instance) if isinstance(instance, Topology) and "+" not in instance.spec else None
         if known is None or known[0].name != "pod":
-            msg = f"{NAME}: needs a whole pod; write pod:cubes=8"
+            msg = f"{cls.name}: needs a whole pod; write pod:cubes=8"
             raise NotApplicable(msg)
         arguments: dict[str, Any] = known[1]
         if not arguments["cubes"] or arguments["wiring"] != "torus":
-            msg = f"{NAME}: the wiring is chosen; write pod:cubes=K without shape and wiring"
+            msg = f"{cls.name}: the wiring is chosen; write pod:cubes=K without shape and wiring"
             raise NotApplicable(msg)
         cubes, side = int(arguments["cubes"]), int(arguments["side"])
         if cubes * side == 1:
-            msg = f"{NAME}: a single chip has nothing to send; use more cubes or a larger side"
+            msg = f"{cls.name}: a single chip has nothing to send; use more cubes or a larger side"
             raise NotApplicable(msg)
         if given["survive"] > 1:
-            msg = f"{NAME}: survive must be 0 or 1 lost switches, not {given['survive']}"
+            msg = f"{cls.name}: survive must be 0 or 1 lost switches, not {given['survive']}"
             raise NotApplicable(msg)
-        demand = stated_demand(instance, given, NAME)
+        demand = stated_demand(instance, given, cls.name)
         return cls(cubes, side, given["places"] == "same", bool(given["survive"]), demand)
 
     def sets(self) -> dict[str, Sequence[Any]]:

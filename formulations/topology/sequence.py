@@ -83,14 +83,11 @@ if TYPE_CHECKING:
     from opticoll.instances.topology import F64, I64, Mask
 
 
-NAME = "topology.sequence"
-
-
 @dataclass(frozen=True, eq=False)
 class TopologySequence(Formulation):
     """Data of the model."""
 
-    name = NAME
+    name = "topology.sequence"
     where = "ours"
     example = "servers:n=5,degree=2,traffic=alltoall"
     problem = "MILP"
@@ -218,17 +215,17 @@ class TopologySequence(Formulation):
     @classmethod
     def _prepare(cls, instance: object, given: dict[str, Any]) -> TopologySequence:
         """Prepare the data of the model."""
-        pool = pool_of_nodes(instance, NAME)
-        unit_s = shard_seconds(given["shard"], given["bandwidth"], NAME)
-        delay, startup = (relative(given[name], unit_s, f"{NAME}: {name}") for name in ("delay", "startup"))
+        pool = pool_of_nodes(instance, cls.name)
+        unit_s = shard_seconds(given["shard"], given["bandwidth"], cls.name)
+        delay, startup = (relative(given[name], unit_s, f"{cls.name}: {name}") for name in ("delay", "startup"))
         return cls.of_nodes(
             pool.n,
             pool.degree,
             given["configurations"],
-            demand=stated_demand(pool.n, given, NAME),
+            demand=stated_demand(pool.n, given, cls.name),
             delay=delay,
             directed=given["directed"],
-            start=read_topology(given["start"], f"{NAME}: start"),
+            start=read_topology(given["start"], f"{cls.name}: start"),
             startup=startup,
             **{name: given[name] for name in ("relays", "charge", "overlap", "parallel")},
         )

@@ -50,9 +50,6 @@ if TYPE_CHECKING:
     from opticoll.instances.topology import F64, Mask
 
 
-NAME = "topology.steps"
-
-
 @dataclass(frozen=True, eq=False)
 class TopologySteps(Formulation):
     """Data of the model.
@@ -60,7 +57,7 @@ class TopologySteps(Formulation):
     ``time`` and ``least`` are what flows achieve and what lengths prove, ``(m, |Q|)``, infinite outside the choices.
     """
 
-    name = NAME
+    name = "topology.steps"
     where = "ours"
     example = "ring:8"
     problem = "MILP"

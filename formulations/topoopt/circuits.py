@@ -68,14 +68,12 @@ if TYPE_CHECKING:
 
     from opticoll.instances.topology import F64, I64
 
-NAME = "topoopt.circuits"
-
 
 @dataclass(frozen=True, eq=False)
 class TaskCircuits(Formulation):
     """Data of the model; ``part`` is the number of intervals of one configuration."""
 
-    name = NAME
+    name = "topoopt.circuits"
     where = "beyond the paper"
     example = "tasks:moe,n=3,degree=1"
     problem = "MILP"
@@ -128,15 +126,17 @@ class TaskCircuits(Formulation):
         """The data of the model."""
         if not isinstance(instance, TaskPool):
             spec = getattr(instance, "spec", type(instance).__name__)
-            msg = f"{NAME}: needs servers with a task graph, such as tasks:moe,n=4,degree=2, not {spec}"
+            msg = f"{cls.name}: needs servers with a task graph, such as tasks:moe,n=4,degree=2, not {spec}"
             raise NotApplicable(msg)
         transfers = transfers_of(instance.graph, given["bandwidth"], ring_strides(given["rings"]))
         depth = int(transfers.wave.max()) + 1
         part, C = given["intervals"] or depth, given["configurations"]
         if part * C < depth:
-            msg = f"{NAME}: transfers wait for each other in {depth} waves; set intervals to at least {-(-depth // C)}"
+            msg = (
+                f"{cls.name}: transfers wait for each other in {depth} waves; set intervals to {-(-depth // C)} or more"
+            )
             raise NotApplicable(msg)
-        delay = relative(given["delay"], 1e-3, f"{NAME}: delay")
+        delay = relative(given["delay"], 1e-3, f"{cls.name}: delay")
         return cls(instance.n, instance.degree, transfers, part, C, round(delay, 6))
 
     @property

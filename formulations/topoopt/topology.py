@@ -70,7 +70,6 @@ if TYPE_CHECKING:
     #: Group, and order of the ring as text.
     RingIndex = tuple[int, str]
 
-NAME = "topoopt.topology"
 OBJECTIVES = ("max-load", "bandwidth-tax")
 MEANINGS = {"max-load": "largest load of a circuit [bytes]", "bandwidth-tax": "bandwidth tax: byte-hops per byte"}
 
@@ -79,7 +78,7 @@ MEANINGS = {"max-load": "largest load of a circuit [bytes]", "bandwidth-tax": "b
 class Wiring(Formulation):
     """Data of the model."""
 
-    name = NAME
+    name = "topoopt.topology"
     where = "section 4, Algorithm 1"
     example = "servers:n=5,degree=2,traffic=random,seed=1"
     problem = "MILP"

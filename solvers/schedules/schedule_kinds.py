@@ -9,7 +9,6 @@ from opticoll.errors import BadInput
 from opticoll.formulations import declared_axes
 from opticoll.formulations.model import is_own
 from opticoll.formulations.rounds.round_formulation import RoundFormulation
-from opticoll.formulations.topology import sequence
 from opticoll.instances.topology import Topology
 from opticoll.solvers.schedules import collective_steps
 from opticoll.solvers.schedules.link_schedule import schedule_routes
@@ -49,7 +48,7 @@ def kind_of(formulation: Formulation | type[Formulation]) -> ScheduleKind:
     model = formulation if isinstance(formulation, type) else type(formulation)
     if issubclass(model, RoundFormulation):
         return ScheduleKind.ROUNDS
-    if model.name == sequence.NAME:
+    if model.name == "topology.sequence":
         return ScheduleKind.CONFIGURATIONS
     if model.name in collective_steps.COLLECTIVES:
         return ScheduleKind.TREES

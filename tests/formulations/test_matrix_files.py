@@ -20,10 +20,11 @@ from slow_cases import marked
 import opticoll as oc
 from opticoll.analysis.cli.main import main
 from opticoll.errors import BadFile
-from opticoll.formulations.matrix.program import NAME
 from opticoll.instances import MatrixProgram, parse
 from opticoll.instances.readers import lp_reader, mps_reader
 from opticoll.instances.readers.program_files import read_program
+
+NAME = "matrix.program"
 
 INF = float("inf")
 

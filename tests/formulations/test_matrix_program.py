@@ -12,12 +12,14 @@ import pytest
 import opticoll as oc
 from opticoll.analysis.cli.main import main
 from opticoll.errors import BadFile, BadInput, NotApplicable, OpticollError
-from opticoll.formulations.matrix.program import FORMULATION, NAME
+from opticoll.formulations.matrix.program import FORMULATION
 from opticoll.instances import parse
 from opticoll.solvers import solve
 from opticoll.solvers.export import export
 from opticoll.solvers.solution_json import check
 from opticoll.solvers.task import Proof, Task
+
+NAME = "matrix.program"
 
 MIXED = """NAME t
 OBJSENSE

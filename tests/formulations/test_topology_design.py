@@ -16,7 +16,7 @@ import opticoll as oc
 from opticoll.analysis.cli.main import main
 from opticoll.analysis.designs import design
 from opticoll.errors import BadInput
-from opticoll.formulations.topology.design import NAME, Design
+from opticoll.formulations.topology.design import Design
 from opticoll.formulations.topology.design_bounds import depth_sum, least_time
 from opticoll.instances import parse
 from opticoll.instances.families.low_diameter import inverse, product
@@ -33,6 +33,8 @@ from opticoll.solvers.methods.topology.symmetric_search import (
     search,
 )
 from opticoll.solvers.task import Task
+
+NAME = "topology.design"
 
 POPULATIONS = [
     *(f"all-graphs:n={n},d={d}" for n, d in ((4, 2), (5, 2), (6, 2), (6, 3), (7, 4), (8, 3), (10, 3))),

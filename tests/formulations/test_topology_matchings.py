@@ -23,7 +23,7 @@ from opticoll.formulations.topology.matching_bounds import (
     price_bound,
     shifts,
 )
-from opticoll.formulations.topology.matchings import NAME, TopologyMatchings
+from opticoll.formulations.topology.matchings import TopologyMatchings
 from opticoll.solvers.methods.edge_colouring import filled_up, permutations_and_weights
 from opticoll.solvers.methods.topology.matching_enumeration import MatchingEnumeration
 from opticoll.solvers.methods.topology.matching_prices import MatchingColumns
@@ -40,6 +40,8 @@ from opticoll.solvers.methods.topology.permutations import (
     fewest_permutations,
     permutations_of,
 )
+
+NAME = "topology.matchings"
 
 
 def uniform(n):

@@ -15,10 +15,9 @@ from slow_cases import marked
 
 import opticoll as oc
 from opticoll.errors import BadInput
-from opticoll.formulations.topology.design import NAME as DESIGN
 from opticoll.formulations.topology.design import Design
 from opticoll.formulations.topology.design_bounds import least_time
-from opticoll.formulations.topology.sequence import NAME, TopologySequence
+from opticoll.formulations.topology.sequence import TopologySequence
 from opticoll.formulations.topology.sequence_bounds import (
     bounds,
     circuits,
@@ -33,6 +32,10 @@ from opticoll.formulations.topology.sequence_bounds import (
 from opticoll.instances import parse
 from opticoll.solvers.methods.topology.sequence_exchanges import anneal_circuits, exchanged, work
 from opticoll.solvers.methods.topology.sequence_flows import all_lines, route
+
+NAME = "topology.sequence"
+
+DESIGN = "topology.design"
 
 
 def time_of(configurations, demand, *, delay=0.0, overlap=False, step=False, used=None):

@@ -12,11 +12,13 @@ import opticoll as oc
 from opticoll.errors import BadInput
 from opticoll.formulations.topology import pattern_times
 from opticoll.formulations.topology.pattern_times import PatternFlow, achieved, differences, least
-from opticoll.formulations.topology.steps import NAME, TopologySteps
+from opticoll.formulations.topology.steps import TopologySteps
 from opticoll.formulations.topology.timed_steps import capacities
 from opticoll.instances import parse
 from opticoll.instances.collective_steps import collective_steps
 from opticoll.solvers.methods.topology.steps import best_choice, step_flow, step_flows
+
+NAME = "topology.steps"
 
 
 def data_of(spec, **given):

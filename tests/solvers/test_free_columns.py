@@ -15,7 +15,6 @@ import scipy.sparse as sp
 from slow_cases import marked
 
 from opticoll.analysis.cli.main import main
-from opticoll.formulations.matrix.program import NAME
 from opticoll.formulations.standard_form import StandardForm
 from opticoll.instances import MatrixProgram
 from opticoll.solvers import solve
@@ -26,6 +25,8 @@ from opticoll.solvers.exact.prove import solve_exactly
 from opticoll.solvers.methods.branching.branching_tree import BranchingTree, Unbounded
 from opticoll.solvers.methods.branching.whole_sides import with_whole_sides
 from opticoll.solvers.task import Proof, Task, Termination
+
+NAME = "matrix.program"
 
 INF = np.inf
 SOLVERS = ["highs", "highs-simplex", "highs-ipx", "highs-pdlp", "scip", "clarabel", "glop", "pdlp"]

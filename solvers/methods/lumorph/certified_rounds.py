@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.formulations.lumorph import rounds
 from opticoll.formulations.lumorph.rounds_solution import candidate_routes, corrected_only
 from opticoll.formulations.parameters import Parameter
 from opticoll.solvers.methods.lumorph.round_search import AllowedRoutes, PhaseSearch
@@ -145,7 +144,7 @@ METHOD = Method(
     name="certified-rounds",
     title="Bounds, constructions, search",
     summary="rounds of circuits by constructions that meet the bounds, ejection search and rarest-chunk spreading",
-    serves=(rounds.NAME,),
+    serves=("lumorph.rounds",),
     # 2x4 all-gather 3,783 variables in 1.2 s; 3x3 all-gather 6,668 in 1.7 s, 3x3 all-reduce not solved.
     # All-to-all: 2x4 729 to 945 in 3.7 s; 3x3 981 not solved.
     takes_over=(

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from opticoll.errors import NotApplicable
-from opticoll.formulations.lumorph.forwarded_rounds import NAME
 from opticoll.formulations.lumorph.forwarded_solution import most_peers
 from opticoll.formulations.parameters import Parameter
 from opticoll.solvers.methods.lumorph.patterns import Pattern
@@ -25,6 +24,8 @@ if TYPE_CHECKING:
     from opticoll.formulations.rounds.round_schedule import RoundSchedule
     from opticoll.solvers.methods.lumorph.realisation import Routing
     from opticoll.solvers.methods.method import Context
+
+NAME = "lumorph.forwarded-rounds"
 
 #: Chunks that one circuit carries, if every pair has one.
 ANY = 2**40

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, cast
 
 from opticoll.errors import NotApplicable
 from opticoll.formulations.lumorph.rounds_solution import phase_violations, program_only
-from opticoll.formulations.lumorph.sum_rounds import NAME as SUMS
 from opticoll.formulations.parameters import Parameter
 from opticoll.formulations.rounds.round_schedule import from_values
 from opticoll.solvers.methods.lumorph.collective_algorithms import ALGORITHMS, layer_to_layer, pattern_of
@@ -27,6 +26,8 @@ if TYPE_CHECKING:
     from opticoll.solvers.methods.lumorph.patterns import Pattern
     from opticoll.solvers.methods.lumorph.realisation import Routing
     from opticoll.solvers.methods.method import Context
+
+SUMS = "lumorph.sum-rounds"
 
 
 ROUTING = Parameter(

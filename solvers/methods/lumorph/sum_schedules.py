@@ -11,7 +11,6 @@ from opticoll.errors import NotApplicable
 from opticoll.formulations.lumorph import rounds_data, sum_solution
 from opticoll.formulations.lumorph.collective_bounds import sum_bounds
 from opticoll.formulations.lumorph.rounds_solution import program_only
-from opticoll.formulations.lumorph.sum_rounds import NAME as SUMS
 from opticoll.formulations.parameters import Parameter
 from opticoll.formulations.rounds.round_schedule import chained, together
 from opticoll.instances import parse
@@ -29,6 +28,8 @@ if TYPE_CHECKING:
     from opticoll.formulations.rounds.round_schedule import Limits, RoundSchedule
     from opticoll.instances.topology import I64, Topology
     from opticoll.solvers.methods.method import Context
+
+SUMS = "lumorph.sum-rounds"
 
 
 #: Most variables of a small program.

@@ -18,7 +18,7 @@ from opticoll.solvers.solve import solve
 from opticoll.solvers.task import Task
 from opticoll.solvers.verify import matrix_violations, pack
 
-NAME = rounds.NAME
+NAME = "lumorph.rounds"
 CODED = {"program": "coded", "lasers": "1", "rmax": "4"}
 
 

@@ -18,7 +18,7 @@ from opticoll.instances.training.training_iteration import AllReduceCall, Traini
 from opticoll.solvers.solve import solve
 from opticoll.solvers.task import Task
 
-NAME = model.NAME
+NAME = "lumorph.co-scheduling"
 GIVEN = {"algorithm": "lumorph-4", "variant": "plotted"}
 
 

@@ -12,12 +12,14 @@ import pytest
 import opticoll as oc
 from opticoll.analysis.cli.main import main
 from opticoll.errors import NotApplicable
-from opticoll.formulations.lumorph.forwarded_rounds import NAME, ForwardedRounds
+from opticoll.formulations.lumorph.forwarded_rounds import ForwardedRounds
 from opticoll.formulations.lumorph.forwarded_solution import most_peers
 from opticoll.formulations.rounds.collectives import collective
 from opticoll.formulations.rounds.round_schedule import from_values, violations
 from opticoll.instances import parse
 from opticoll.solvers.methods.lumorph.index_algorithm import index_pattern, messages, radices
+
+NAME = "lumorph.forwarded-rounds"
 
 
 def problem(spec, **settings):

@@ -10,10 +10,12 @@ from reference import partitions
 
 import opticoll as oc
 from opticoll.errors import NotApplicable
-from opticoll.formulations.lumorph.iteration import NAME, StagedCalls
+from opticoll.formulations.lumorph.iteration import StagedCalls
 from opticoll.formulations.lumorph.iteration_solution import values_of
 from opticoll.instances import parse
 from opticoll.instances.training.training_iteration import AllReduceCall, LayerTransfer, Stage, TrainingIteration
+
+NAME = "lumorph.iteration"
 
 #: Two GPUs by LUMORPH-2 as printed take 2 (0.7 + 3.7) + B / 300e3 us: these buffers take 100 and 50 us.
 LONG, SHORT = 27_360_000, 12_360_000

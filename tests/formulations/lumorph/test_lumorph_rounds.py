@@ -29,7 +29,7 @@ from opticoll.solvers.compile.compilation import compile_model
 from opticoll.solvers.solve import solve
 from opticoll.solvers.task import Task
 
-NAME = rounds.NAME
+NAME = "lumorph.rounds"
 
 
 def prepared(spec, **parameters):

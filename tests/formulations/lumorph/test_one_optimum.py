@@ -9,12 +9,13 @@ from hypothesis import strategies as st
 
 from opticoll.errors import MethodMismatch, NotApplicable
 from opticoll.formulations import formulation
-from opticoll.formulations.lumorph.rounds import NAME
 from opticoll.formulations.rounds.round_schedule import direct
 from opticoll.instances import parse
 from opticoll.solvers.methods import methods_for
 from opticoll.solvers.solve import solve
 from opticoll.solvers.task import PROVEN, Task
+
+NAME = "lumorph.rounds"
 
 COLLECTIVES = ("broadcast", "scatter", "gather", "all-gather", "all-to-all", "reduce", "reduce-scatter", "all-reduce")
 #: Solvers and forms of the stated model, and settings that must not change its optimum.

@@ -16,7 +16,7 @@ from opticoll.instances import parse
 from opticoll.solvers.solve import solve
 from opticoll.solvers.task import Task
 
-NAME = model.NAME
+NAME = "lumorph.sum-rounds"
 
 
 def searched(n, lasers, pre, post):

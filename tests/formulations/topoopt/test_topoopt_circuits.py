@@ -108,7 +108,7 @@ def test_replays_end_in_the_intervals_that_there_are():
         assert max(data.residuals(values).values()) <= 1e-9
         times.append(float(values["z"]))
     assert times[2] < times[0]
-    with pytest.raises(NotApplicable, match="in 4 waves; set intervals to at least 4"):
+    with pytest.raises(NotApplicable, match="in 4 waves; set intervals to 4 or more"):
         TaskCircuits.prepare(pool, {"intervals": 3})
 
 

@@ -15,10 +15,12 @@ from slow_cases import marked
 
 import opticoll as oc
 from opticoll.errors import BadInput
-from opticoll.formulations.topology.sequence import NAME, TopologySequence
+from opticoll.formulations.topology.sequence import TopologySequence
 from opticoll.solvers.schedules.schedule_json import configurations_document, read_configurations
 from opticoll.solvers.schedules.sequence_schedule import sequence_schedule
 from opticoll.solvers.schedules.sequence_simulator import run_configurations
+
+NAME = "topology.sequence"
 
 CASES = {
     "pass": ("servers:n=6,degree=2", {"configurations": 3}),
