@@ -46,7 +46,7 @@ def between_all(cls: type[Any], instance: object, given: Mapping[str, object]) -
     return cls(topology, topology.terminals, supply, topology.num_ranks - 1)
 
 
-def from_root(cls: type[Broadcast], instance: object, given: Mapping[str, int]) -> Broadcast:
+def from_root(cls: type[Broadcast], instance: object, given: Mapping[str, Any]) -> Broadcast:
     """The problem from one rank: its vertex, the other ranks ``(N-1,)``, and the supply b, ``(n,)``.
 
     Raises
@@ -60,7 +60,7 @@ def from_root(cls: type[Broadcast], instance: object, given: Mapping[str, int]) 
         msg = f"{cls.name}: root={number} is not a rank of {topology.spec}; use 0..{topology.num_ranks - 1}"
         raise BadInput(msg)
     root = int(topology.terminals[number])
-    return cls(topology, root, np.delete(topology.terminals, number), np.eye(topology.n)[root])
+    return cls(topology, np.delete(topology.terminals, number), np.eye(topology.n)[root], 1, root)
 
 
 def sets(problem: SharedFlows) -> dict[str, Axis]:
