@@ -214,10 +214,10 @@ class RoutedChannels(Formulation):
         def order(first: str, second: str, layer: int) -> Any:
             return u[second, layer] - u[first, layer] >= 1 - m * (1 - w[first, second, layer])
 
-        b.row("choose", lambda *k: taken(of[k], L) == 1)
+        b.row("choose", lambda s, t: taken(of[s, t], L) == 1)
         b.row(
             "occur",
-            lambda *use: taken(carriers[use[:-1]], use[-1:]) <= w[use[-3:]],
+            lambda s, t, a, then, layer: taken(carriers[s, t, a, then], [layer]) <= w[a, then, layer],
             over=[(*use, layer) for use in carriers for layer in L],
         )
         b.row("order", order, over=[(*e, layer) for e in E for layer in L])
@@ -229,7 +229,7 @@ class RoutedChannels(Formulation):
         z = b.var("z", upper=1, integer=True)
         if self.limit:
             b.row("congestion", lambda a: carried(a) <= c[a] * self.limit, over=over)
-        b.row("use", lambda *kl: taken(of[kl[:-1]], kl[-1:]) <= z[kl[-1]])
+        b.row("use", lambda s, t, layer: taken(of[s, t], [layer]) <= z[layer])
         b.row("symmetry", lambda layer: z[layer] >= z[layer + 1])
         return b.minimize(b.sum(z[layer] for layer in L))
 

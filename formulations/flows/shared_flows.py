@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from opticoll.formulations.alltoall.reduce_scatter import ReduceScatter
     from opticoll.formulations.variables import Array
     from opticoll.instances.topology import F64, Mask, Topology
-    from opticoll.types import Json
+    from opticoll.types import Json, Settings
 
     SharedFlows: TypeAlias = AllGather | Broadcast | ReduceScatter
 
@@ -39,14 +39,14 @@ if TYPE_CHECKING:
 UNITS = {"h": SHARDS, "T": TIME}
 
 
-def between_all(cls: type[Any], instance: object, given: Mapping[str, object]) -> Any:
+def between_all(cls: type[Any], instance: object, given: Settings) -> Any:
     """The problem between all ranks: the ends v, ``(N,)``, the supply b, ``(n,)``, and the largest flow."""
     topology = all_to_all_topology(instance, cls.name)
     supply = np.isin(np.arange(topology.n), topology.terminals).astype(float)
     return cls(topology, topology.terminals, supply, topology.num_ranks - 1)
 
 
-def from_root(cls: type[Broadcast], instance: object, given: Mapping[str, Any]) -> Broadcast:
+def from_root(cls: type[Broadcast], instance: object, given: Settings) -> Broadcast:
     """The problem from one rank: its vertex, the other ranks ``(N-1,)``, and the supply b, ``(n,)``.
 
     Raises
@@ -54,7 +54,7 @@ def from_root(cls: type[Broadcast], instance: object, given: Mapping[str, Any]) 
     BadInput
         If there is no rank of this number, or no path from it to some rank.
     """
-    number = given["root"]
+    number = int(given["root"])
     topology = all_to_all_topology(instance, cls.name, number)
     if not 0 <= number < topology.num_ranks:
         msg = f"{cls.name}: root={number} is not a rank of {topology.spec}; use 0..{topology.num_ranks - 1}"

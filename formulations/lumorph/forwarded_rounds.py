@@ -4,9 +4,9 @@ Source  LuMorph, section 4 and appendix C (all-to-all in log2 N rounds); Bruck e
         algorithm, k-port lower bound)
 Sets    r in 0..T-1 rounds, T = ``rmax``; q classes of chunks with the same Pre; s != d, v vertices; i in P_sd routes of
         a pair; w in 0..L-1 wavelengths; e arcs
-Data    Pre, Post of a copying collective (:mod:`opticoll.formulations.rounds`), Post[q] the union over the chunks of q;
-        L lasers and photodiodes of a tile, or wavelengths of a WDM fibre; W_e waveguides of an arc, or fibres between
-        wafers or WDM nodes; P_sd, by default the two routes of one bend; R_min
+Data    Pre, Post of a copying collective (:mod:`opticoll.formulations.rounds.collectives`), Post[q] the union over the
+        chunks of q; L lasers and photodiodes of a tile, or wavelengths of a WDM fibre; W_e waveguides of an arc, or
+        fibres between wafers or WDM nodes; P_sd, by default the two routes of one bend; R_min
 Vars    D[r,s,d,i,w] in {0,1} a circuit connects s to d on route i and wavelength w in round r; X[r,q,s,d] in {0,1} s
         sends the chunks of q to d in round r, for d not in Pre[q], in the first round s in Pre[q]; B[r,q,v] in {0,1} v
         has the chunks of q after round r, for v not in Pre[q]; R[r] in {0,1} round r is used. In files, all are flat

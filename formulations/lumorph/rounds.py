@@ -3,7 +3,7 @@ r"""Collectives in the fewest rounds of circuits (LuMorph, Algorithm 1).
 Source  LuMorph, Algorithm 1, (1)-(9)
 Sets    r in 0..R_max-1 rounds; c chunks; s, d vertices; i in P_sd routes of a pair; w in 0..L-1 wavelengths; e arcs;
         p consecutive phases; g images (c, d) of the first delivery under the symmetries of the mesh
-Data    Pre, Post collective (:mod:`opticoll.formulations.rounds`); L lasers and photodiodes of a tile, or
+Data    Pre, Post collective (:mod:`opticoll.formulations.rounds.collectives`); L lasers and photodiodes of a tile, or
         wavelengths of a WDM fibre; W_e waveguides of an arc, or fibres between wafers or WDM nodes; P_sd, by
         default the two routes of one bend; R_min, R_max
 Vars    C[r,s,d,c,i,w] in {0,1} chunk c goes from s to d on route i and wavelength w in round r, for d in Post[c]

@@ -4,7 +4,7 @@ Source  LuMorph, Algorithm 1 and section 3.2 (all-reduce); possession of chunks 
         ours
 Sets    r in 0..T-1 rounds, T = ``rmax``; c chunks; V_c = Pre[c] or Post[c]; s != d in V_c; u in Pre[c] contributions;
         i in P_sd routes of a pair; w in 0..L-1 wavelengths; e arcs
-Data    Pre, Post of a summing collective (:mod:`opticoll.formulations.rounds`); L lasers and photodiodes of
+Data    Pre, Post of a summing collective (:mod:`opticoll.formulations.rounds.collectives`); L lasers and photodiodes of
         a tile; W_e waveguides of an arc, or fibres between wafers; P_sd, by default the two routes of one bend; R_min
 Vars    C[r,s,d,c,i,w] in {0,1} s sends its partial sum of c to d on route i and wavelength w in round r;
         F[r,d,c] in {0,1} d replaces its partial sum in round r by the received one, instead of adding to it;

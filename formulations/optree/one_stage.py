@@ -12,7 +12,7 @@ min sum_c y_c  s.t.
     conflict[a,c]   sum_r Q_ar x_rc <= y_c
     symmetry[c]     y_{c+1} <= y_c                  c < C - 1
 
-Bounds and optimum: :mod:`opticoll.formulations.rounds`. The LP relaxation gives the arc-counting bound
+Bounds and optimum: :mod:`opticoll.formulations.rounds.wavelengths`. The LP relaxation gives the arc-counting bound
 without rounding. An assignment may also be given as ``route_colour``, (|R|,): the wavelength of every route, -1 for a
 route not taken, so large instances need no x. The checker reads either and tests every arc and wavelength. It counts
 the wavelengths in use itself, so it needs neither y nor ``symmetry``, which only removes equal solutions.

@@ -9,7 +9,7 @@ subgroup goes to label q of each of the other subgroups of its group (an extra l
 positions). So a label's receivers have the order of the subgroups, and with s_j subsets of m_j labels, P_{j-1} chunks
 each, no stage takes more wavelengths than the count ``exact`` of :mod:`opticoll.formulations.optree.radix_trees`:
 
-    stage 1 on a ring    every subset by the full circles of :mod:`opticoll.formulations.rounds`,
+    stage 1 on a ring    every subset by the full circles of :mod:`opticoll.formulations.rounds.wavelengths`,
                          alternately mirrored
     any other stage      circuits run towards their target inside the segment; intervals on a line are coloured with
                          as many wavelengths as the busiest arc has circuits. Segments of groups are disjoint, so all

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def run_cycle_cover(context: Context) -> Answer:
-    """The optimal one-stage all-to-all in closed form (:mod:`opticoll.formulations.rounds`)."""
+    """The optimal one-stage all-to-all in closed form (:mod:`opticoll.formulations.rounds.wavelengths`)."""
     data: AllToAll = context.data
     return Answer(
         Termination.OPTIMAL,
