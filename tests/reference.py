@@ -104,6 +104,7 @@ def optimum(form):
         constraints=LinearConstraint(form.A, form.row_lower, form.row_upper) if form.A.shape[0] else (),
         bounds=Bounds(form.col_lower, form.col_upper),
         integrality=np.asarray(form.integer, dtype=int),
+        options={"mip_rel_gap": 0.0},
     )
     assert result.success, result.message
     return form.objective(result.x), result.x

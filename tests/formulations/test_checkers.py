@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 from builds import builds, problem_of
 from cases import CASES
-from scipy.optimize import Bounds, LinearConstraint, linprog, milp
+from reference import optimum
+from scipy.optimize import linprog
 from scipy.sparse import vstack
 
 from opticoll.formulations import formulation
@@ -38,14 +39,8 @@ def solved(name, case):
     spec, settings = CASES[name][case]
     problem = problem_of(name, spec, tuple(settings.items()))
     form = compile_built(problem, next(iter(builds(name, spec, settings).values())))
-    found = milp(
-        form.cost if form.sense == "min" else -form.cost,
-        constraints=LinearConstraint(form.A, form.row_lower, form.row_upper),
-        bounds=Bounds(form.col_lower, form.col_upper),
-        integrality=np.asarray(form.integer, dtype=int),
-        options={"mip_rel_gap": 0.0},
-    )
-    return problem, form, np.where(form.integer, np.round(found.x), found.x)
+    _, x = optimum(form)
+    return problem, form, np.where(form.integer, np.round(x), x)
 
 
 @pytest.mark.parametrize("name", CHECKED)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from fractions import Fraction
 from itertools import islice
 from math import factorial
@@ -10,11 +11,9 @@ from math import factorial
 import networkx as nx
 import numpy as np
 import pytest
-import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from reference import flow_time
-from scipy.optimize import linprog
+from reference import flow_time, optimum
 
 import opticoll as oc
 from opticoll.errors import NotApplicable
@@ -144,21 +143,9 @@ def test_walks_reach_no_later_than_the_shortest_paths_of_any_wiring(drawn):
 )
 def test_reach_is_at_least_the_linear_relaxation(spec, places):
     data = problem(spec, places=places)
-    relaxed = 1 / relaxation(compile_model(data.cvxpy()))
+    form = compile_model(data.cvxpy())
+    relaxed = 1 / optimum(replace(form, integer=np.zeros_like(form.integer)))[0]
     assert 0 < relaxed <= float(reach_time(data)[0]) * (1 + 1e-6)
-
-
-def relaxation(form):
-    """The optimum of a matrix without integrality."""
-    A = form.A.tocsr()
-    upper, lower = np.isfinite(form.row_upper), np.isfinite(form.row_lower)
-    solved = linprog(
-        -form.cost,
-        A_ub=sp.vstack([A[upper], -A[lower]]),
-        b_ub=np.concatenate([form.row_upper[upper], -form.row_lower[lower]]),
-        bounds=np.column_stack([form.col_lower, form.col_upper]),
-    )
-    return -solved.fun
 
 
 def test_bounds_of_cubes_of_64_chips():

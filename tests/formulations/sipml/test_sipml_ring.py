@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference import optimum
+from slow_cases import marked
 
 from opticoll.errors import BadInput
 from opticoll.formulations.rounds.wavelengths import wavelengths_needed
@@ -89,10 +90,11 @@ def test_brute_force():
             cases += 1
 
 
-def test_sets_equal_arcs_and_bounds_hold():
+@pytest.mark.parametrize(("rings", "sizes"), [(8, {}), marked(250, {"largest": 7, "most": 5}, slow=True)])
+def test_sets_equal_arcs_and_bounds_hold(rings, sizes):
     rng, met = np.random.default_rng(1), 0
-    for _ in range(8):
-        pool = random_pool(rng)
+    for _ in range(rings):
+        pool = random_pool(rng, **sizes)
         data = ring.RingTraffic.prepare(pool)
         value, other = best(pool, "sets"), best(pool, "arcs")
         if value is None:
@@ -110,16 +112,6 @@ def test_sets_equal_arcs_and_bounds_hold():
             assert max(data.residuals(values).values()) == 0
             assert value * (1 - 1e-6) <= data.objective(values) <= match[1]
     assert met > 3
-
-
-@pytest.mark.slow
-def test_sets_equal_arcs_on_many_rings():
-    rng = np.random.default_rng(2)
-    for _ in range(250):
-        pool = random_pool(rng, largest=7, most=5)
-        one, other = best(pool, "sets"), best(pool, "arcs")
-        assert (one is None) == (other is None)
-        assert one is None or one == pytest.approx(other, rel=1e-6)
 
 
 def test_the_method_solves_the_rows_of_the_stated_model():
