@@ -122,9 +122,9 @@ METHOD = Method(
     serves=("alltoall.all-gather", "alltoall.broadcast", "alltoall.reduce-scatter", "alltoall.all-reduce"),
     # All-gather of torus:8x8 16,129 variables in 8 s beside other work (0.5 s by receivers).
     takes_over=(
-        Beyond("alltoall.all-gather", 16_500, 66_000, suits=_applies),
-        Beyond("alltoall.broadcast", 16_500, 66_000, suits=_applies),
-        Beyond("alltoall.reduce-scatter", 16_500, 66_000, suits=_applies),
+        Beyond("alltoall.all-gather", 16_500, 66_000, suits=_applies, first=True),
+        Beyond("alltoall.broadcast", 16_500, 66_000, suits=_applies, first=True),
+        Beyond("alltoall.reduce-scatter", 16_500, 66_000, suits=_applies, first=True),
         Beyond("alltoall.all-reduce", 10_000, 60_000, suits=_applies, first=True),
     ),
     run=run_receiver_flows,
