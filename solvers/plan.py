@@ -22,7 +22,6 @@ from opticoll.formulations.standard_form import StandardForm
 from opticoll.instances import Topology, parse
 from opticoll.instances.demands import DemandSpec
 from opticoll.nearest_names import nearest
-from opticoll.plugin_faults import exits_refused
 from opticoll.solvers.adapters import Adapter, adapter, adapters
 from opticoll.solvers.auto import choose
 from opticoll.solvers.methods import Method, method_named, methods_for, prepared, taking_over
@@ -48,7 +47,6 @@ def instance_of(task: Task) -> Instance:
     return parse(task.instance) if isinstance(task.instance, str) else task.instance
 
 
-@exits_refused()
 def make_plan(
     task: Task, *, instance: Instance | None = None, needed: Mapping[str, NDArray[np.float64]] | None = None
 ) -> Plan:

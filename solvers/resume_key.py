@@ -9,7 +9,6 @@ from opticoll.formulations import is_registered
 from opticoll.formulations.model import forms_of, is_own
 from opticoll.formulations.registry import formulation as formulation_named
 from opticoll.instances.spec import modules_behind
-from opticoll.plugin_faults import exits_refused
 from opticoll.solvers.adapters import adapters
 from opticoll.solvers.adapters.interface import distribution_version
 from opticoll.solvers.code_digest import code_digest
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
 package_code.digest()  # of the code as it is loaded: the files may change while this process runs
 
 
-@exits_refused()
 def resume_key(task: Task) -> str:
     """SHA-256 of everything that may change the answer or the time; studies use it to resume."""
     return plan_key(task, make_plan(task))

@@ -13,7 +13,6 @@ from opticoll.errors import LimitSpent, NoSolution, OpticollError
 from opticoll.formulations.model import Bound
 from opticoll.formulations.parameters import read_parameters
 from opticoll.formulations.variables import NamedArrays
-from opticoll.plugin_faults import exits_refused
 from opticoll.solvers import auto
 from opticoll.solvers.auto import PROOF_SHARE
 from opticoll.solvers.evidence import Evidence, evidence_of
@@ -83,7 +82,7 @@ def solve(
     TooLarge
         If the solve cannot fit in the memory limit or in the available memory; nothing is started.
     """
-    with solver_log.streamed(log), exits_refused():
+    with solver_log.streamed(log):
         budget = Budget(task, stop, on_progress)
         return _exactly(_solve(task, None, budget, known), budget)
 

@@ -15,7 +15,6 @@ from opticoll.formulations import formulation as formulation_named
 from opticoll.formulations.model import build_model, forms_of, states, title_of
 from opticoll.formulations.variables import check_arrays
 from opticoll.instances.readers.objects import as_instance
-from opticoll.plugin_faults import exits_refused
 from opticoll.solvers import verify
 from opticoll.solvers.compile.compilation import compile_built, declared_arrays, declared_duals
 from opticoll.solvers.methods.registry import prepared
@@ -214,5 +213,4 @@ def problem(
         msg = f"problem: {stated.name} takes its data from a solution of {stated._needs}; use solve"
         raise BadInput(msg)
     chosen: Any = settings if demand is None else {**settings, "demand": demand}
-    with exits_refused():
-        return Problem(formulation, prepared(stated, value, parameters_on(value, stated, chosen)), value, chosen)
+    return Problem(formulation, prepared(stated, value, parameters_on(value, stated, chosen)), value, chosen)

@@ -27,7 +27,7 @@ from opticoll import compiled, plugins
 from opticoll.errors import OpticollError
 from opticoll.extensions import part
 from opticoll.formulations.modelling_layers import import_layer
-from opticoll.plugin_faults import blame, exits_refused
+from opticoll.plugin_faults import blame
 from opticoll.solvers.process import solver_log, worker_imports
 from opticoll.solvers.process.messages import Inbox, Report, send
 from opticoll.solvers.process.processes import (
@@ -209,15 +209,14 @@ def _answer(job: dict[str, Any], report: Report) -> dict[str, Any]:
         if job["log"]:
             solver_log.show_in_worker()
         os.chdir(job["folder"])
-        with exits_refused():
-            plugins.accept(job["plugins"])
-            result = part(job["target"])(**arguments, report=report)
+        plugins.accept(job["plugins"])
+        result = part(job["target"])(**arguments, report=report)
     except OpticollError as error:
         kind = type(error)
         return {"error": {"module": kind.__module__, "name": kind.__qualname__, "text": str(error)}}
     except MemoryError:
         return {"memory": True}
-    except Exception as error:  # noqa: BLE001 - the parent reports any error
+    except BaseException as error:  # noqa: BLE001 - the parent reports any error, and what ends a program
         traceback.print_exc()
         where = blame(error)
         return {"failure": f"{type(error).__name__}: {error}" + (f" ({where})" if where else "")}

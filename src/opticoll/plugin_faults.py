@@ -61,24 +61,6 @@ def blaming(function: object) -> Iterator[None]:
         raise
 
 
-@contextmanager
-def exits_refused() -> Iterator[None]:
-    """Turn ``sys.exit()`` and the like in a plug-in into an error; other exceptions, and Ctrl-C, are passed on.
-
-    Raises
-    ------
-    BadInput
-        Instead of any exception that is not an :class:`Exception` and left a plug-in.
-    """
-    try:
-        yield
-    except BaseException as error:
-        message = None if isinstance(error, Exception) else fault(error)
-        if message is None:
-            raise
-        raise BadInput(message) from error
-
-
 def fault(error: BaseException) -> str | None:
     """Message about an exception that left a plug-in; None for others, and for Ctrl-C."""
     where = None if isinstance(error, KeyboardInterrupt) else blame(error)

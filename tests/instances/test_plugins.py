@@ -584,7 +584,7 @@ METHODS = [
         ("my-method", 2, "mine.py, line 28: method 'my-method': run returned dict; write Answer("),
         ("texts", 2, "mine.py, line 35: method 'texts': run returned an Answer with termination 'optimal'; use"),
         ("keeping", 2, "mine.py, line 38: method 'keeping': run saved dict; write Answer("),
-        ("leaving", 2, "mine.py, line 33: SystemExit: 0; a plug-in must not end the program"),
+        ("leaving", 3, "ended with error: SystemExit: 0 (plug-in"),
         ("missing", 4, "pip install no-such-package"),
     ],
 )
