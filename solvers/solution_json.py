@@ -193,11 +193,8 @@ def check(
     wrong_claim = claimed is not None and not math.isclose(
         claimed, objective, rel_tol=1e-6, abs_tol=0.0 if objective else 1e-12
     )
-    worst = max(violations, key=lambda k: violations[k])
-    reason = ""
-    if violations[worst] > FEASIBLE:
-        reason = f"{worst} is violated by {violations[worst]:.3g} (relative; {FEASIBLE:g} allowed)"
-    elif wrong_claim:
+    reason = verify.violated(violations) or ""
+    if wrong_claim and not reason:
         reason = f"the file claims objective {claimed}, but its values have {objective!r}"
     if bound is not None:
         notes.append(f"the bound was recomputed from the file's duals ({bound.reason})")
@@ -345,12 +342,11 @@ def check_sol(model: type[Formulation], instance: Instance, path: Path, paramete
     violations = _residuals(problem, values) | matrix_violations(form, x)
     worst = max(violations, key=lambda k: violations[k])
     objective = verify.objective(problem, values)
-    reason, notes = "", [*(() if program is None else program.notes), *told]
+    reason, notes = verify.violated(violations) or "", [*(() if program is None else program.notes), *told]
     own = form.objective(x)
     if _differs(own, objective):
         notes.append(f"the file's columns give {own:.12g}; the objective is recomputed from the solution")
-    if violations[worst] > FEASIBLE:
-        reason = f"{worst} is violated by {violations[worst]:.3g} (relative; {FEASIBLE:g} allowed)"
+    if reason:
         if program is not None and worst in {"row", "column", "integrality"}:
             reason += ", most at " + most_violated(program, {"x": x}, worst)
         reason += _few_digits(result)

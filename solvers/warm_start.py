@@ -59,14 +59,11 @@ class WarmStart:
         if self.values is None:
             return self
         problem = plan.problem
-        where = f"{self.source} is no solution of {problem.name} on {plan.instance.spec}"
         given = self._numbers()
         check_arrays(declared_arrays(problem, given.keys()), given, self.source)
         values = problem._unfold(given)
-        violations = verify.residuals(problem, values)
-        worst = max(violations, key=lambda block: violations[block])
-        if violations[worst] > verify.FEASIBLE:
-            msg = f"{where}: {worst} is violated by {violations[worst]:.3g} (relative; {verify.FEASIBLE:g} allowed)"
+        if (missed := verify.violated(verify.residuals(problem, values))) is not None:
+            msg = f"{self.source} is no solution of {problem.name} on {plan.instance.spec}: {missed}"
             raise BadInput(msg)
         return replace(self, values=values)
 

@@ -11,6 +11,7 @@ positive multiples; an equation is two half-spaces.
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -175,15 +176,9 @@ def check_certificate(model: type[Formulation], instance: Instance, path: Path, 
     record["notes"].append(f"the certificate proves that {verdict.finding}")
     if states(model, "metrics") and record["objective"] is not None:
         record["metrics"] = dict(problem.metrics(record["objective"]))
-    record["certificate"] = {
-        "infeasible": verdict.infeasible,
-        "low": None if verdict.low is None else str(verdict.low),
-        "high": None if verdict.high is None else str(verdict.high),
-        "constraints": verdict.constraints,
-        "derivations": verdict.derivations,
-        "nonzeros": verdict.nonzeros,
-        "solutions": verdict.solutions,
-    }
+    sizes = dataclasses.asdict(verdict)
+    ends_stated = {name: None if sizes[name] is None else str(sizes[name]) for name in ("low", "high")}
+    record["certificate"] = sizes | ends_stated
     return record
 
 
