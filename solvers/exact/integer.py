@@ -8,14 +8,15 @@ r"""Exact optima of integer programs: a tree found in floating point is closed l
 The bound of a leaf is rounded up to the next value that the objective can take. An exact optimum that improves the
 incumbent replaces it, and every leaf that was closed stays closed.
 
-With a time limit, the tree takes the share ``SEARCH`` of it. A tree that is not finished, or whose leaves cannot all be
-closed in time, proves a bound: the smallest bound of its leaves, where open ones have that of their parents' duals.
+With a time limit, the tree takes the share ``SEARCH`` of it. If it is not finished then, or its leaves are not all
+closed in time, the exact optimum of the relaxation proves a bound.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
@@ -40,9 +41,8 @@ if TYPE_CHECKING:
 
 #: Relative gap at which the tree in floating point closes a leaf; the exact step closes the rest.
 NEAR = 1e-9
-#: Shares of the time after which the tree search stops, after which no linear program is solved exactly, and after
-#: which the tree is abandoned for the bound of the relaxation.
-SEARCH, CLOSE, COUNT = 0.6, 0.8, 0.95
+#: Shares of the time after which the tree search stops, and after which its leaves are abandoned for the relaxation.
+SEARCH, CLOSE = 0.6, 0.85
 #: Time limit of HiGHS's search for a first solution [s].
 SEARCH_S = 30.0
 #: Columns with a cost are branched on first if at most one integer column in this many has a cost.
@@ -73,13 +73,13 @@ def solve_integer(
         When no time is left, and no bound is proven.
     """
     total = remaining() or 0.0
-    searching, closing, counting = (partial(_left, remaining, (1 - part) * total) for part in (SEARCH, CLOSE, COUNT))
-    proof = _Proof(form, closing, counting)
+    searching, closing = (partial(_left, remaining, (1 - part) * total) for part in (SEARCH, CLOSE))
+    proof = _Proof(form, closing)
     if incumbent is None or np.isnan(incumbent).any():
         incumbent = _completed(form, incumbent, searching())
     if incumbent is not None:
         proof.offer(incumbent)
-    return proof.run(incumbent, searching)
+    return proof.run(incumbent, searching, remaining)
 
 
 def _left(remaining: Callable[[], float | None], spared: float) -> float | None:
@@ -114,14 +114,6 @@ class _Recording(BranchingTree):
         self.splits: dict[int, tuple[int, int, int, int]] = {}
         self.leaves: dict[int, tuple[F64 | None, bool]] = {}
         self.root: F64 | None = None
-        self.complete = True
-
-    def leave(self) -> None:
-        """Record the open nodes as leaves, with the duals of their parents."""
-        self.complete = False
-        for node in (self._current, *self._open):
-            if node is not None:
-                self.leaves[node.order] = (node.duals, False)
 
     def _choose(self, bound: float, x: F64, candidates: NDArray[np.int64], lower: F64, upper: F64) -> int:
         """Prefer columns with a cost if they are few: fixing one moves the bound by a step of the objective."""
@@ -157,15 +149,13 @@ class _Proof:
 
     form: ExactForm
     remaining: Callable[[], float | None]
-    counting: Callable[[], float | None]
     x: tuple[Fraction, ...] | None = None
     value: Fraction | None = None  # of the minimization
     nodes: list[Leaf | Split] = field(default_factory=list)
-    root: dict[int, Fraction] = field(default_factory=dict)  # multipliers of the relaxation
-    least: list[Fraction | None] = field(default_factory=list)  # bounds of the leaves that are not closed
-    late: bool = False
 
-    def run(self, incumbent: F64 | None, searching: Callable[[], float | None]) -> ExactAnswer:
+    def run(
+        self, incumbent: F64 | None, searching: Callable[[], float | None], remaining: Callable[[], float | None]
+    ) -> ExactAnswer:
         form = self.form
         floating = floating_form(form)
         flip = float(form.flip)
@@ -176,57 +166,42 @@ class _Proof:
         tree = _Recording(
             floating, incumbent=value, x=incumbent, tol=NEAR, tick=lambda *_: searching(), remaining=searching
         )
-        try:
-            tree.run()
-        except TimeoutError:
-            tree.leave()
-        except Unbounded:
-            return self._unbounded(searching)
+        finished = False
+        with suppress(TimeoutError):
+            try:
+                tree.run()
+            except Unbounded:
+                msg = "exact: the relaxation is unbounded; nothing is proven exactly"
+                raise NoSolution(msg) from None
+            finished = True
         if tree.x is not None and tree.x is not incumbent:
             self.offer(tree.x)
-        self._prepare(tree)
-        try:
-            self._close(tree)
-        except TimeoutError:
-            self.nodes, self.least = [Leaf(self.root)], [self.form.dual_bound(self.root)]
-        objective = None if self.value is None else form.flip * self.value
-        if None in self.least:
+        if finished:
+            with suppress(TimeoutError):
+                self._close(tree)
+                status = "infeasible" if self.value is None else "optimal"
+                return ExactAnswer(status, self._objective, self.x, tuple(self.nodes))  # type: ignore[arg-type]
+        return self._relaxed(tree.root, remaining)
+
+    @property
+    def _objective(self) -> Fraction | None:
+        return None if self.value is None else self.form.flip * self.value
+
+    def _relaxed(self, root: F64 | None, remaining: Callable[[], float | None]) -> ExactAnswer:
+        """The bound of the relaxation: its exact optimum if there is time, else by multipliers near its duals."""
+        form, tried = self.form, nearby(self.form, root, rays=False)
+        with suppress(TimeoutError, NoSolution):
+            solved = solve_linear(form, remaining)
+            if solved.status == "optimal" and isinstance(leaf := solved.nodes[0], Leaf):
+                tried.append(dict(leaf.y))
+        proven = [(end, -k) for k, y in enumerate(tried) if (end := form.dual_bound(y)) is not None]
+        if not proven:
             raise TimeoutError
-        bound = min((form.rounded(end) for end in self.least if end is not None), default=None)
-        if bound is None or (self.value is not None and bound >= self.value):
-            return ExactAnswer("infeasible" if self.value is None else "optimal", objective, self.x, tuple(self.nodes))
-        if self.value is not None:
-            bound = min(bound, self.value)
-        return ExactAnswer("bounded", objective, self.x, tuple(self.nodes), bound=form.flip * bound)
-
-    def _unbounded(self, searching: Callable[[], float | None]) -> ExactAnswer:
-        """The answer if the relaxation is unbounded: a solution, and a ray that improves it without limit.
-
-        Some multiple of the ray, which is rational, is an integer vector.
-        """
-        form = self.form
-        if self.x is None:
-            found = _completed(replace(form, cost=(Fraction(0),) * len(form.cost)), None, searching())
-            if found is not None:
-                self.offer(found)
-        relaxed = solve_linear(form, self.remaining)
-        if self.x is None or relaxed.status != "unbounded":
-            msg = "exact: the relaxation is unbounded, and no solution was found; nothing is proven exactly"
-            raise NoSolution(msg)
-        return ExactAnswer("unbounded", x=self.x, ray=relaxed.ray)
-
-    def _prepare(self, tree: _Recording) -> None:
-        """Find multipliers of the relaxation, exact ones if the tree is not finished and there is time."""
-        near = [
-            (end, -k, y)
-            for k, y in enumerate(nearby(self.form, tree.root, rays=False))
-            if (end := self.form.dual_bound(y)) is not None
-        ]
-        self.root = max(near)[2] if near else {}
-        if not tree.complete and (first := self._solved({})) is not None and first.status == "optimal":
-            leaf = first.nodes[0]
-            assert isinstance(leaf, Leaf)
-            self.root = dict(leaf.y)
+        end, place = max(proven)
+        bound, nodes = form.rounded(end), (Leaf(tried[-place]),)
+        if self.value is not None and bound >= self.value:
+            return ExactAnswer("optimal", self._objective, self.x, nodes)
+        return ExactAnswer("bounded", self._objective, self.x, nodes, bound=form.flip * bound)
 
     def offer(self, x: F64) -> None:
         """Round the integer columns of a solution, solve for the others exactly, and keep the result if it improves."""
@@ -236,13 +211,10 @@ class _Proof:
         if len(whole) == len(form.cost):
             self._take(tuple(fixed[j][0] for j in range(len(form.cost))))
             return
-        try:
+        with suppress(TimeoutError):
             answer = solve_linear(restricted(form, fixed), self.remaining)
-        except TimeoutError:
-            self.late = True
-            return
-        if answer.x is not None and answer.status == "optimal":
-            self._take(answer.x)
+            if answer.x is not None and answer.status == "optimal":
+                self._take(answer.x)
 
     def _take(self, x: tuple[Fraction, ...]) -> bool:
         value = self.form.flip * self.form.objective(x)
@@ -257,7 +229,7 @@ class _Proof:
         stack: list[tuple[int, int | None, Branch]] = [(0, 0, {})]
         while stack:
             place, order, branch = stack.pop()
-            self.counting()
+            self.remaining()
             split = None if order is None else tree.splits.get(order)
             if split is None:
                 vector, empty = (None, False) if order is None else tree.leaves.get(order, (None, False))
@@ -276,25 +248,15 @@ class _Proof:
             stack.append((below, children[0], {**branch, node.column: (low, node.at)}))
 
     def _leaf(self, branch: Branch, vector: F64 | None, *, empty: bool) -> Leaf | Split:
-        """The leaf with multipliers that close it, or a split if its optimum is fractional.
-
-        If there is no time to find its optimum, the leaf has the multipliers that prove the best bound.
-        """
+        """The leaf with multipliers that close it, or a split if its optimum is fractional."""
         form = self.form
         changes = form.within(branch)
         if crossed(changes.values()):
             return Leaf({})
-        best, multipliers = form.dual_bound(self.root, changes), self.root
         for y in nearby(form, vector, rays=empty):
-            proven = form.dual_bound(y, changes, farkas=empty)
-            if self._closes(proven, empty=empty):
+            if self._closes(form.dual_bound(y, changes, farkas=empty), empty=empty):
                 return Leaf(y, farkas=empty)
-            if not empty and proven is not None and (best is None or proven > best):
-                best, multipliers = proven, y
-        answer = self._solved(changes)
-        if answer is None:
-            self.least.append(best)
-            return Leaf(multipliers)
+        answer = solve_linear(restricted(form, changes), self.remaining)
         if answer.status == "unbounded" or not answer.nodes:
             msg = "exact: the relaxation of a branch is unbounded; the optimum is not proven exactly"
             raise NoSolution(msg)
@@ -312,17 +274,6 @@ class _Proof:
             return leaf
         middle = min(fractional, key=lambda j: abs(answer.x[j] % 1 - Fraction(1, 2)))  # type: ignore[index]
         return Split(middle, math.floor(answer.x[middle]), 0, 0)
-
-    def _solved(self, changes: Changes) -> ExactAnswer | None:
-        """The exact optimum of a leaf's linear program; None if time runs out or no optimum is proven."""
-        if not self.late:
-            try:
-                return solve_linear(restricted(self.form, changes), self.remaining)
-            except TimeoutError:
-                self.late = True
-            except NoSolution:
-                return None
-        return None
 
     def _closes(self, proven: Fraction | None, *, empty: bool) -> bool:
         if proven is None:
