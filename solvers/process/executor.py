@@ -268,6 +268,7 @@ class DaskCluster(Executor):
             msg = f"the cluster {address} needs the package 'distributed': pip install '.[cluster]' in the checkout"
             raise SolverUnavailable(msg) from error
         self.address, self.code = address, code_here()
+        self._checked: set[str] = set()
         place = _scheduler(address)
         _check_listening(address, place)
         self._level = logging.getLogger("distributed").level
@@ -306,7 +307,7 @@ class DaskCluster(Executor):
         return threads
 
     def _check_code(self, workers: Iterable[str]) -> None:
-        """Check that the workers at these addresses have the code of this process; each checks it again for a job.
+        """Check that the workers at these addresses have the code of this process, those that join later too.
 
         Raises
         ------
@@ -315,10 +316,10 @@ class DaskCluster(Executor):
         OtherCode
             If one has other code.
         """
-        here = [*workers]
-        if not here:
+        new = [address for address in workers if address not in self._checked]
+        if not (new or self._checked):
             _log.warning("the cluster %s has no workers yet: waiting for some to start", self.address)
-        for address, theirs in (self._client.run(code_here, workers=here, on_error="return") if here else {}).items():
+        for address, theirs in (self._client.run(code_here, workers=new, on_error="return") if new else {}).items():
             if isinstance(theirs, ModuleNotFoundError):
                 msg = (
                     f"worker {address} cannot import {theirs.name!r}: start the workers in the "
@@ -331,6 +332,7 @@ class DaskCluster(Executor):
                 has = theirs if isinstance(theirs, str) else f"another version of opticoll ({_line(theirs)})"
                 name = self._client.scheduler_info(n_workers=-1)["workers"].get(address, {}).get("name")
                 raise OtherCode(_differs(address, name, has, self.code), option="dask", value=self.address)
+            self._checked.add(address)
 
     def map_unordered(
         self, function: Callable[[Any], Any], items: Iterable[Any]
@@ -353,6 +355,7 @@ class DaskCluster(Executor):
         def submit() -> None:
             try:
                 threads = self._threads()
+                self._check_code(threads)
             except OSError as error:
                 raise self._lost(error) from error
             count = max(WINDOW, 2 * sum(threads.values())) - len(index)
@@ -391,6 +394,7 @@ class DaskCluster(Executor):
             msg = f"{error}; finished results are kept"
             raise OtherCode(msg, option="dask", value=self.address) from error
         if isinstance(error, ImportError | AttributeError | TypeError):  # perhaps of a worker that cannot read the job
+            self._checked.clear()
             self._check_code(self._threads())
         return error
 
