@@ -275,6 +275,10 @@ def test_columns_of_an_index_set_are_found_by_the_names_of_the_axes():
         ({"concurrent": "F", "sense": "min"}, "is maximised"),
         ({"constraints": {"cap": ("arc")}}, "must be a tuple of names"),
         ({"units": {"f": 3}}, r"units\['f'\] must be a text such as 'shards', not 3"),
+        ({"units": {"g": "s"}}, "units names 'g', which is none of the variables: f, F"),
+        ({"concurrent": "G"}, "concurrent names 'G'"),
+        ({"variables": {"f": ("arc", "sorce")}}, r"variables\['f'\] has 'sorce'; did you mean 'source'"),
+        ({"variables": {"f": "arc"}}, "must be a tuple of names"),
         (
             {"name": "own.flow", "sence": "max", "pyomo": len, "residuals": len, "objective": len},
             "did you mean 'sense'",
