@@ -199,18 +199,6 @@ class StandardForm:
         """A step, and how far every value may be from ``offset`` plus a multiple of it; None if unknown."""
         return objective_steps(self)
 
-    def with_rows(self, rows: sp.sparray, lower: NDArray[np.float64], upper: NDArray[np.float64]) -> StandardForm:
-        """The program with further rows, ``lower <= rows @ x <= upper``; none of its rows has a name then."""
-        import scipy.sparse as sp
-
-        return replace(
-            self,
-            A=sp.csc_array(sp.vstack([self.A, rows])),
-            row_lower=np.concatenate([self.row_lower, lower]),
-            row_upper=np.concatenate([self.row_upper, upper]),
-            rows={},
-        )
-
     @property
     def size(self) -> dict[str, int]:
         """Numbers of variables, constraints, nonzeros and integer variables."""

@@ -20,7 +20,7 @@ from opticoll.formulations.alltoall.channels_bounds import TOLERANCE
 from opticoll.formulations.matrix.program import FileProgram
 from opticoll.formulations.model import Bound, PyomoModel, build_model, forms_of, is_own, states
 from opticoll.formulations.parameters import read_parameters
-from opticoll.formulations.rounds.round_formulation import RoundFormulation
+from opticoll.formulations.rounds.round_schedule import RoundFormulation
 from opticoll.formulations.standard_form import packed
 from opticoll.instances import MatrixProgram, Topology
 from opticoll.instances.demands import traffic_of

@@ -29,7 +29,6 @@ from opticoll.errors import BadInput, LimitSpent, NoSolution
 from opticoll.formulations.matrix.stated_model import StatedProgram
 from opticoll.formulations.model import states
 from opticoll.formulations.registry import formulation as formulation_named
-from opticoll.formulations.rounds.round_formulation import RoundFormulation
 from opticoll.formulations.variables import BANDWIDTHS, TIME, Array, numbered, stored
 from opticoll.instances import Instance, Topology
 from opticoll.instances.readers.objects import as_instance
@@ -645,6 +644,7 @@ class Result(rendering.Printed, Run):
         """
         from opticoll.analysis.plots import network_plots
         from opticoll.analysis.result import bottleneck
+        from opticoll.formulations.rounds.round_schedule import RoundFormulation
 
         if not isinstance(title, str | None):
             raise refused(title, "plot: title", "a string")

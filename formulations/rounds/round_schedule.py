@@ -29,7 +29,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -464,3 +464,14 @@ def _replay_sums(
     )
     missing = (has[post[:, 0], post[:, 1]] != contributed[post[:, 0]]).any(axis=1).sum()
     return {"causality": causality, "redundant": redundant, "post": float(missing)}
+
+
+@runtime_checkable
+class RoundFormulation(Protocol):
+    """A formulation with a solution that is a :class:`~opticoll.formulations.rounds.round_schedule.RoundSchedule`."""
+
+    def rounds(self, values: Mapping[str, F64]) -> RoundSchedule:
+        """The schedule that a solution is; an error if the values contain none."""
+
+    def replay(self, schedule: RoundSchedule) -> dict[str, float]:
+        """The violations of an external schedule, by block."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from opticoll.errors import BadInput
 from opticoll.formulations import declared_axes
 from opticoll.formulations.model import is_own
-from opticoll.formulations.rounds.round_formulation import RoundFormulation
+from opticoll.formulations.rounds.round_schedule import RoundFormulation
 from opticoll.instances.topology import Topology
 from opticoll.solvers.schedules import collective_steps
 from opticoll.solvers.schedules.link_schedule import schedule_routes

@@ -122,7 +122,14 @@ class TightenedTree(BranchingTree):
     def __init__(self, form: StandardForm, **options: Any) -> None:
         self.rows = IntegralRows.of(form)
         limit = np.full(self.rows.step.size, np.inf)
-        tightened = replace(form, columns={}).with_rows(self.rows.matrix, -limit, limit)
+        tightened = replace(
+            form,
+            columns={},
+            rows={},
+            A=sp.csc_array(sp.vstack([form.A, self.rows.matrix])),
+            row_lower=np.concatenate([form.row_lower, -limit]),
+            row_upper=np.concatenate([form.row_upper, limit]),
+        )
         super().__init__(tightened, limits=self.rows.limits, **options)
 
     @property
