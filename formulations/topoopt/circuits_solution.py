@@ -160,6 +160,3 @@ def metrics(data: TaskCircuits, value: float | None) -> dict[str, Json]:
     if data.intervals < 2 * e.count - 1:
         figures["conditional_on"] = f"over schedules of {data.intervals} intervals"
     return figures
-
-
-# replay ---------------------------------------------------------------------------------------------------------

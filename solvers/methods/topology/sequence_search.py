@@ -290,7 +290,7 @@ def changed(counts: I64) -> Mask:
 
 
 def _is_vertex_transitive(data: TopologySequence) -> bool:
-    """Whether all nodes are alike: the demand is uniform, there are elements enough for the ports, and no racks."""
+    """Whether all nodes are alike: the demand is uniform, and there are elements enough for the ports."""
     return data.amount is not None and data.degree < data.n
 
 
