@@ -389,18 +389,18 @@ def _file_of(form: StandardForm, result: SolFile, program: MatrixProgram | None)
 
     names = None if program is None else (list(program.column_names), list(program.row_names))
     own = names or (list(form.column_names()), list(form.row_names()))
-    files = [WrittenProgram(form, *own, np.arange(form.row_lower.size), ".mps")]
+    stated = WrittenProgram(form, *own, np.arange(form.row_lower.size), ".mps")
 
-    def fits(file: WrittenProgram) -> bool:
-        if result.numbered:
-            return len(file.columns) == len(result.values)
-        return result.values.keys() <= set(file.columns)
+    def has(known: list[str], given: Mapping[str, float]) -> bool:
+        return len(given) == len(known) if result.numbered else given.keys() <= set(known)
 
-    if program is None or not fits(files[0]):
-        exported = [written(form, suffix, *(names or ())) for suffix in (".mps", ".lp")]
-        files = [*exported, *files] if program is None else [*files, *exported]
-    files = [file for file in files if fits(file)] or files
-    return next((file for file in files if len(file.rows) == len(result.duals or ())), files[0])
+    def fits(file: WrittenProgram) -> int:  # 2 with the rows of the duals
+        return has(file.columns, result.values) * (2 if not result.duals or has(file.rows, result.duals) else 1)
+
+    if program is not None and fits(stated) == 2:
+        return stated
+    exported = [written(form, suffix, *(names or ())) for suffix in (".mps", ".lp")]
+    return max([*exported, stated] if program is None else [stated, *exported], key=fits)
 
 
 #: Numbers of significant digits that rounded values have; whole numbers have fewer.

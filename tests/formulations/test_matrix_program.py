@@ -409,3 +409,22 @@ def test_duals_of_a_solution_file_give_a_bound(tmp_path, capsys):
     file.write_text(file.read_text(encoding="utf-8").replace("c1 1\n", "c1 0.5\n"), encoding="utf-8")
     assert main(["check", NAME, spec, str(file), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["bound"] == pytest.approx(2)
+
+
+@pytest.mark.parametrize("suffix", [".mps", ".lp"])
+def test_duals_of_an_exported_program_may_be_of_other_rows_than_its_own(tmp_path, capsys, suffix):
+    columns = "COLUMNS\n x obj 2 eq 1\n x two 1\n y obj 1 eq 1\nRHS\n RHS eq 4 two 2\n"
+    spec = write(tmp_path, f"NAME d\nROWS\n N obj\n G eq\n G two\n{columns}RANGES\n RNG two 1\nENDATA\n", "d.mps")
+    exported, file = tmp_path / f"e{suffix}", tmp_path / "e.sol"  # the name eq is a word of MPS files
+    assert main(["export", NAME, spec, "--to", str(exported)]) == 0
+    assert "1 rows with two sides are two rows each" in capsys.readouterr().err
+    file.write_text(
+        "Model status\nOptimal\n\n# Primal solution values\nFeasible\nObjective 6\n# Columns 2\nx 2\ny 2\n# Rows 3\n"
+        "r_eq 4\ntwo 2\ntwo_up 2\n\n# Dual solution values\nFeasible\n# Columns 2\nx 0\ny 0\n# Rows 3\n"
+        "r_eq 1\ntwo 1\ntwo_up 0\n",
+        encoding="utf-8",
+    )
+    capsys.readouterr()
+    assert main(["check", NAME, spec, str(file), "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert (document["verified"], document["bound"]) == (True, pytest.approx(6))
