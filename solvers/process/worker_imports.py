@@ -10,6 +10,7 @@ import sys
 from contextlib import contextmanager
 from functools import partial
 from importlib import import_module
+from threading import RLock
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 #: Parts of NumPy that SciPy copies with all its names, with the tools of compilers and of unit tests; the module of
 #: SciPy with these copies, for arrays of other packages; and what writes pages of documentation.
 SELDOM_USED = ("numpy.f2py", "numpy.ma", "numpy.testing", "scipy._lib.array_api_compat.numpy", "pydoc")
+_IMPORTING = RLock()
 #: Part of SciPy's graphs that imports all of its linear algebra, for one function.
 _LAPLACIAN = "scipy.sparse.csgraph._laplacian"
 #: Solvers that CVXPY imports to list those that are installed; it solves nothing in a worker.
@@ -59,9 +61,11 @@ def _imported(deferred: ModuleType, attribute: str) -> Any:
     """An attribute of the module itself, which takes the place of the deferred one."""
     if attribute.startswith("__") and attribute not in ("__path__", "__all__", "__version__"):  # asked of every module
         raise AttributeError(attribute)
-    if sys.modules[deferred.__name__] is deferred:
-        del sys.modules[deferred.__name__]
-    return getattr(import_module(deferred.__name__), attribute)
+    with _IMPORTING:  # threads of a method may ask at the same time
+        if sys.modules.get(deferred.__name__) is deferred:
+            del sys.modules[deferred.__name__]
+        module = import_module(deferred.__name__)
+    return getattr(module, attribute)
 
 
 def import_layer(form: str) -> None:

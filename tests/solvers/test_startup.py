@@ -76,6 +76,23 @@ numpy.testing.assert_allclose(1.0, 1.0)
 print(json.dumps({"early": early, "late": "unittest" in sys.modules, "f2py": numpy.f2py.get_include()}))
 """
 
+THREADS = """
+import json, threading
+from opticoll.solvers.process import worker_imports
+worker_imports.prepare()
+import numpy
+found, begin = [], threading.Barrier(8)
+
+def ask():
+    begin.wait()
+    found.append(numpy.ma.MaskedArray)
+
+threads = [threading.Thread(target=ask) for _ in range(8)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+print(json.dumps({"found": len(found), "classes": len(set(found))}))
+"""
+
 
 def loaded_by(code: str, *words: str) -> dict[str, object]:
     """What a new interpreter prints that runs ``code``."""
@@ -235,3 +252,7 @@ def test_copies_inside_sets_are_counted_alike_by_dense_and_sparse_tables(monkeyp
     np.testing.assert_array_equal(collective_bounds._copies_inside(gathered, chunks, inside), dense)
     # All-gather: chunk c starts at vertex c and is wanted by all; a set without c lacks it.
     np.testing.assert_array_equal(dense, [(~row[chunks]).sum() if row.any() else 0 for row in inside])
+
+
+def test_threads_that_ask_a_deferred_module_at_once_get_the_same() -> None:
+    assert loaded_by(THREADS) == {"found": 8, "classes": 1}
