@@ -37,7 +37,7 @@ from opticoll.solvers.methods.flows import pdhg_kernels as kernels
 from opticoll.solvers.methods.flows.pdhg_kernels import LANES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
 
@@ -122,8 +122,6 @@ class Saddle:
         by_vertex, by_arc = (self.blocks, self.n, LANES), (self.blocks, self.m, LANES)
         self.demand, self.width, self.stiff, self.price = (np.zeros(by_vertex, precision) for _ in range(4))
         self.flow = np.zeros(by_arc, precision)
-        self.net = [np.zeros((self.n, LANES), precision) for _ in range(team.size)]
-        self.buffer = [np.zeros(LANES, precision) for _ in range(team.size)]
         self.load = np.zeros((len(self.chunks), self.m))
         self.sums = np.zeros((len(self.chunks), 2))
 
@@ -149,6 +147,19 @@ class Saddle:
         """The groups of a block."""
         return slice(block * LANES, min((block + 1) * LANES, self.groups))
 
+    def _parts(self) -> Iterator[tuple[slice, slice]]:
+        """The blocks of every chunk, and their groups."""
+        for first, last in self.chunks:
+            yield slice(first, last), slice(first * LANES, min(last * LANES, self.groups))
+
+    def _blocked(self, values: F64) -> F64:
+        """Values by (row, group) as blocks of lanes, ``(blocks, rows, LANES)``, 0 in lanes without a group."""
+        rows, groups = values.shape
+        blocks = -(-groups // LANES)
+        padded = np.zeros((rows, blocks * LANES))
+        padded[:, :groups] = values
+        return padded.reshape(rows, blocks, LANES).swapaxes(0, 1)
+
     # Starting point
 
     def _begin(self) -> None:
@@ -157,38 +168,21 @@ class Saddle:
         amounts, least = self.data.amounts, LEAST_WIDTH
         if amounts is not None:
             least *= float(amounts.sum()) / max(int(np.count_nonzero(amounts)), 1)
-        head, outgoing = self.data.topology.head.copy(), np.arange(self.m)
-        first_out = np.searchsorted(self.data.topology.tail, np.arange(self.n + 1))
-
-        def job(chunk: int, _worker: int) -> None:
-            queue, level, through = np.empty(self.n, np.int64), np.empty(self.n, np.int64), np.empty(self.n)
-            first, last = self.chunks[chunk]
-            for b in range(first, last):
-                lanes = self._lanes(b)
-                count = lanes.stop - lanes.start
-                self.demand[b, :, :count] = self.data.demand_of(lanes)
-                kernels.start_block(
-                    b,
-                    count,
-                    self.start,
-                    self.tail,
-                    first_out,
-                    outgoing,
-                    head,
-                    self.source,
-                    self.demand,
-                    self.flow,
-                    self.price,
-                    self.width,
-                    queue,
-                    level,
-                    through,
-                    unit,
-                    least,
-                )
-
-        self.team.run(job, len(self.chunks))
-        self._norm_rows(head[self.order])
+        topology, hops = self.data.topology, self.data.distances(np.ones(self.m))
+        for blocks, lanes in self._parts():
+            demand, level = self.data.demand_of(lanes), np.where(np.isfinite(hops[:, lanes]), hops[:, lanes], 0.0)
+            nearer = (hops[topology.tail, lanes] + 1.0 == hops[topology.head, lanes]).astype(float)
+            flow = unit_flow(topology, self.data.sources[lanes], demand, nearer)
+            assert flow is not None
+            key = np.arange(level.shape[1]) * self.n + level.astype(np.int64)
+            shape = level.shape[1], self.n
+            count, due = (np.bincount(key.ravel(), one, key.size).reshape(shape) for one in (None, demand.ravel()))
+            expected = np.cumsum(due[:, ::-1], axis=1)[:, ::-1] / np.maximum(count, 1)
+            width = np.where(level > 0, np.maximum(least, expected.ravel()[key]), 0.0)
+            values = (demand, flow[self.order], unit * level, width)
+            for array, value in zip((self.demand, self.flow, self.price, self.width), values, strict=True):
+                array[blocks] = self._blocked(value)
+        self._norm_rows(topology.head[self.order])
         into = self._fold(np.repeat(self.width.sum(axis=(0, 2), dtype=np.float64), np.diff(self.start)))
         # With a single source, arcs into it carry nothing: any step is safe for their weights.
         self.arc_stiff = self.capacity**2 / np.maximum(into, IDLE * into.max())
@@ -216,7 +210,7 @@ class Saddle:
         tau, sigma, length = self._steps()
         alpha = self.precision(pull)
 
-        def job(chunk: int, worker: int) -> None:
+        def job(chunk: int) -> None:
             first, last = self.chunks[chunk]
             kernels.advance(
                 first,
@@ -234,8 +228,8 @@ class Saddle:
                 tau,
                 sigma,
                 alpha,
-                self.net[worker],
-                self.buffer[worker],
+                np.empty((self.n, LANES), self.precision),
+                np.empty(LANES, self.precision),
                 self.load[chunk],
             )
 
@@ -255,7 +249,7 @@ class Saddle:
     def restart(self) -> tuple[float, float]:
         """Move the anchor to the current point; return the distances of flows and duals from the last anchor."""
 
-        def job(chunk: int, worker: int) -> None:
+        def job(chunk: int) -> None:
             first, last = self.chunks[chunk]
             self.sums[chunk] = kernels.travelled(
                 first,
@@ -267,7 +261,7 @@ class Saddle:
                 self.price0,
                 self.width,
                 self.stiff,
-                self.buffer[worker],
+                np.empty(LANES, self.precision),
             )
 
         self.team.run(job, len(self.chunks))
@@ -305,7 +299,7 @@ class Saddle:
         length = self.plain / self.capacity
         terms = np.zeros(self.blocks)
 
-        def job(b: int, _worker: int) -> None:
+        def job(b: int) -> None:
             lanes, demand = self._lanes(b), np.zeros((self.n, LANES))
             demand[:, : lanes.stop - lanes.start] = self.data.demand_of(lanes)
             reach = np.empty((self.n, LANES))
@@ -333,25 +327,19 @@ class Saddle:
         Infinity if some demand cannot be delivered. With orbits the flows are those of the representatives, settled,
         and w_r times a unit.
         """
-        load = np.zeros((len(self.chunks), self.m))
-        delivered = np.zeros(len(self.chunks), dtype=bool)
-
-        def job(chunk: int, _worker: int) -> None:
-            first, last = self.chunks[chunk]
-            lanes = slice(first * LANES, min(last * LANES, self.groups))
+        total = np.zeros(self.m)
+        for blocks, lanes in self._parts():
             near, demand = np.empty((self.m, lanes.stop - lanes.start)), self.data.demand_of(lanes)
-            near[self.order] = np.concatenate(self.flow[first:last], axis=1)[:, : near.shape[1]]
+            near[self.order] = np.concatenate(self.flow[blocks], axis=1)[:, : near.shape[1]]
             exact = unit_flow(self.data.topology, self.data.sources[lanes], demand, near)
-            delivered[chunk] = exact is not None
-            if exact is not None:
-                out[:, lanes], load[chunk] = exact, exact.sum(axis=1)
-
-        self.team.run(job, len(self.chunks))
-        total = load.sum(axis=0)
+            if exact is None:
+                return np.inf
+            out[:, lanes] = exact
+            total += exact.sum(axis=1)
         if self.orbits is not None:
             total = self.orbits.fold(total)
             self.orbits.settle(out)
-        return float((total / self.data.capacity).max()) if delivered.all() else np.inf
+        return float((total / self.data.capacity).max())
 
 
 #: Restart when this share of all steps, and at least so many, were made since the last restart.
@@ -359,8 +347,8 @@ LONGEST, LEAST = 0.36, 36
 #: Weight of the observed primal weight in its update at a restart (on a logarithmic scale).
 SMOOTHING = 0.3
 #: Growth factors of the step counts at which bounds are computed, flows repaired, and polished flows repaired.
-LOOK, REPAIR, POLISH = 1.25, 2.0, 1.6
-FIRST_LOOK, FIRST_POLISH = 40, 20
+LOOK, REPAIR, POLISH = 1.25, 4.0, 2.0
+FIRST_LOOK, FIRST_POLISH = 40, 30
 #: Polishing may take this share of the steps so far, and at least this many steps.
 POLISH_SHARE, POLISH_LEAST = 0.35, 60
 #: The precision is exhausted if the gap does not shrink by a tenth while the steps grow by this factor.

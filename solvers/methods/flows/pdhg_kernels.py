@@ -13,7 +13,6 @@ share the chunks of a pass, so an iteration starts no threads.
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor, wait
-from itertools import count
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
     from opticoll.instances.topology import F64, I64
 
     Array = NDArray[np.floating]
-    Job = Callable[[int, int], object]
+    Job = Callable[[int], object]
 
 
 #: Sources per block.
@@ -215,77 +214,6 @@ def distance_sum(start: I64, tail: I64, length: F64, demand: F64, source: I64, r
     return result
 
 
-@compiled(nogil=True, error_model="numpy")
-def start_block(
-    b: int,
-    count: int,
-    start: I64,
-    tail: I64,
-    out_start: I64,
-    out_arc: I64,
-    head: I64,
-    source: I64,
-    demand: Array,
-    flow: Array,
-    price: Array,
-    width: Array,
-    queue: I64,
-    level: I64,
-    through: F64,
-    unit: float,
-    least: float,
-) -> None:
-    r"""Starting point and column widths of one block's ``count`` sources.
-
-    Breadth-first levels h(v) from each source; potentials ``unit`` h(v); demands sent back to the source in even
-    shares over the arcs from the level above. The width of the columns into level h is the throughflow a vertex there
-    expects, the demand at h and beyond by the number of vertices at h, and at least ``least``.
-    """
-    n = start.size - 1
-    for i in range(count):
-        root = source[b, i]
-        level[:] = -1
-        level[root] = 0
-        queue[0] = root
-        end = 1
-        position = 0
-        while position < end:
-            u = queue[position]
-            position += 1
-            for j in range(out_start[u], out_start[u + 1]):
-                v = head[out_arc[j]]
-                if level[v] < 0:
-                    level[v] = level[u] + 1
-                    queue[end] = v
-                    end += 1
-        for v in range(n):
-            through[v] = demand[b, v, i]
-        beyond = 0.0
-        at = end
-        while at > 0:  # level by level, the farthest first
-            h = level[queue[at - 1]]
-            low = at
-            while low > 0 and level[queue[low - 1]] == h:
-                low -= 1
-                beyond += demand[b, queue[low], i]
-            for position in range(low, at):
-                v = queue[position]
-                price[b, v, i] = unit * h
-                width[b, v, i] = 0.0 if h == 0 else max(least, beyond / (at - low))
-                parents = 0
-                for a in range(start[v], start[v + 1]):
-                    if level[tail[a]] == h - 1:
-                        parents += 1
-                if h == 0 or parents == 0:
-                    continue
-                for a in range(start[v], start[v + 1]):
-                    u = tail[a]
-                    if level[u] == h - 1:
-                        flow[b, a, i] = through[v] / parents
-                        through[u] += through[v] / parents
-            at = low
-
-
 class Team:
     """The calling thread and ``size - 1`` helpers.
 
@@ -303,19 +231,19 @@ class Team:
         self._helpers = ThreadPoolExecutor(max(self.size - 1, 1))
 
     def run(self, job: Job, chunks: int) -> None:
-        """Call ``job(chunk, worker)`` for every chunk and return when all are done.
+        """Call ``job(chunk)`` for every chunk and return when all are done.
 
         An exception in any of them is raised here after the others have ended.
         """
-        tickets = count()
+        left = iter(range(chunks))
 
-        def take(worker: int) -> None:
-            while (chunk := next(tickets)) < chunks:
-                job(chunk, worker)
+        def take() -> None:
+            for chunk in left:
+                job(chunk)
 
-        helping = [self._helpers.submit(take, worker) for worker in range(1, min(self.size, chunks))]
+        helping = [self._helpers.submit(take) for _ in range(1, min(self.size, chunks))]
         try:
-            take(0)
+            take()
         finally:
             wait(helping)
         for helper in helping:

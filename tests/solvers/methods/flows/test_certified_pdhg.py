@@ -160,7 +160,7 @@ def test_the_start_is_already_optimal_on_tori():
 
 
 def test_errors_of_helpers_reach_the_caller():
-    def fails(chunk, _worker):
+    def fails(chunk):
         if chunk == 5:
             raise ValueError
 
@@ -168,7 +168,7 @@ def test_errors_of_helpers_reach_the_caller():
         with pytest.raises(ValueError):  # noqa: PT011 - any of it
             team.run(fails, 16)
         seen = []
-        team.run(lambda chunk, _worker: seen.append(chunk), 16)
+        team.run(lambda chunk: seen.append(chunk), 16)
         assert sorted(seen) == list(range(16))
 
 
