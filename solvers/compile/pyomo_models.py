@@ -267,10 +267,15 @@ def integrality(variables: Iterable[Any]) -> list[bool]:
         For a domain that is neither an interval of numbers nor the whole numbers in one; the message names the first
         variable and its domain.
     """
+    whole: dict[int, bool] = {}  # of every domain that was met
     result = []
     for one in variables:
-        result.append(not one.fixed and one.is_integer())
-        if not (result[-1] or one.fixed or one.is_continuous()):
+        if one.fixed or (known := whole.get(id(one.domain))) is not None:
+            result.append(not one.fixed and known)
+            continue
+        result.append(one.is_integer())
+        whole[id(one.domain)] = result[-1]
+        if not (result[-1] or one.is_continuous()):
             msg = (
                 f"the Pyomo variable {one.name!r} has the domain {one.domain}, which is neither an interval nor the "
                 "whole numbers of one; choose such a domain, and state the rest with binary variables and constraints"
