@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from opticoll.formulations.alltoall.timestep_mcf import StepFlow
+    from opticoll.formulations.flows.path_sets import PathSet
     from opticoll.instances.topology import F64, I64
 
     Values = Mapping[str, F64]
@@ -113,6 +114,12 @@ class Routes(Sequence[Route]):
             np.array([t for r in routes for t in r.steps or ()], dtype=np.int64) if timed else None,
             np.array(layers, dtype=np.int64) if len(layers) == len(routes) > 0 else None,
         )
+
+    @classmethod
+    def along(cls, paths: PathSet, weight: F64, amount: F64, layer: I64 | None = None) -> Routes:
+        """Routes along paths, with their weights ``(|P|,)`` and what the commodities send ``(|K|,)``."""
+        pair = paths.pair
+        return cls(paths.sources[pair], paths.targets[pair], paths.start, paths.arcs, weight, amount[pair], None, layer)
 
     def __len__(self) -> int:
         return self.source.size
@@ -275,11 +282,8 @@ def _by_source(data: ConcurrentFlow, g: F64) -> Routes:
     paths, rate, F = from_flow(data, g)
     shards = data.demanded()[2]
     weight = rate / (F * shards[paths.pair])
-    kept = subset(paths, weight > NOISE)
-    weight = weight[weight > NOISE]
-    weight = weight / np.bincount(kept.pair, weight)[kept.pair]
-    pair = kept.pair
-    return Routes(kept.sources[pair], kept.targets[pair], kept.start, kept.arcs, weight, shards[pair])
+    kept, weight = subset(paths, weight > NOISE), weight[weight > NOISE]
+    return Routes.along(kept, weight / np.bincount(kept.pair, weight)[kept.pair], shards)
 
 
 def without_steps(routes: Sequence[Route]) -> Sequence[Route]:
@@ -327,20 +331,15 @@ def path_routes(data: Any, values: Values) -> list[Route]:
     return routes
 
 
-def single_routes(data: Any, values: Values) -> list[Route]:
+def single_routes(data: Any, values: Values) -> Routes:
     """One path per pair, or kappa with equal shares (min-congestion), without steps."""
     from opticoll.formulations.flows.path_flow import chosen_paths
 
-    routes, kappa = chosen_paths(data.routing, values), data.routing.kappa
-    ends = zip(routes.sources.tolist(), routes.targets.tolist(), data.routing.amount.tolist(), strict=True)
-    return [
-        Route(s, t, tuple(routes.path(p)), 1.0 / kappa, amount=amount)
-        for k, (s, t, amount) in enumerate(ends)
-        for p in routes.of_pair(k)
-    ]
+    routes = chosen_paths(data.routing, values)
+    return Routes.along(routes, np.full(routes.paths, 1.0 / data.routing.kappa), data.routing.amount)
 
 
-def layered_routes(data: Any, values: Values) -> list[Route]:
+def layered_routes(data: Any, values: Values) -> Routes:
     """One path per pair with its virtual channel (channels, virtual-channels), without steps."""
     from opticoll.formulations.alltoall import channels_routes
     from opticoll.formulations.alltoall.channels import RoutedChannels
@@ -357,10 +356,7 @@ def layered_routes(data: Any, values: Values) -> list[Route]:
         given, assigned = data.known_routes, layers_of(data, values)
         assert assigned is not None
         layer, amount = assigned, np.ones(given.paths)
-    paths = [given.path(p) for p in range(given.paths)]
-    columns = (given.sources.tolist(), given.targets.tolist(), paths, amount.tolist(), layer.tolist())
-    routes = (Route(s, t, tuple(arcs), 1.0, amount=D, layer=i + 1) for s, t, arcs, D, i in zip(*columns, strict=True))
-    return sorted(routes, key=_pair)
+    return Routes.along(given, np.ones(given.paths), amount, layer + 1)
 
 
 _READERS: dict[str, Callable[[Any, Values], Sequence[Route]]] = {
@@ -523,7 +519,7 @@ def _translated(
 def _with_shortest(topology: Topology, routes: Routes) -> Routes:
     """The routes and up to :data:`ADDED` shortest paths of every pair, those with weight 0."""
     key = np.unique(np.column_stack([routes.source, routes.target]), axis=0, return_index=True)[1]
-    to_go = _hops_to(topology, np.unique(routes.target))
+    distances = topology.distances(np.ones(topology.arcs))
     leaving: list[list[tuple[int, int]]] = [[] for _ in range(topology.n)]
     for a, (u, v) in enumerate(zip(topology.tail.tolist(), topology.head.tolist(), strict=True)):
         leaving[u].append((a, v))
@@ -531,21 +527,13 @@ def _with_shortest(topology: Topology, routes: Routes) -> Routes:
     added: list[Route] = []
     for r in key.tolist():
         s, t, amount = int(routes.source[r]), int(routes.target[r]), float(routes.amount[r])
-        left = to_go[t]
+        left = distances[:, t]
         ways: list[tuple[tuple[int, ...], int]] = [((), s)]
         while ways and ways[0][1] != t:
             grown = [((*way, a), v) for way, u in ways for a, v in leaving[u] if left[v] == left[u] - 1]
             ways = [grown[i] for i in np.linspace(0, len(grown) - 1, min(len(grown), ADDED)).astype(int).tolist()]
         added += [Route(s, t, way, 0.0, amount=amount) for way, _ in ways if (s, t, way) not in known]
     return Routes.of([*routes, *added])
-
-
-def _hops_to(topology: Topology, targets: I64) -> dict[int, F64]:
-    """Hop distances from every vertex to each of these vertices, ``(n,)``."""
-    from scipy.sparse.csgraph import dijkstra
-
-    against = topology.length_matrix(np.ones(topology.arcs)).T
-    return dict(zip(targets.tolist(), dijkstra(against, indices=targets, unweighted=True), strict=True))
 
 
 def _rounded(weight: F64, commodity: I64, D: int) -> I64:

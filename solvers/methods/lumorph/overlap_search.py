@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from opticoll.formulations.lumorph.min_overlap import Overlap
-    from opticoll.instances.topology import F64, I64, Topology
+    from opticoll.instances.topology import I64, Topology
     from opticoll.solvers.methods.method import Context
 
 
@@ -126,8 +126,9 @@ def shortest_routes(topology: Topology, sources: I64, targets: I64, random: np.r
     first_out = np.searchsorted(topology.tail, np.arange(topology.n + 1))
     paths: list[list[int]] = [[] for _ in range(sources.size)]
     tails, heads = topology.tail, topology.head
+    distances = topology.distances(np.ones(topology.arcs))
     for target in np.unique(targets).tolist():
-        hops = _hops_to(topology, target)
+        hops = distances[:, target]
         closer = np.isfinite(hops[tails]) & (hops[heads] == hops[tails] - 1)
         ways = np.zeros(topology.n)
         ways[target] = 1.0
@@ -149,14 +150,6 @@ def shortest_routes(topology: Topology, sources: I64, targets: I64, random: np.r
                 paths[k].append(arc)
                 v = int(heads[arc])
     return path_set_of(topology, paths, np.arange(len(paths)), (sources, targets))
-
-
-def _hops_to(topology: Topology, target: int) -> F64:
-    """Fewest arcs from every vertex to ``target``, ``(n,)``."""
-    from scipy.sparse.csgraph import dijkstra
-
-    graph = topology.length_matrix(np.ones(topology.arcs)).T.tocsr()
-    return np.asarray(dijkstra(graph, indices=target, unweighted=True))
 
 
 def _in_order(topology: Topology, sources: I64, targets: I64, arcs: I64, length: I64) -> PathSet:
