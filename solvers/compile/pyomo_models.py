@@ -268,14 +268,15 @@ def integrality(variables: Iterable[Any]) -> list[bool]:
         variable and its domain.
     """
     whole: dict[int, bool] = {}  # of every domain that was met
-    result = []
+    result: list[bool] = []
     for one in variables:
-        if one.fixed or (known := whole.get(id(one.domain))) is not None:
-            result.append(not one.fixed and known)
+        kind = id(one.domain)
+        if one.fixed or kind in whole:
+            result.append(not one.fixed and whole[kind])
             continue
-        result.append(one.is_integer())
-        whole[id(one.domain)] = result[-1]
-        if not (result[-1] or one.is_continuous()):
+        whole[kind] = one.is_integer()
+        result.append(whole[kind])
+        if not (whole[kind] or one.is_continuous()):
             msg = (
                 f"the Pyomo variable {one.name!r} has the domain {one.domain}, which is neither an interval nor the "
                 "whole numbers of one; choose such a domain, and state the rest with binary variables and constraints"
