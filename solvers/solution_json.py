@@ -34,6 +34,7 @@ from opticoll.solvers.compile.compilation import (
     declared_duals,
     index_labels,
 )
+from opticoll.solvers.compile.program_json import json_label
 from opticoll.solvers.coordinate_arrays import named_arrays
 from opticoll.solvers.exact.vipr_file import is_certificate
 from opticoll.solvers.methods import prepared
@@ -104,7 +105,7 @@ def solution_document(run: Run) -> dict[str, Json]:
     labels = index_labels(run.plan.problem, run.plan.form)
     if labels:
         document["indices"] = {
-            name: [None if axis is None else [_plain_label(label) for label in axis] for axis in axes]
+            name: [None if axis is None else [json_label(label) for label in axis] for axis in axes]
             for name, axes in labels.items()
         }
     if run.duals:
@@ -123,12 +124,6 @@ def solution_document(run: Run) -> dict[str, Json]:
         if instance.capacity_unit is not None:
             document["capacity_unit"] = instance.capacity_unit
     return document
-
-
-def _plain_label(label: object) -> Json:
-    if isinstance(label, tuple):
-        return [_plain_label(part) for part in label]
-    return label if label is None or isinstance(label, str | int | float) else str(label)
 
 
 def coordinates(array: NDArray[np.float64]) -> dict[str, Json]:

@@ -71,14 +71,15 @@ def program_document(program: StatedProgram) -> dict[str, Json]:
 
 
 def _named(block: Block) -> dict[str, Json]:
-    labels = [None if axis is None else [_label(one) for one in axis] for axis in block.labels]
+    labels = [None if axis is None else [json_label(one) for one in axis] for axis in block.labels]
     return {"shape": list(block.shape), "index": block.index.tolist(), "labels": labels}
 
 
-def _label(label: object) -> Json:
+def json_label(label: object) -> Json:
+    """An index of a named array as JSON; a list for a tuple."""
     if isinstance(label, tuple):
-        return [_label(one) for one in label]
-    return label if isinstance(label, str | int | float | bool) else str(label)
+        return [json_label(one) for one in label]
+    return label if label is None or isinstance(label, str | int | float) else str(label)
 
 
 def read_program(document: Mapping[str, Json], path: Path) -> StatedProgram:
@@ -166,4 +167,4 @@ def _block(name: str, read: _Named, size: int, path: Path) -> Block:
 def _hashable(label: object) -> Hashable:
     if isinstance(label, list):
         return tuple(_hashable(one) for one in label)
-    return label if isinstance(label, str | int | float) else str(label)
+    return label if label is None or isinstance(label, str | int | float) else str(label)
