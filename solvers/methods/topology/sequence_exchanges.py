@@ -29,6 +29,9 @@ THRESHOLD = 0.02
 TO_FREE = 8
 #: Exchanges between two looks at the clock.
 CALLED = 500
+#: Nodes of a rack, and most circuits from one rack to another and from a rack to all others; 0 for no limit.
+Racks = tuple[int, int, int]
+NO_RACKS: Racks = (0, 0, 0)
 
 
 @compiled()
@@ -119,8 +122,27 @@ def _drawn(random, counts, number, tail, head, fixed, degree, directed):  # type
 
 
 @compiled()
+def _fits(counts, parallel, rack, cables, uplinks):  # type: ignore[no-untyped-def]
+    """Whether circuits ``(n, n)`` keep to the limits on parallel ones and on those between racks."""
+    if counts.max() > parallel:
+        return False
+    if rack == 0:
+        return True
+    n = counts.shape[0]
+    R = (n + rack - 1) // rack
+    between = np.zeros((R, R), np.int64)
+    for u in range(n):
+        for v in range(n):
+            if u // rack != v // rack:
+                between[u // rack, v // rack] += counts[u, v]
+    if cables > 0 and between.max() > cables:
+        return False
+    return uplinks == 0 or max(between.sum(axis=0).max(), between.sum(axis=1).max()) <= uplinks
+
+
+@compiled()
 def _annealed(  # type: ignore[no-untyped-def]
-    rng, counts, now, span, worse, squarings, demand, step, fixed, degree, directed, parallel
+    rng, counts, now, span, worse, squarings, demand, step, fixed, degree, directed, limits
 ):
     """Exchanges ``span[0]`` to ``span[1]`` of ``span[2]`` in ``counts``, whose cost is ``now``.
 
@@ -134,7 +156,7 @@ def _annealed(  # type: ignore[no-untyped-def]
         if k < 0:
             continue
         v = _swap(counts, tail, head, k, a, b, y, directed)
-        value = cost_of(counts, demand, step, squarings) if counts[k].max() <= parallel else np.inf
+        value = cost_of(counts, demand, step, squarings) if _fits(counts[k], *limits) else np.inf
         if value > now * (1 + worse * (1 - move / moves) ** 2):
             _swap(counts, tail, head, k, a, b, v, directed)
             continue
@@ -153,6 +175,7 @@ def anneal_circuits(
     *,
     squarings: int = -1,
     worse: float = THRESHOLD,
+    racks: Racks = NO_RACKS,
 ) -> I64:
     """Circuits ``(K, n, n)`` of the least :func:`cost_of` that is found by so many exchanges.
 
@@ -160,7 +183,7 @@ def anneal_circuits(
     Scheuer, J. Comput. Phys. 90, 1990); ``wait`` is called now and then.
     """
     step, fixed = one_by_one(data), 0 if data.standing is None else 1
-    settings = worse, squarings, data.demand, step, fixed, data.degree, data.directed, data.parallel
+    settings = worse, squarings, data.demand, step, fixed, data.degree, data.directed, (data.parallel, *racks)
     now = best = cost_of(counts, data.demand, step, squarings)
     result, counts = counts, counts.copy()
     for begin in range(0, moves, CALLED):
@@ -189,30 +212,33 @@ def exchanged(data: TopologySequence, random: np.random.Generator, counts: I64, 
         yield other
 
 
-def add_circuits(data: TopologySequence, circuits: I64, pairs: list[list[int]]) -> None:
-    """Add a circuit for every pair in turn whose ports are free."""
+def add_circuits(data: TopologySequence, circuits: I64, pairs: list[list[int]], racks: Racks = NO_RACKS) -> None:
+    """Add a circuit for every pair in turn whose ports are free, within the limits of racks."""
     out, into = circuits.sum(axis=1), circuits.sum(axis=0)
     for u, v in pairs:
         if out[u] < data.degree and into[v] < data.degree and circuits[u, v] < data.parallel:
             if not data.directed and (out[v] >= data.degree or into[u] >= data.degree):
                 continue
             _add(circuits, u, v, 1, data.directed)
+            if not _fits(circuits, data.parallel, *racks):
+                _add(circuits, u, v, -1, data.directed)
+                continue
             for a, b in ((u, v),) if data.directed else ((u, v), (v, u)):
                 out[a] += 1
                 into[b] += 1
 
 
-def fill_ports(data: TopologySequence, random: np.random.Generator, counts: I64) -> None:
+def fill_ports(data: TopologySequence, random: np.random.Generator, counts: I64, racks: Racks = NO_RACKS) -> None:
     """Add a random circuit between free ports of every configuration ``(K, n, n)``, as long as there are any."""
     for circuits in counts[0 if data.standing is None else 1 :]:
-        add_circuits(data, circuits, random.permutation(np.argwhere(data.off)).tolist())
+        add_circuits(data, circuits, random.permutation(np.argwhere(data.off)).tolist(), racks)
 
 
-def random_circuits(data: TopologySequence, random: np.random.Generator) -> I64:
+def random_circuits(data: TopologySequence, random: np.random.Generator, racks: Racks = NO_RACKS) -> I64:
     """Random circuits of every configuration, ``(K, n, n)``, without loops and with all ports that allow it."""
     counts = np.zeros((data.configurations, data.n, data.n), dtype=np.int64)
     if data.standing is not None:
         counts[0] = data.standing
     for _ in range(data.parallel):
-        fill_ports(data, random, counts)
+        fill_ports(data, random, counts, racks)
     return counts

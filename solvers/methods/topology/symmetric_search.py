@@ -129,17 +129,17 @@ def exchange_candidates(
     """
     if data.n > MOST_EXCHANGED or steps <= 0:
         return
-    limits: dict[str, Any] = {"rack": data.rack, "cables": data.cables, "uplinks": data.uplinks} if data.rack else {}
-    sequence = TopologySequence.of_nodes(data.n, data.degree, 1, directed=data.directed, parallel=1, **limits)
+    racks = data.rack, data.cables, data.uplinks
+    sequence = TopologySequence.of_nodes(data.n, data.degree, 1, directed=data.directed, parallel=1)
     found = []
     for start in range(starts if given is None else starts + 1):
         rng = np.random.default_rng([seed, start])
-        counts = random_circuits(sequence, rng)
+        counts = random_circuits(sequence, rng, racks)
         if given is not None and start == starts:
             counts[0] = 0
             counts[0, given.tail, given.head] = 1
-        best = anneal_circuits(sequence, rng, counts, steps, lambda: None, squarings=SQUARINGS)
-        fill_ports(sequence, rng, best)
+        best = anneal_circuits(sequence, rng, counts, steps, lambda: None, squarings=SQUARINGS, racks=racks)
+        fill_ports(sequence, rng, best, racks)
         found.append((cost_of(best, sequence.demand, False, SQUARINGS), best[0]))
     for _, links in sorted(found, key=lambda one: one[0])[:MOST_EXCHANGE_CANDIDATES]:
         topology = Topology(data.n, *np.nonzero(links))
