@@ -188,11 +188,12 @@ def fork_and_answer(report: Any, **arguments: Any) -> dict[str, Any]:
 
 
 def surroundings(report: Any, **arguments: Any) -> dict[str, Any]:
-    """The environment, the session and the files of this process."""
+    """The environment, the session, the files and a signal's handler of this process."""
     try:
         os.fstat(arguments["file"])
         known = True
     except OSError:
         known = False
     variables = {"later": os.environ.get("SET_LATER"), "threads": os.environ.get("OMP_NUM_THREADS")}
-    return {**variables, "session": os.getsid(0), "open": known}
+    alarmed = callable(signal.getsignal(signal.SIGALRM))
+    return {**variables, "session": os.getsid(0), "open": known, "alarmed": alarmed}

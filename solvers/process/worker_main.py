@@ -82,8 +82,9 @@ def become_worker(parent: int, connection: int, endings: int, log: int) -> NoRet
     """
     tie_to_parent(parent)
     gc.freeze()  # objects of the parent never end here, so they close nothing
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
+    for number in signal.valid_signals():  # its handlers would also be called at the end of our timers
+        if number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP) or callable(signal.getsignal(number)):
+            signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
     system_library().fflush(None)  # what the parent has not printed yet, and will; what Python holds of it stays there
     sys.stdout, sys.stderr = (open(number, "w", encoding="utf-8", closefd=False) for number in (1, 2))  # noqa: SIM115
     for file in map(int, os.listdir("/proc/self/fd")):  # noqa: PTH208 - numbers

@@ -627,11 +627,12 @@ def test_descendants_are_the_processes_below_one(listed, monkeypatch):
 
 #: Reports what a worker that was forked ahead has of its parent.
 FORKED = """
-import json, os, sys, threading
+import json, os, signal, sys, threading
 import opticoll.solvers.solve
 from opticoll.solvers.process import worker
 from opticoll.solvers.process.isolation import call_isolated
 case = sys.argv[1]
+signal.signal(signal.SIGALRM, print)
 print(end="once ")  # not flushed while the process is copied
 file = os.dup2(os.open(os.devnull, os.O_RDONLY), 200)
 if case == "thread":
@@ -674,6 +675,7 @@ def test_a_worker_forked_ahead_is_as_a_new_one(case: str) -> None:
     assert found["later"] == "yes"
     assert found["threads"] == "1"
     assert not found["open"]
+    assert not found["alarmed"]
     assert found["session"] != found["own"]
     assert (found["ending"], found["kept"]) == ("time-limit", 5.0)
     assert gone(found["used"])
