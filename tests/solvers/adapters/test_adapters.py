@@ -6,6 +6,7 @@ Adapters whose package or licence is missing are skipped with the reason.
 from __future__ import annotations
 
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -103,6 +104,15 @@ def test_random_lps_are_of_every_kind() -> None:
     assert {form.sense for form in forms} == {"min", "max"}
     assert {form.A.shape[0] == 0 for form in forms} == {True, False}
     assert any(np.isinf(form.col_lower).any() for form in forms)
+
+
+@pytest.mark.parametrize(
+    ("options", "integer", "threads"), [({}, False, 1), ({"parallel": "on"}, False, 2), ({}, True, 2)]
+)
+def test_highs_has_several_threads_where_it_uses_them(options: dict[str, str], integer: bool, threads: int) -> None:
+    form = replace(two_rows(), integer=np.full(two_rows().A.shape[1], integer))
+    outcome = solve_isolated(form, "highs", SolveRequest(threads=2, options=options))
+    assert (outcome.termination, outcome.options["threads"]) == ("optimal", threads)
 
 
 def test_cp_sat_rejects_continuous_columns() -> None:
