@@ -487,3 +487,18 @@ def test_hops_of_a_mesh_of_tiles_are_those_of_its_arcs(spec):
     np.testing.assert_array_equal(mesh.hops, plain.hops)
     odd = mesh.with_arcs([*mesh.tail[1:], 0], [*mesh.head[1:], mesh.n - 1], [1.0] * mesh.arcs)
     assert not odd.intact
+
+
+@pytest.mark.parametrize(("n", "k"), [(1, 0), (40, 1), (300, 2), (2000, 3)])
+def test_orbits_are_numbered_by_their_smallest_element(n, k):
+    rng = np.random.default_rng(n)
+    for moved in (n // 4, n):
+        images = np.tile(np.arange(n), (k, 1))
+        for image in images:
+            chosen = rng.permutation(n)[:moved]
+            image[chosen] = np.roll(chosen, 1)
+        graph = nx.Graph([(v, int(image[v])) for image in images for v in range(n)])
+        graph.add_nodes_from(range(n))
+        orbits = sorted(map(sorted, nx.connected_components(graph)))
+        expected = {v: number for number, orbit in enumerate(orbits) for v in orbit}
+        assert orbits_of(images, n).tolist() == [expected[v] for v in range(n)]
