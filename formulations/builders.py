@@ -485,7 +485,9 @@ class Pyo(_Builder):
                 items, stated = list(x.values()), np.broadcast_to(bound, shape).ravel()[there]
                 for place in np.flatnonzero(stated != free).tolist():
                     getattr(items[place], state)(stated[place].item())
-        return Variables(x.items(), name, along) if along else x
+        if not along or (is_own(self.problem) and len(keys) == math.prod(shape)):
+            return x  # with the sums, slices and sets of Pyomo, which a formulation from outside may use
+        return Variables(x.items(), name, along)
 
     def _add(self, name: str, component: Any) -> None:
         if hasattr(self.model, name):

@@ -72,6 +72,17 @@ def test_both_layers_make_one_matrix_of_arrays_with_three_axes():
     assert (x.index.reshape(x.shape) >= 0).tolist() == Cube.mask.tolist()
 
 
+def test_variables_of_a_class_from_outside_are_those_of_pyomo():
+    import pyomo.environ as pyo
+
+    b = Pyo(Cube(None))
+    y = b.var("y")
+    y.setub(3.0)
+    b.row("one", lambda: pyo.sum_product({"a": 1.0, "b": 2.0}, y) + pyo.quicksum(y[:]) >= 6)
+    form = compile_model(b.minimize(pyo.quicksum(y[r] for r in y.index_set())))
+    assert (form.A.toarray().tolist(), form.col_upper.tolist()) == ([[2.0, 3.0]], [3.0, 3.0])
+
+
 def test_positions_and_masks_state_the_same_variables_and_rows():
     class Listed(Cube):
         def cvxpy(self):
