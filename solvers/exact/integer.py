@@ -171,7 +171,7 @@ class _Proof:
             try:
                 tree.run()
             except Unbounded:
-                msg = "exact: the relaxation is unbounded; nothing is proven exactly"
+                msg = "exact: for an integer program with an unbounded relaxation, this step proves nothing more"
                 raise NoSolution(msg) from None
             finished = True
         if tree.x is not None and tree.x is not incumbent:

@@ -295,6 +295,13 @@ def test_an_unbounded_integer_program_ends_as_such(method):
     assert record.model.reason.removeprefix(record.method) == " ended with unbounded"  # what is proven is not continued
 
 
+def test_the_exact_step_does_not_deny_that_an_integer_program_is_proven_unbounded():
+    record = solve.solve(Task(NAME, instance_of(UNBOUNDED), exact=True)).record
+    assert record.termination is Termination.UNBOUNDED
+    assert "proven by a solution and a ray in rational arithmetic" in record.message
+    assert "nothing is proven" not in record.message
+
+
 def test_the_sides_of_a_row_over_integers_are_rounded_not_beyond_a_tolerance():
     form = program([[2, 4], [3, 0]], ([1, -INF], [9.5, 6 - 1e-12]), ([0, 0], [INF, INF]), [1, 1], integer=[1, 1])
     whole = with_whole_sides(form)
