@@ -99,7 +99,7 @@ def test_all_builds_are_the_recorded_matrix_of_about_the_estimated_size_and_stat
     for other in others.values():
         assert differences(first, compiled(name, spec, settings, other)) == []
     assert fingerprint(first) == recorded().get(named(name, spec, settings)), (
-        "the model has changed; if that is meant, run python tests/matrices.py"
+        "the model is new or has changed; if that is meant, run python tests/matrices.py"
     )
     assert 0.4 <= entries(problem._estimate()) / entries(first.size) <= 4.0
 

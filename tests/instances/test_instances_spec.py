@@ -280,8 +280,9 @@ def changed_examples(value):
             continue
         arguments = {key: word for key, word in parse(family.example).arguments.items() if word not in (None, "", ())}
         for one in inspect.signature(family.function).parameters.values():
-            if one.annotation.startswith(("int", "Dimensions")):
-                wrong = f"{value}x{value}" if one.annotation.startswith("Dimensions") else value
+            annotation = str(getattr(one.annotation, "__name__", one.annotation))
+            if annotation.startswith(("int", "Dimensions")):
+                wrong = f"{value}x{value}" if annotation.startswith("Dimensions") else value
                 words = {**arguments, one.name: wrong}.items()
                 yield f"{name}:" + ",".join(
                     f"{key}=" + ("x".join(map(str, word)) if isinstance(word, tuple) else str(word).lower())
