@@ -95,7 +95,8 @@ def claims(
     if rest and cached:
         output.notify(f"{rest} of {wanted} claims have no measurement in this store; `opticoll claims` measures them")
     elif rest:
-        output.notify(f"interrupted with {rest} of {wanted} claims to go; resume with `opticoll claims --resume`")
+        way = "nothing of this run is stored" if no_store or seed else "resume with `opticoll claims --resume`"
+        output.notify(f"interrupted with {rest} of {wanted} claims to go; {way}")
         return 130
     failed = [row["id"] for row in rows if row.get("failed")]
     if failed:

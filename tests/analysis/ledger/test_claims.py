@@ -478,11 +478,13 @@ def test_an_interruption_keeps_what_was_measured(ledger_of, store, capfd):
     assert main(["claims", "--json", "--store", str(store.root)]) == 130
     out, err = capfd.readouterr()
     assert [row["id"] for row in json.loads(out)] == ["paper.one"]
-    assert "interrupted with 2 of 3 claims to go" in err
+    assert "interrupted with 2 of 3 claims to go; resume with `opticoll claims --resume`" in err
     assert main(["claims", "--cached", "--json", "--store", str(store.root)]) == 0
     out, err = capfd.readouterr()
     assert [row["id"] for row in json.loads(out)] == ["paper.one"]
     assert "2 of 3 claims have no measurement" in err
+    assert main(["claims", "--no-store", "--json"]) == 130
+    assert "interrupted with 2 of 3 claims to go; nothing of this run is stored" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize(
