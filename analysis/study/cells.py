@@ -15,6 +15,7 @@ from opticoll.analysis.store.records import Store
 from opticoll.analysis.store.schema import environment
 from opticoll.analysis.study.study_file import unplanned_key
 from opticoll.errors import LimitSpent, MethodMismatch, OpticollError, SolverUnavailable, one_line
+from opticoll.plugin_faults import FAULTS, fault
 from opticoll.shared_files import AlreadyStored, claim
 from opticoll.solvers.process.memory import TooLarge
 from opticoll.solvers.run import Run
@@ -147,10 +148,11 @@ def _solve(cell: Cell) -> Run:
         return failed_run(cell, Termination(error.termination), str(error))
     except OpticollError as error:
         return failed_run(cell, Termination.ERROR, str(error))
-    except Exception as error:  # noqa: BLE001  a failing cell never stops a study
+    except FAULTS as error:  # a failing cell never stops a study, nor does a plug-in that ends the program
         last = traceback.extract_tb(error.__traceback__)[-1]
-        at = f"{last.filename}:{last.lineno}"
-        return failed_run(cell, Termination.ERROR, f"{type(error).__name__}: {error} (at {at})")
+        where = f"{type(error).__name__}: {error} (at {last.filename}:{last.lineno})"
+        ended = None if isinstance(error, Exception) else fault(error)
+        return failed_run(cell, Termination.ERROR, ended or where)
 
 
 def failed_run(cell: Cell, termination: Termination, message: str) -> Run:
