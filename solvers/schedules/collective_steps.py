@@ -400,6 +400,7 @@ class _Trials:
             cell = np.repeat(step, np.diff(way.first)) * limit.size + way.arcs
             load = np.bincount(cell, minlength=steps * limit.size).reshape(steps, -1)
             time = self.alpha * steps + self.beta * float((load / (self.chunks * self.capacity)).max(axis=1).sum())
+            time = float(f"{time:.12g}")  # where only rounding tells times apart, steps decide
             if best is None or (time, steps) < best[:2]:
                 best = (time, steps, step if way is ahead else steps - 1 - step)
         assert best is not None

@@ -477,3 +477,10 @@ def test_large_collectives_are_not_built(name, spec, method):
 )
 def test_equal_shares_of_an_all_reduce_take_over_where_they_attain_a_bound(spec, method):
     assert make_plan(Task("alltoall.all-reduce", spec)).method_name == method
+
+
+@pytest.mark.parametrize(("spec", "steps", "time"), [("ring:6+host=2", 5, 2.5), ("genkautz:n=12,d=3", 8, 11 / 3)])
+def test_of_schedules_of_equal_times_but_for_round_off_the_shorter_is_taken(spec, steps, time):
+    scheduled = schedule_collective("alltoall.all-gather", parse(spec))
+    assert scheduled.alpha_beta_time == pytest.approx(time, rel=1e-11)
+    assert np.unique(scheduled.steps.step).size <= steps
