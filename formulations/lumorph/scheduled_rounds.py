@@ -164,8 +164,8 @@ def replay(problem: RoundProblem, schedule: RoundSchedule) -> dict[str, float]:
 
 
 def unfold(problem: RoundProblem, values: Mapping[str, NDArray[Any]]) -> dict[str, F64]:
-    """Add the schedule's named arrays to the chosen ones if these are valid."""
-    encoded = problem.of_program(values)
+    """Add the schedule's named arrays to the chosen ones if these are given and valid."""
+    encoded = problem.of_program(values) if all(name in values for name in problem.chosen) else None
     return {**values, **({} if encoded is None else encoded.values())}
 
 

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from pyomo.core.expr.visitor import identify_variables
 from reference import optimum
 
+import opticoll as oc
 from opticoll.analysis.cli.main import main
 from opticoll.errors import BadInput, NotApplicable
 from opticoll.formulations.lumorph import rounds
@@ -386,3 +387,13 @@ def test_any_topology_is_accepted_if_lasers_are_given():
     assert (run.objective, run.proof) == (3, "optimal")
     with pytest.raises(NotApplicable, match="contain no schedule"):
         run.plan.problem.rounds({})
+
+
+@pytest.mark.parametrize("name", ["lumorph.rounds", "lumorph.sum-rounds"])
+def test_a_schedule_without_the_columns_of_the_program_is_a_start(name):
+    method = "certified-rounds" if name == "lumorph.rounds" else "auto"
+    found = oc.solve(name, "lightpath:2x2,lasers=2", method=method)
+    schedule = {one: array for one, array in found.values.items() if one.startswith(("circuit_", "transfer_"))}
+    again = oc.solve(name, "lightpath:2x2,lasers=2", start=schedule)
+    assert again.value == found.value
+    assert again.record.start.objective == found.value
