@@ -137,6 +137,14 @@ def test_shipped_solutions_have_the_best_known_value(path):
     assert (result.verdict, result.reason) == ("equal", "")
 
 
+@pytest.mark.parametrize("most", [3_000, pytest.param(1_000_000, marks=pytest.mark.slow)])
+def test_a_record_belongs_to_the_program_that_is_built_now(most):
+    known = best_known()
+    names = [name for name, best in known.items() if best.size["nonzeros"] <= most]
+    sizes = {one.name: runs.ProblemMatrix.of(one).form.size for one in problems_named(names)}
+    assert sizes == {name: dict(known[name].size) for name in names}
+
+
 def test_open_problems_say_what_was_tried():
     assert all(one.tried for one in best_known().values() if one.open)
 
