@@ -21,7 +21,7 @@ from typing import IO, TYPE_CHECKING, Any
 from opticoll.errors import OpticollError, SolverUnavailable
 from opticoll.solvers.adapters import adapter
 from opticoll.solvers.adapters.interface import LicenceState, accepted, returned, trivial_outcome
-from opticoll.solvers.process import solver_log
+from opticoll.solvers.process import processes, solver_log
 from opticoll.solvers.process.memory import exhausted
 from opticoll.solvers.process.processes import processor_s_of_children
 from opticoll.solvers.process.worker import start_job, worker_job
@@ -52,9 +52,8 @@ class WorkerAnswer:
     """The result of an isolated call.
 
     ``ending`` is None if the function returned; then ``values`` is what it returned. Otherwise they are its reports so
-    far, and ``message`` states what happened. ``peak_memory_mb`` is the largest memory of the worker,
-    or of it and the workers that it started together, as measured every few tenths of a second [MB], ``cpu_s`` their
-    processor time when the worker was killed [s].
+    far, and ``message`` states what happened. ``peak_memory_mb`` is the largest memory of the worker and of the workers
+    that it started together [MB], ``cpu_s`` their processor time when the worker was killed [s].
     """
 
     ending: Termination | None
@@ -122,6 +121,8 @@ def call_isolated(
         answer = _collect(job, limits, ending, message)
     finally:
         job.release()
+    if processes.nested_peak_mb is not None:
+        processes.note_nested_peak(answer.peak_memory_mb)
     return answer
 
 

@@ -175,13 +175,30 @@ def limit_data(limit_bytes: int) -> None:
         resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
 
 
+#: Largest memory of this process and a worker of its own together [MB]; None in a process that is no worker itself.
+nested_peak_mb: float | None = None
+
+
 def forget_peak() -> bool:
     """Measure peak memory from now on; return whether the system can."""
+    global nested_peak_mb
+    nested_peak_mb = 0.0
     try:
         Path("/proc/self/clear_refs").write_bytes(b"5")
     except OSError:
         return False
     return True
+
+
+def note_nested_peak(child_mb: float | None) -> None:
+    """Record the peak memory of a child together with our own, since it may be too short-lived to be sampled."""
+    global nested_peak_mb
+    nested_peak_mb = max(nested_peak_mb or 0.0, (child_mb or 0.0) + (_memory_mb("VmRSS:") or 0.0))
+
+
+def tree_peak_mb() -> float | None:
+    """Largest memory of this process and of the workers it started [MB], None if the system does not report it."""
+    return max(peak_memory_mb() or 0.0, nested_peak_mb or 0.0) or None
 
 
 def peak_memory_mb() -> float | None:

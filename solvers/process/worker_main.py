@@ -36,10 +36,10 @@ from opticoll.solvers.process.processes import (
     kill_orphans,
     limit_data,
     own_memory_mb,
-    peak_memory_mb,
     processor_s_of_children,
     system_library,
     tie_to_parent,
+    tree_peak_mb,
     watch_parent,
 )
 from opticoll.solvers.process.worker import FORKS, end_waiting
@@ -169,7 +169,7 @@ def do_jobs(end: socket.socket, log: int, working: mmap.mmap, imported: int | No
         os.dup2(log, 1)
         os.dup2(log, 2)
         answer = _answer(job, Report(end))
-        answer |= {"peak_memory_mb": peak_memory_mb(), "uncached": compiled.noted()}
+        answer |= {"peak_memory_mb": tree_peak_mb(), "uncached": compiled.noted()}
         sys.stdout.flush()
         sys.stderr.flush()
         stays = (
