@@ -12,7 +12,6 @@ max F  s.t.
     balance[v,k]   inflow_v(f_k) - outflow_v(f_k) = F D_k [v = (k,L)]   v != (s,0)
     capacity[a]    sum_k f_ak <= g_a
 
-These are the rows of :mod:`opticoll.formulations.alltoall.child`, which states both builds, over the steps' graph.
 Fixed at 0, as in ``alltoall.timestep-mcf`` by commodity: arcs of the topology into s and out of the destination, those
 that s does not reach by their step, and those from whose head the destination is not reached by step L.
 
@@ -26,20 +25,23 @@ may bring more than it must.) Its source sends f / F_s.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from opticoll.formulations.alltoall import timestep_child_bounds
-from opticoll.formulations.alltoall.child import Child
 from opticoll.formulations.alltoall.timestep_mcf import StepFlow
+from opticoll.formulations.builders import Cvx, Pyo
 from opticoll.formulations.flows import flow_checks as checks
-from opticoll.formulations.flows.concurrent_flow import source_parameter
-from opticoll.formulations.model import NeededSolution
+from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow, source_parameter
+from opticoll.formulations.model import CvxpyModel, Formulation, NeededSolution, PyomoModel
 from opticoll.formulations.variables import SHARDS
+
+if TYPE_CHECKING:
+    from opticoll.formulations.model import Values
 
 
 @dataclass(frozen=True, eq=False)
-class StepChild(Child):
-    """The problem: the flow of one source in steps, split by destination, in the rows of the child.
+class StepChild(Formulation):
+    """The problem: the flow of one source in steps, split by destination.
 
     Parameters
     ----------
@@ -53,18 +55,58 @@ class StepChild(Child):
 
     name = "alltoall.timestep-child"
     where = "section 3.1.3"
-    parameters = (  # type: ignore[assignment]
+    parameters = (
         source_parameter(),
         *(one for one in StepFlow.parameters if one.name in ("steps", "relays", "demand")),
     )
     _needs = NeededSolution(StepFlow.name, settings=(("aggregate", "source"),), passed_on=("steps", "relays", "demand"))
+    concurrent = "F"
     meaning = "served fraction F_s of one source within its share of the master's flow [-]"
+    variables: ClassVar = {"f": ("arc", "destination"), "F": ()}
+    constraints: ClassVar = {"balance": ("vertex", "destination"), "capacity": ("arc",)}
     units: ClassVar = {"f": SHARDS, "F": ""}
     _beside = (timestep_child_bounds, checks)
 
+    flow: ConcurrentFlow
     commodities: StepFlow
     time: float
+    topology = property(checks.topology)
     _prepare = classmethod(timestep_child_bounds.under_master)
+
+    def cvxpy(self) -> CvxpyModel:
+        """The model in CVXPY: ``M f = F D`` without the rows of the source, ``f 1 <= g``."""
+        import cvxpy as cp
+
+        b, M = Cvx(self), self.topology.incidence()  # (n, m): +1 where an arc enters, -1 where it leaves
+        g, D = b.data("c"), b.data("D")
+        f, F = b.var("f", upper=self.flow.most), b.var("F")
+        b.row("balance", M @ f == F * D, where=self.flow.served)
+        b.row("capacity", cp.sum(f, axis=1) <= g)
+        return b.maximize(F)
+
+    def pyomo(self) -> PyomoModel:
+        """The model in Pyomo: ``f[a,k]``, ``F``, ``balance[v,k]``, ``capacity[a]``."""
+        b = Pyo(self)
+        into, out_of = b.incident()
+        V, R = b.sets("vertex", "destination")
+        (s,) = {V[u] for u in self.flow.sources}
+        g, D = b.data("c"), b.data("D", where=lambda v, k: v == k)
+        f, F = b.var("f", upper=self.flow.most), b.var("F")
+
+        def balance(v: Any, k: Any) -> Any:
+            net = b.sum(f[a, k] for a in into[v]) - b.sum(f[a, k] for a in out_of[v])
+            return net - (D[k, k] * F if v == k else 0) == 0
+
+        b.row("balance", balance, where=lambda v, k: v != s)
+        b.row("capacity", lambda a: b.sum(f[a, k] for k in R) <= g[a])
+        return b.maximize(F)
+
+    matrix = checks.rows_alone
+
+    def residuals(self, values: Values) -> dict[str, float]:
+        """Worst violation of ``balance``, ``capacity``, f >= 0 and what is fixed at 0."""
+        return checks.flow_residuals(self.flow, values["f"], values["F"])
+
     by_step = timestep_child_bounds.by_step
 
 

@@ -60,7 +60,7 @@ def from_root(cls: type[Broadcast], instance: object, given: Settings) -> Broadc
         msg = f"{cls.name}: root={number} is not a rank of {topology.spec}; use 0..{topology.num_ranks - 1}"
         raise BadInput(msg)
     root = int(topology.terminals[number])
-    return cls(topology, np.delete(topology.terminals, number), np.eye(topology.n)[root], 1, root)
+    return cls(topology, root, np.delete(topology.terminals, number), np.eye(topology.n)[root])
 
 
 def sets(problem: SharedFlows) -> dict[str, Axis]:
