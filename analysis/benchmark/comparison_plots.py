@@ -79,12 +79,9 @@ def _look(name: str, solvers: Sequence[str]) -> dict[str, Any]:
     bases = list(dict.fromkeys(one.removesuffix(HERE) for one in solvers))
     number, here = bases.index(name.removesuffix(HERE)), name.endswith(HERE)
     colour, marker = series(number)
-    line: Any = (
-        (0, (1, 1) if number < len(PALETTE) else (4, 1, 1, 1, 1, 1))
-        if here
-        else "-"
-        if number < len(PALETTE)
-        else (0, (4, 2))
-    )
+    again = number >= len(PALETTE)  # colours repeat
+    line: Any = (0, (4, 2)) if again else "-"
+    if here:
+        line = (0, (4, 1, 1, 1, 1, 1) if again else (1, 1))
     filled = ON_SERIES if here else colour
     return {"color": colour, "marker": marker, "linestyle": line, "markerfacecolor": filled}

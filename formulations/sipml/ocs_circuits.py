@@ -118,11 +118,8 @@ class OcsCircuits(Formulation):
         b, moves, D = Cvx(self), self.transfers, self.degree
         pairs = Index.table("pair", {"pair": np.arange(moves.pairs), "i": moves.source, "j": moves.target})
         senders, receivers = (pairs.given(server=pairs[end]).keyed("pair").by("server") for end in ("i", "j"))
-        c, t, at = (
-            b.var("c", lower=1, upper=self.high, integer=True),
-            b.var("t", upper=1),
-            chord_index(self.high, self.name),
-        )
+        c, t = b.var("c", lower=1, upper=self.high, integer=True), b.var("t", upper=1)
+        at = chord_index(self.high, self.name)
         v, h = moves.shares[at["pair"]], at["count"] + 1.0
         slope = v / (h * (h + 1))
         b.row("chord", t + at.of(pairs).multiply(slope[:, None]) @ c >= slope * (2 * h + 1), over=at)

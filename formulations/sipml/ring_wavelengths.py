@@ -158,11 +158,8 @@ class RingTraffic(Formulation):
         """The model in CVXPY."""
         b, moves, W, walk = Cvx(self), self.transfers, self.wavelengths, self.walks
         pairs, ways = Index.grid(pair=moves.pairs), Index.grid(way=2)
-        c, t, at = (
-            b.var("c", lower=1, upper=self.high, integer=True),
-            b.var("t", upper=1),
-            chord_index(self.high, self.name),
-        )
+        c, t = b.var("c", lower=1, upper=self.high, integer=True), b.var("t", upper=1)
+        at = chord_index(self.high, self.name)
         v, h = moves.shares[at["pair"]], at["count"] + 1.0
         slope = v / (h * (h + 1))
         b.row("chord", t + at.of(pairs).multiply(slope[:, None]) @ c >= slope * (2 * h + 1), over=at)
