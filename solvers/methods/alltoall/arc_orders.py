@@ -533,18 +533,6 @@ def run(context: Context) -> Answer:
     return answer(best[1])
 
 
-METHOD = Method(
-    name="arc-orders",
-    title="Routes along orders of arcs",
-    summary="shortest paths of balanced load, dimension by dimension on products; orders of arcs in which they ascend, "
-    "by annealing; load-aware rerouting along the orders, or over the listed paths; seeded",
-    serves=("alltoall.channels",),
-    parameters=(Parameter("moves", int, default=1_000_000, help="steps of annealing for a number of layers"),),
-    takes_over=(Beyond("alltoall.channels", 600, 4_000, proves=False),),
-    run=run,
-)
-
-
 def moved_solution(problem: RoutedChannels, routes: PathSet, images: I64, place: F64) -> dict[str, F64]:
     """A solution by routes of some pairs, with these sources and targets, images, and at most L orders ``(m, L)``."""
     ranks, u = problem.topology.terminals, np.zeros((problem.topology.arcs, problem.layers))
@@ -560,3 +548,15 @@ def moved_solution(problem: RoutedChannels, routes: PathSet, images: I64, place:
     else:
         value = {"z": (np.arange(problem.layers) < place.shape[1]).astype(float)}
     return {**to_arrays(numbered), "images": images.astype(float), "u": u, **value}
+
+
+METHOD = Method(
+    name="arc-orders",
+    title="Routes along orders of arcs",
+    summary="shortest paths of balanced load, dimension by dimension on products; orders of arcs in which they ascend, "
+    "by annealing; load-aware rerouting along the orders, or over the listed paths; seeded",
+    serves=("alltoall.channels",),
+    parameters=(Parameter("moves", int, default=1_000_000, help="steps of annealing for a number of layers"),),
+    takes_over=(Beyond("alltoall.channels", 600, 4_000, proves=False),),
+    run=run,
+)

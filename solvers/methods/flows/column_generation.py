@@ -563,6 +563,14 @@ def _values(context: Context, paths: PathSet, flow: F64, F: float, listed: PathS
     return {variable: x, "F": scalar}
 
 
+def path_order(paths: PathSet) -> I64:
+    """Canonical order of the paths, ``(|P|,)``: by commodity, then length, then arc numbers."""
+    keys = [
+        (int(k), int(n), tuple(paths.path(p))) for p, (k, n) in enumerate(zip(paths.pair, paths.length, strict=True))
+    ]
+    return np.array(sorted(range(paths.paths), key=keys.__getitem__), dtype=np.int64)
+
+
 METHOD = Method(
     name="column-generation",
     title="Column generation over paths",
@@ -577,11 +585,3 @@ METHOD = Method(
     ),
     run=run,
 )
-
-
-def path_order(paths: PathSet) -> I64:
-    """Canonical order of the paths, ``(|P|,)``: by commodity, then length, then arc numbers."""
-    keys = [
-        (int(k), int(n), tuple(paths.path(p))) for p, (k, n) in enumerate(zip(paths.pair, paths.length, strict=True))
-    ]
-    return np.array(sorted(range(paths.paths), key=keys.__getitem__), dtype=np.int64)

@@ -156,33 +156,6 @@ def run_finder(context: Context) -> Answer:
     return Answer.heuristic(values, "TopologyFinder, replayed")
 
 
-METHODS = (
-    Method(
-        name="circuit-search",
-        title="Local search over circuits",
-        summary="exchanges of circuits, each replayed over the task graph on shortest paths",
-        serves=("topoopt.circuits",),
-        # HiGHS: 475 variables (4 servers, 6 transfers, 6 intervals) in 10 s, 681 in 16 s.
-        takes_over=(Beyond("topoopt.circuits", 500, proves=False),),
-        parameters=(
-            Parameter(
-                "patience", int, default=200, help="exchanges without a shorter time before a new start", least=0
-            ),
-        ),
-        run=run_search,
-        refuse=_static,
-    ),
-    Method(
-        name="replayed-finder",
-        title="TopologyFinder's circuits, replayed",
-        summary="the circuits that TopologyFinder chooses for the sum of all traffic, replayed over the task graph",
-        serves=("topoopt.circuits",),
-        run=run_finder,
-        refuse=_static,
-    ),
-)
-
-
 def shortest_shares(x: F64, source: I64, target: I64) -> F64 | None:
     """Share of every transfer over every pair of servers, ``(E, n, n)``, on shortest paths; None if one has none.
 
@@ -293,3 +266,30 @@ def _as_values(data: TaskCircuits, x: F64, end: F64, lists: Mapping[str, list[F6
     y = (x[None, :, :, None] > np.arange(data.degree)).astype(float)
     z = max(data.transfers.computing, float((end + data.transfers.tail).max()))
     return {"y": y, "f": f, "a": (share > 0).astype(float), "b": share, "t": t, "l": length, "z": np.asarray(z)}
+
+
+METHODS = (
+    Method(
+        name="circuit-search",
+        title="Local search over circuits",
+        summary="exchanges of circuits, each replayed over the task graph on shortest paths",
+        serves=("topoopt.circuits",),
+        # HiGHS: 475 variables (4 servers, 6 transfers, 6 intervals) in 10 s, 681 in 16 s.
+        takes_over=(Beyond("topoopt.circuits", 500, proves=False),),
+        parameters=(
+            Parameter(
+                "patience", int, default=200, help="exchanges without a shorter time before a new start", least=0
+            ),
+        ),
+        run=run_search,
+        refuse=_static,
+    ),
+    Method(
+        name="replayed-finder",
+        title="TopologyFinder's circuits, replayed",
+        summary="the circuits that TopologyFinder chooses for the sum of all traffic, replayed over the task graph",
+        serves=("topoopt.circuits",),
+        run=run_finder,
+        refuse=_static,
+    ),
+)
