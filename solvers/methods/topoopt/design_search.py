@@ -189,8 +189,8 @@ class Oracle:
 SAVE_S = 1.0
 #: Servers above which wirings are not enumerated.
 MOST_SERVERS = 24
-#: Nodes between two checks of the clock; survivors routed at a time; steps that adjust lengths for a complete wiring.
-NODES, ROOM, STEPS = 20_000, 64, 200
+#: Nodes between two checks of the clock; survivors routed at a time.
+NODES, ROOM = 20_000, 64
 #: Targets tau, as fractions of the way from the analytic bound to the incumbent's value.
 STAGES = (0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 1.0)
 #: Relative round-off of the bounds that rule out a wiring: sums of at most a few thousand positive terms.
@@ -262,7 +262,6 @@ class WiringSearch:
         self.member = np.zeros((len(groups), data.n), dtype=np.int64)
         for g, group in enumerate(groups):
             self.member[g] = np.isin(self.order, group.members)
-        self.transfer = np.array([group.transfer for group in groups])
         #: Circuits for the demand with the default rings of all groups, as if they were not free.
         split = ring_demand(data.pool, default_rings(data.pool)) if groups else fixed
         self.circuits = TopologySequence.of_nodes(
@@ -489,9 +488,6 @@ class WiringSearch:
                     self.data.degree,
                     most,
                     deficits,
-                    self.member,
-                    self.transfer,
-                    STEPS,
                     target * scale,
                     self.tax,
                     NODES,

@@ -1,12 +1,4 @@
-r"""Compiled inner loops of the search over circuits: options of servers, bounds of one wiring, enumeration.
-
-A wiring is given by its numbers of circuits, ``count (n,n)``. Byte-hops bound its maximum load Lambda from below, for
-any lengths l >= 0 of the circuits (any-lengths bound, LP duality):
-
-    Lambda sum_ij count_ij l_ij >= sum_st D_st dist_l(s,t) + sum_g S_g sum_{v of g} (min dist_l to another of g),
-
-the last sum for all-reduce groups whose rings are free: a member sends S_g to some other member, whatever the order.
-"""
+"""Compiled inner loops of the search over circuits: options of servers, bounds of partial wirings, enumeration."""
 
 from __future__ import annotations
 
@@ -18,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.compiled import compiled
-from opticoll.solvers.methods.topology.minimum_load import least_load, tree, with_distances
+from opticoll.solvers.methods.topology.minimum_load import least_load, with_distances
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,8 +19,6 @@ if TYPE_CHECKING:
 
 #: States at the end of a call: enumeration complete; node limit of the call reached; no room for more survivors.
 DONE, PAUSED, FULL = 0, 1, 2
-#: Damping of the multiplicative-weight steps, as in the any-lengths bound of all-to-all.
-DAMPING = 0.15
 #: Options of a server above which wirings are not enumerated.
 MOST_OPTIONS = 50_000
 #: Limits on the renamings, and on the prefixes of options that are compared.
@@ -119,76 +109,6 @@ class Options:
             keep = code <= option[grid] @ power[image[:depth]]
             grid, code = grid[keep], code[keep]
         return np.asarray(grid, dtype=np.int64)
-
-
-@compiled()
-def length_bound(count: I64, demand: F64, member: I64, transfer: F64, steps: int, target: float) -> float:  # noqa: C901 - compiled
-    """Lower bound on a wiring's minimum maximum load: the best of lengths by multiplicative weights.
-
-    Parameters
-    ----------
-    count, demand
-        Circuits and bytes, ``(n, n)``.
-    member, transfer
-        Whether a server is in a group, ``(G, n)``, and the group's bytes per hop, ``(G,)``.
-    steps
-        Most steps.
-    target
-        Ends once the bound reaches it.
-
-    Returns
-    -------
-    The bound, infinite if some demand has no path.
-    """
-    n = count.shape[0]
-    weight, lengths, load = np.zeros((n, n)), np.ones((n, n)), np.zeros((n, n))
-    dist, before, order, need = np.empty(n), np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n)
-    best = 0.0
-    for step in range(steps):
-        load[:] = 0.0
-        paid = 0.0
-        for s in range(n):
-            reached = tree(count, lengths, s, dist, before, order)
-            for t in range(n):
-                need[t] = demand[s, t]
-                if need[t] > 0.0:
-                    paid += need[t] * dist[t]
-            for g in range(transfer.size):
-                if member[g, s]:
-                    near = -1
-                    for t in range(n):
-                        if t != s and member[g, t] and (near < 0 or dist[t] < dist[near]):
-                            near = t
-                    need[near] += transfer[g]
-                    paid += transfer[g] * dist[near]
-            if paid == np.inf:
-                return np.inf
-            for k in range(reached - 1, 0, -1):
-                v = order[k]
-                u = before[v]
-                load[u, v] += need[v]
-                need[u] += need[v]
-        capacity, peak = 0.0, 0.0
-        for u in range(n):
-            for v in range(n):
-                if count[u, v] > 0:
-                    capacity += count[u, v] * lengths[u, v]
-                    load[u, v] /= count[u, v]
-                    peak = max(peak, load[u, v])
-        best = max(best, paid / capacity)
-        if best >= target or peak <= 0.0:
-            return best
-        top = -np.inf
-        for u in range(n):
-            for v in range(n):
-                if count[u, v] > 0:
-                    weight[u, v] += load[u, v] / peak / (1.0 + DAMPING * step)
-                    top = max(top, weight[u, v])
-        for u in range(n):
-            for v in range(n):
-                if count[u, v] > 0:
-                    lengths[u, v] = np.exp(max(weight[u, v] - top, -30.0))
-    return best
 
 
 @compiled()
@@ -298,9 +218,6 @@ def enumerate_wirings(  # noqa: C901 - compiled
     degree: int,
     most: int,
     deficits: bool,
-    member: I64,
-    transfer: F64,
-    steps: int,
     target: float,
     tax: bool,
     nodes: int,
@@ -324,8 +241,6 @@ def enumerate_wirings(  # noqa: C901 - compiled
         Byte-hops beyond those of ``demand``, of rings; for loads also those that circuits leave idle.
     degree, most, deficits
         Ports; most circuits of a pair; whether servers may have free ports (only where no circuit can be added).
-    member, transfer, steps
-        As for :func:`length_bound`.
     target
         Maximum load, or byte-hops if ``tax``, from which a wiring is ruled out.
     nodes
@@ -421,7 +336,7 @@ def enumerate_wirings(  # noqa: C901 - compiled
                 continue
             if least.sum() + constant >= goal:
                 continue
-        if i < n - 1 and not tax and transfer.size == 0:
+        if i < n - 1 and not tax:
             for u in range(i + 1):
                 count[u] = options[index[u]]
             with_free_ports(count, i + 1, degree, freed)
@@ -437,21 +352,15 @@ def enumerate_wirings(  # noqa: C901 - compiled
             i += 1
             continue
         tally[2] += 1
-        for v in range(n):
-            count[v] = options[index[v]]
-        if tax:
-            bound = length_bound(count, demand, member, transfer, 1, np.inf) * count.sum()
-            if bound >= goal:
-                continue
-        else:
-            if transfer.size:
-                bound = length_bound(count, demand, member, transfer, steps, target)
-            else:
-                lengths[:] = kept
-                bound = least_load(count, demand, lengths, target)[0]
+        bound = least.sum() + constant
+        if not tax:
+            for v in range(n):
+                count[v] = options[index[v]]
+            lengths[:] = kept
+            bound = least_load(count, demand, lengths, target)[0]
             if bound >= target:
                 tally[3] += 1
-                if transfer.size == 0 and bound < np.inf:  # the next wiring is often similar
+                if bound < np.inf:  # the next wiring is often similar
                     with_distances(count, lengths)
                     kept[:] = lengths
                 continue

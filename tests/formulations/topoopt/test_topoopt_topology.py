@@ -232,24 +232,6 @@ def test_annealed_loads_are_minimum_loads(seed, n, degree):
     assert loads[1] <= min(loads[0], before) * (1 + 1e-9)
 
 
-@settings(max_examples=10, deadline=None)
-@given(st.integers(0, 10_000), st.integers(3, 6), st.integers(1, 2))
-def test_lengths_bound_a_wiring(seed, n, degree):
-    from opticoll.solvers.methods.topoopt.wiring_kernels import length_bound
-
-    random = np.random.default_rng(seed)
-    count, pool = random_wiring(random, n, degree), pool_of(seed, n, degree, sparse=0.3)
-    true = flow_time(count, pool.traffic)
-    given = count, pool.traffic.copy(), np.zeros((0, n), dtype=np.int64), np.zeros(0)
-    low = length_bound(*given, 60, np.inf)
-    if np.isfinite(true):
-        assert length_bound(*given, 1, np.inf) <= low <= true * (1 + 1e-9)
-        assert low >= 0.8 * true
-        assert Oracle(topology.Wiring.prepare(pool)).route(count).bound == pytest.approx(true, rel=1e-6)
-    else:
-        assert low == np.inf
-
-
 @settings(max_examples=16, deadline=None)
 @given(st.integers(0, 10_000), st.integers(3, 7), st.integers(1, 3), st.sampled_from([0.0, 0.4, 0.9]))
 def test_shortest_path_trees_have_the_minimum_load(seed, n, degree, sparse):
