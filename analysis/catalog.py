@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
+from functools import partial
 from typing import TYPE_CHECKING, Literal, TypedDict
 
+from opticoll.errors import refuse
 from opticoll.extensions import extensions, part
+from opticoll.plugin_faults import called, place_of
 from opticoll.solvers.task import Fields, plain
 from opticoll.types import Json
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Sequence
 
     import pandas as pd
 
@@ -213,7 +217,15 @@ KINDS: dict[str, Callable[[], Sequence[NamedRow]]] = {
 
 def kinds() -> dict[str, Callable[[], Sequence[NamedRow]]]:
     """The functions that list the names of a kind, with those of extensions."""
-    return KINDS | {kind: part(target) for one in extensions() for kind, (target, _) in one.lists.items()}
+    return KINDS | {kind: partial(_rows, part(target)) for one in extensions() for kind, target in one.named("lists")}
+
+
+def _rows(function: Callable[[], object]) -> Sequence[NamedRow]:
+    """The rows of a list of an extension."""
+    rows: Sequence[NamedRow] = called(function, (list, tuple), "a list of rows")
+    if not all(isinstance(row, Mapping) and "name" in row for row in rows):
+        refuse(f"{place_of(function)}{function.__name__}", "every row must be a dictionary that has a 'name'")
+    return rows
 
 
 def names(wanted: Collection[str] = ()) -> list[NameRow]:

@@ -8,6 +8,7 @@ import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from types import NoneType
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -22,6 +23,7 @@ from opticoll.extensions import parts
 from opticoll.formulations.model import forms_of, is_own, title_of
 from opticoll.instances import Topology
 from opticoll.nearest_names import nearest
+from opticoll.plugin_faults import called
 from opticoll.solvers.task import Fields, plain
 from opticoll.types import Json
 
@@ -72,7 +74,9 @@ def describe(name: str, instance: str | None = None, settings: Mapping[str, obje
     BadInput
         For an unknown name, or sizes of something that is not a formulation.
     """
-    results = [one for describe_kind in (*_KINDS, *parts("describe")) if (one := describe_kind(name)) is not None]
+    either, remedy = (Description, NoneType), "a Description, or None"
+    found = (called(of_kind, either, remedy, name) for of_kind in (*_KINDS, *parts("describe")))
+    results: list[Description] = [one for one in found if one is not None]
     if not results:
         msg = f"describe: unknown name {name!r}; {nearest(name, sorted({row['name'] for row in names()}))}"
         raise BadInput(msg)

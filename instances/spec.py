@@ -24,7 +24,7 @@ from opticoll import plugins
 from opticoll.arguments import read_text
 from opticoll.errors import BadInput, BadSpec, refuse
 from opticoll.nearest_names import nearest
-from opticoll.plugin_faults import blaming, place_of
+from opticoll.plugin_faults import called
 
 if TYPE_CHECKING:
     from fractions import Fraction
@@ -101,6 +101,7 @@ FAMILIES: dict[str, SpecPart] = {}
 POPULATIONS: dict[str, SpecPart] = {}
 MODIFIERS: dict[str, SpecPart] = {}
 #: All registries by what they hold.
+_RETURN = "oc.Topology(n, tail, head, capacity)"
 PARTS = {"family": FAMILIES, "modifier": MODIFIERS, "population": POPULATIONS}
 
 
@@ -414,7 +415,7 @@ def parse(spec: str) -> Any:
         values = _arguments(parameters, base, f"instance {spec!r}")
         text = _printed(parameters, values)
         canonical = f"{name}:{text}" if text else name
-    instance = _named(_built(known.function, Instance, **values), canonical, _complete(parameters, values))
+    instance = _named(called(known.function, Instance, _RETURN, **values), canonical, _complete(parameters, values))
     for key, text in changes:
         change = _named_in(MODIFIERS, key)
         if change is None:
@@ -430,7 +431,7 @@ def parse(spec: str) -> Any:
         times = sum(k.partition(".")[0].partition("#")[0] == key for k in earlier) // max(len(complete), 1)
         prefix = key if not times else f"{key}#{times + 1}"  # +fail=1+fail=2: record both
         merged = {**earlier, **{f"{prefix}.{k}": v for k, v in complete.items()}}
-        instance = _named(_built(change.function, Topology, instance, **settings), canonical, merged)
+        instance = _named(called(change.function, Topology, _RETURN, instance, **settings), canonical, merged)
     return instance
 
 
@@ -462,17 +463,6 @@ def _family_of(spec: str, name: str, rest: str) -> SpecPart:
             remedy = f"{path} is a file: write {'mps' if program else 'file'}:{spec.strip()}"
         refuse(f"instance {spec!r}", f"unknown family {name!r}; {remedy}", BadSpec)
     return known
-
-
-def _built(function: Callable[..., Any], wanted: type, *arguments: Any, **settings: Any) -> Any:
-    """Call a family or modifier and check the type of its result."""
-    with blaming(function):
-        result = function(*arguments, **settings)
-    if not isinstance(result, wanted):
-        what = f"{place_of(function)}{function.__name__} returned {type(result).__name__}"
-        msg = f"{what}; return oc.Topology(n, tail, head, capacity)"
-        raise BadInput(msg)
-    return result
 
 
 def _split_modifiers(text: str) -> tuple[str, list[tuple[str, str]]]:

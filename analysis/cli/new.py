@@ -73,7 +73,7 @@ def write_example(kind: str, name: str, folder: Path) -> list[Path]:
     if not folder.is_dir() or not os.access(folder, os.W_OK):
         msg = f"new: the folder {folder} does not exist or cannot be written; create it first"
         raise BadInput(msg)
-    place = next((one.templates for one in shipped() if kind in one.examples), _TEMPLATES)
+    place = next((one.templates[0] for one in shipped() if kind in one.examples), _TEMPLATES)
     templates = {
         folder / f"{stem}.py": place / f"{kind}.txt",
         folder / f"test_{stem}.py": place / f"test_{kind}.txt",

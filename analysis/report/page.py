@@ -94,7 +94,7 @@ def build(store: Store, out: Path, findings: Findings | None = None) -> Path:
 def templates() -> jinja2.Environment:
     """The report's templates: everything is escaped, and a missing variable is an error."""
     environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader([_TEMPLATES, *(one.templates for one in extensions())]),
+        loader=jinja2.FileSystemLoader([_TEMPLATES, *(folder for one in extensions() for folder in one.templates)]),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         finalize=_printable,

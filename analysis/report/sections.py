@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from types import NoneType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pandas as pd
@@ -11,6 +12,7 @@ from opticoll.analysis.report import page_tables
 from opticoll.analysis.report.findings import distinguishing_columns, machine
 from opticoll.analysis.report.page_tables import PROOFS, Column, PageTable, missing, table
 from opticoll.extensions import parts
+from opticoll.plugin_faults import called
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -113,7 +115,8 @@ class AddedSection:
 
 def added(store: Store, findings: Findings) -> list[AddedSection]:
     """The sections of extensions that have something to show."""
-    made = (section(store, findings) for section in parts("sections"))
+    either, remedy = (AddedSection, NoneType), "an AddedSection, or None"
+    made = (called(section, either, remedy, store, findings) for section in parts("sections"))
     return [one for one in made if one is not None]
 
 

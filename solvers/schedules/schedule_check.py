@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from opticoll.extensions import parts
+from opticoll.plugin_faults import called
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from opticoll.instances.topology import Topology
     from opticoll.types import Json
 
 
@@ -87,10 +89,15 @@ class ScheduleFormat:
     recognises: Callable[[Any, Path], bool]
     execute: Callable[[Any, Path, Any, str], ScheduleCheck]
 
+    def check(self, document: Json, path: Path, topology: Topology, collective: str) -> ScheduleCheck:
+        """The verdict of ``execute``."""
+        verdict = called(self.execute, ScheduleCheck, "a ScheduleCheck", document, path, topology, collective)
+        return cast("ScheduleCheck", verdict)
+
 
 def format_of(document: Json, path: Path) -> ScheduleFormat | None:
     """The format of another tool that a file has, see :class:`ScheduleFormat`; None if it has none."""
-    return next((one for one in parts("schedules") if one.recognises(document, path)), None)
+    return next((one for one in parts("schedules") if called(one.recognises, object, "", document, path)), None)
 
 
 def refused(

@@ -60,7 +60,7 @@ def verify_file(
         if traffic is not None:
             return refused("demand", "MSCCL XML holds equal shards between all ranks, and the demand is another")
         if (other := format_of(None, path)) is not None:
-            return _with_bound(other.execute(None, path, topology, collective), topology, collective)
+            return _with_bound(other.check(None, path, topology, collective), topology, collective)
         return verify_program(read_xml(path), topology, collective, alpha=alpha, beta=beta)
     document = reading.read_json(path, MAX_BYTES, "name a schedule file")
     return verify_document(document, path, topology, collective, traffic=traffic, root=root, alpha=alpha, beta=beta)
@@ -79,7 +79,7 @@ def verify_document(
 ) -> ScheduleCheck:
     """Execute the schedule in a JSON document; errors as in :func:`verify_file`."""
     if (form := format_of(document, path)) is not None:
-        verdict = form.execute(document, path, topology, collective)
+        verdict = form.check(document, path, topology, collective)
         if verdict.valid and collective == "alltoall":
             verdict = _other_demand(None, topology, traffic) or verdict
         return _with_bound(verdict, topology, collective, traffic)

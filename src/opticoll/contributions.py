@@ -11,7 +11,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from opticoll.errors import BadInput
-from opticoll.extensions import Kind, part, shipped
+from opticoll.extensions import Extension, Kind, extensions, part, shipped
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -36,6 +36,14 @@ KINDS = {
 }
 #: Methods and solvers share one name space, ``--method``.
 SHARED = {"ADAPTER": ("ADAPTER", "METHOD"), "METHOD": ("ADAPTER", "METHOD")}
+#: Where opticoll's own names stand that an extension may add to.
+_OWN = {
+    "commands": "opticoll.analysis.cli.main:COMMANDS",
+    "functions": "opticoll:__all__",
+    "lists": "opticoll.analysis.catalog:KINDS",
+}
+#: Types of the parts of an extension; the others are functions.
+_PARTS = {"commands": "click:Command", "schedules": "opticoll.solvers.schedules.schedule_check:ScheduleFormat"}
 #: Bounds on formulations, ``{formulation: function or list of functions}``, and the function that checks them.
 BOUNDS, CHECK_BOUNDS = "BOUNDS", "opticoll.analysis.bounds.plugin_bounds:check_bounds"
 
@@ -73,6 +81,8 @@ def check(module: ModuleType, others: Mapping[str, str], *, contributes: bool) -
         for item in given:
             _check_type(item, attribute, kind)
         _check_names(attribute, [_name(item) for item in given], others)
+        for item in given if attribute == "EXTENSION" else ():
+            _check_extension(item)
     bounds = getattr(module, BOUNDS, None)
     if bounds is not None:
         count += 1
@@ -127,6 +137,30 @@ def _check_names(attribute: str, names: list[Any], others: Mapping[str, str]) ->
         if name in users:
             msg = f"the {word} name {name!r} is already used by {users[name]}; choose another name"
             raise BadInput(msg)
+
+
+def _check_extension(one: Extension) -> None:
+    """Refuse parts that are missing or of another type, names in use, and what only opticoll's own folders can add."""
+    for kind in ("examples", "kinds"):
+        if getattr(one, kind):
+            msg = f"EXTENSION states {kind}, which a plug-in cannot add; leave them out"
+            raise BadInput(msg)
+    for kind in ("commands", "functions", "lists", "describe", "sections", "schedules"):
+        try:
+            named = one.named(kind)
+            made = [(name, target, part(target)) for name, target in named]
+        except (AttributeError, ImportError, TypeError, ValueError) as error:
+            msg = f"EXTENSION: {kind} must name what is in a module, as f'{{__name__}}:name' is in the file: {error}"
+            raise BadInput(msg) from error
+        taken = {name for other in extensions() for name, _ in other.named(kind)} if kind in _OWN else set()
+        wanted: type = part(_PARTS.get(kind, "collections.abc:Callable"))
+        for name, target, item in made:
+            if kind in _OWN and name in taken.union(part(_OWN[kind])):
+                msg = f"EXTENSION: {kind} has {name!r}, which is already in use; choose another name"
+                raise BadInput(msg)
+            if not isinstance(item, wanted):
+                msg = f"EXTENSION: {kind} has {target}, of type {type(item).__name__}; it must be a {wanted.__name__}"
+                raise BadInput(msg)
 
 
 def _name(item: Any) -> Any:

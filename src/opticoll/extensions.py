@@ -69,12 +69,19 @@ class Extension:
     schedules: tuple[str, ...] = ()
     kinds: Mapping[str, Kind] = field(default_factory=dict)
 
+    def named(self, kind: str) -> list[tuple[str, str]]:
+        """Name and place of every part of a kind; those that have no name of their own have that of their place."""
+        given = getattr(self, kind)
+        if isinstance(given, Mapping):
+            return [(name, target) for name, (target, _) in given.items()]
+        return [(target.partition(":")[2], target) for target in given]
+
     @property
-    def templates(self) -> Path:
-        """The folder of its templates."""
+    def templates(self) -> list[Path]:
+        """The folder of its templates; none if it is no package."""
         from pathlib import Path
 
-        return Path(import_module(self.name).__path__[0]) / "templates"
+        return [Path(folder) / "templates" for folder in getattr(sys.modules.get(self.name), "__path__", ())]
 
 
 @cache
@@ -100,7 +107,7 @@ def extensions() -> tuple[Extension, ...]:
 
 def parts(kind: str) -> list[Any]:
     """The parts of a kind (``describe``, ``sections``, ...) of all extensions, imported."""
-    return [part(target) for one in extensions() for target in getattr(one, kind)]
+    return [part(target) for one in extensions() for _, target in one.named(kind)]
 
 
 def part(target: str) -> Any:

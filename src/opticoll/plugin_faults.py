@@ -5,12 +5,12 @@ from __future__ import annotations
 import sys
 from contextlib import contextmanager
 from traceback import extract_tb
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from opticoll.errors import BadInput, OpticollError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 #: What a fault in the code of a plug-in raises, next to classes derived from BaseException itself.
 FAULTS = (Exception, SystemExit, GeneratorExit)
@@ -59,6 +59,25 @@ def blaming(function: object) -> Iterator[None]:
         if not raised_there and not str(error).startswith("plug-in "):
             error.args = (f"{where}: {error}",)
         raise
+
+
+def called(
+    function: Callable[..., Any], wanted: type | tuple[type, ...], remedy: str, /, *given: Any, **named: Any
+) -> Any:
+    """Call a function that may be a plug-in's, as in :func:`blaming`, and check the type of what it returns.
+
+    Raises
+    ------
+    BadInput
+        If it returns anything else; ``remedy`` says what to return.
+    """
+    with blaming(function):
+        result = function(*given, **named)
+    if not isinstance(result, wanted):
+        what = f"{place_of(function)}{getattr(function, '__name__', 'a function')} returned {type(result).__name__}"
+        msg = f"{what}; return {remedy}"
+        raise BadInput(msg)
+    return result
 
 
 def fault(error: BaseException) -> str | None:

@@ -17,6 +17,7 @@ import opticoll as oc
 from opticoll import plugins
 from opticoll.analysis.cli.main import main
 from opticoll.analysis.cli.new import USES, write_example
+from opticoll.analysis.report.page import templates
 from opticoll.analysis.store import Store
 from opticoll.analysis.study.running import run_study
 from opticoll.analysis.study.study_file import load
@@ -218,6 +219,70 @@ def test_a_plug_in_adds_a_command_a_list_and_a_format_of_schedules(tmp_path, mon
     assert json.loads(capfd.readouterr().out)["metrics"]["over_bound"] == 2.0
     assert main(["list", "greetings", *plugin]) == 0
     assert json.loads(capfd.readouterr().out) == [{"name": "good morning", "words": 2}]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (":FORMAT", ":OTHER", "schedules must name what is in a module, .* has no attribute 'OTHER'"),
+        ('"hello": (f"{__name__}:hello", "Say hello.")', '"hello": "hello"', "commands must name what is in a module"),
+        ('"hello": (f"', '"solve": (f"', "commands has 'solve', which is already in use; choose another name"),
+        ('"greetings": (f"', '"claims": (f"', "lists has 'claims', which is already in use; choose another name"),
+        ("lists=", "functions=('opticoll:solve',), lists=", "functions has 'solve', which is already in use"),
+        ("{__name__}:hello", "{__name__}:rows", "commands has .*:rows, of type function; it must be a Command"),
+        (
+            "{__name__}:FORMAT",
+            "{__name__}:rows",
+            "schedules has .*:rows, of type function; it must be a Schedule",
+        ),
+        ("lists=", "examples={'a': 'b'}, lists=", "states examples, which a plug-in cannot add; leave them out"),
+    ],
+)
+def test_an_extension_that_is_wrong_is_refused_when_it_is_loaded(old, new, message, tmp_path, capfd):
+    assert old in EXTENSION
+    (tmp_path / "greeting.py").write_text(EXTENSION.replace(old, new), encoding="utf-8")
+    assert main(["list", "methods", "--plugin", str(tmp_path / "greeting.py")]) == 2
+    (line,) = capfd.readouterr().err.strip().splitlines()
+    assert re.search(f"^opticoll: plug-in .*greeting.py: EXTENSION:? {message}", line), line
+
+
+CHECKED = "check alltoall.master ring:4 s.json"
+ROWS = '[{"name": "good morning", "words": 2}]'
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words", "message"),
+    [
+        ("ScheduleCheck(True, metrics", "dict(a", CHECKED, r"line 15: <lambda> returned dict; return a ScheduleCheck"),
+        ("path, topology, collective:", "path:", CHECKED, r"line 15: TypeError: .* takes 2 positional arguments"),
+        ("document, path: isinstance", "document: isinstance", CHECKED, r"line 14: TypeError: .* takes 1 positional"),
+        (ROWS, "3", "list greetings", r"line 10: rows returned int; return a list of rows"),
+        (ROWS, "[3]", "list greetings", r"line 10: rows: every row must be a dictionary that has a 'name'"),
+        ("schedules=", 'describe=(f"{__name__}:rows",), schedules=', "describe ring", "line 10: TypeError: rows"),
+    ],
+)
+def test_a_part_of_an_extension_that_is_wrong_is_named_in_one_line(
+    old, new, words, message, tmp_path, monkeypatch, capfd
+):
+    assert old in EXTENSION
+    (tmp_path / "greeting.py").write_text(EXTENSION.replace(old, new), encoding="utf-8")
+    (tmp_path / "s.json").write_text('{"greeting": 4.0}', encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    assert main([*words.split(), "--plugin", "greeting.py"]) == 2
+    (line,) = capfd.readouterr().err.strip().splitlines()
+    assert re.search(f"plug-in .*greeting.py, {message}", line), line
+
+
+def test_a_report_has_the_sections_of_an_extension_outside_or_names_its_fault(tmp_path, capfd):
+    store, path = ["--store", str(tmp_path / "store")], tmp_path / "greeting.py"
+    assert main(["solve", "alltoall.master", "ring:4", *store]) == 0
+    asked = ["report", *store, "--out", str(tmp_path / "out"), "--plugin", str(path)]
+    for section, status in (("lambda store, findings: None", 0), ("lambda store: None", 2)):
+        templates.cache_clear()  # as in a process of its own
+        text = EXTENSION.replace("schedules=", 'sections=(f"{__name__}:section",), schedules=')
+        path.write_text(f"section = {section}{text}", encoding="utf-8")
+        assert main(asked) == status
+    assert re.search(f"plug-in {path}, line 1: TypeError: .* takes 1 positional", capfd.readouterr().err)
 
 
 def test_a_plug_in_finds_scipy_whole(tmp_path, monkeypatch):

@@ -319,6 +319,19 @@ def test_a_module_beside_a_plug_in_is_not_on_the_import_path(tmp_path):
         oc.load_plugin(path)
 
 
+def test_arguments_of_a_family_may_have_any_name(tmp_path):
+    oc.load_plugin(
+        write(
+            tmp_path,
+            "named.py",
+            "import opticoll as oc\n@oc.family('named', example='named:3', source='own')\n"
+            "def named(wanted: int, function: int = 1, sizes: oc.Dimensions = oc.Dimensions((2, 2))) -> oc.Topology:\n"
+            "    return oc.Topology(wanted, [*range(wanted)], [*range(1, wanted), 0], [float(function)] * wanted)\n",
+        )
+    )
+    assert parse("named:3,function=2").capacity.tolist() == [2.0, 2.0, 2.0]
+
+
 FAULTS = {
     "tuple": ("return oc.Topology(n", "return (n", r"line 5: cycle returned tuple; return oc\.Topology"),
     "lengths": ("i, (i + 1)", "i[1:], (i + 1)", "line 9: .*arrays of equal length"),
