@@ -513,7 +513,7 @@ class Pyo(_Builder):
     def row(
         self,
         name: str,
-        rule: Callable[..., Any],
+        rule: Any,
         *,
         where: Callable[..., object] | None = None,
         over: Iterable[Any] | None = None,
@@ -525,7 +525,7 @@ class Pyo(_Builder):
         name
             Name of the constraint.
         rule
-            The row of an index.
+            The row of an index; of a constraint without axes, the row itself will do.
         where
             Whether there is a row for the labels of an index. None: for all.
         over
@@ -536,6 +536,8 @@ class Pyo(_Builder):
         from pyomo.core.expr import EqualityExpression
 
         self._refuse(self.constraints, name, where, over)
+        # Expressions of Pyomo can be called, too: that is their value.
+        given = None if callable(rule) and not hasattr(rule, "is_expression_type") else rule
         along: tuple[Sequence[Hashable], ...]
         if over is not None and self._undeclared(name):
             keys = list(map(_spread, over))
@@ -546,9 +548,12 @@ class Pyo(_Builder):
                 keys, _ = self._ordered(name, over, along)
             else:
                 keys = [key for key in _keys(along) if where is None or where(*key)]
+        if given is not None and along:
+            msg = f"{self.problem.name}: the row {name} has axes; give a function of their labels that returns the row"
+            raise ModelError(msg)
         rows = {}  # made before: Pyomo would log an error of the rule
         for index, key in zip(_indices(keys), keys, strict=True):
-            row = rule(*key)
+            row = rule(*key) if given is None else given
             if type(row) is not EqualityExpression and (row := self._row(name, key, row)) is None:
                 continue
             rows[index] = row

@@ -223,6 +223,17 @@ def test_a_wrong_row_in_pyomo_is_one_error_without_a_log(row, error, words, capl
     assert not caplog.records
 
 
+def test_a_row_without_axes_is_the_row_itself_in_pyomo_too(caplog):
+    b = Pyo(Cube(None))
+    y = b.var("y")
+    b.row("one", y["a"] + y["b"] == 1)
+    form = compile_model(b.minimize(y["a"]))
+    assert (form.A.toarray().tolist(), form.row_lower.tolist()) == ([[1.0, 1.0]], [1.0])
+    with pytest.raises(ModelError, match="the row each has axes; give a function of their labels that returns the row"):
+        b.row("each", y["a"] <= 1)
+    assert not caplog.records
+
+
 @pytest.mark.parametrize("layer", [Cvx, Pyo])
 @pytest.mark.parametrize("bounds", [{"upper": np.ones(3)}, {"lower": [0, 0, 0]}, {"upper": np.ones((2, 2))}])
 def test_bounds_of_another_shape_are_refused(layer, bounds):
