@@ -32,6 +32,7 @@ from opticoll.instances import Topology as Topology
 from opticoll.instances import parse as parse
 from opticoll.instances.readers.files import save_topology as save_topology
 from opticoll.instances.readers.objects import topology as topology
+from opticoll.instances.spec import Dimensions as Dimensions
 from opticoll.instances.spec import family as family
 from opticoll.plugins import load_plugin as load_plugin
 from opticoll.solvers.adapters.interface import Adapter as Adapter
