@@ -65,6 +65,18 @@ _HIPO_MISSING = (
 )
 
 
+def quiet_highs(highspy: Any) -> Any:
+    """An object of HiGHS whose output is off; ``highspy.Highs()`` prints a banner, as it sets callbacks before that."""
+
+    def enable_callbacks(highs: Any) -> None:
+        highs.setOptionValue("output_flag", False)
+        highspy.Highs.enableCallbacks(highs)
+
+    highs = type("Highs", (highspy.Highs,), {"enableCallbacks": enable_callbacks})()
+    highs.resetGlobalScheduler(True)  # an earlier run with other threads would make this one fail
+    return highs
+
+
 def pass_form(highspy: Any, highs: Any, form: StandardForm) -> None:
     """Pass a problem to a Highs object as arrays.
 
@@ -133,8 +145,7 @@ class Highs(Adapter):
     def solve(self, form: StandardForm, request: SolveRequest, progress: ProgressCallback) -> Outcome:
         """Solve ``form``; see :meth:`Adapter.solve`."""
         highspy = self.load()
-        highs = highspy.Highs()
-        highs.resetGlobalScheduler(True)  # a previous run with another thread count would make this one fail
+        highs = quiet_highs(highspy)
         highs.setOptionValue("output_flag", solver_log.shown())
         effective = self._set_options(highspy, highs, form, request)
         pass_form(highspy, highs, form)
@@ -260,8 +271,7 @@ class HighsHipo(HighsIpx):
     def probe_licence(self) -> LicenceState:
         """Check that the wheel includes HiPO."""
         highspy = self.load()
-        highs = highspy.Highs()
-        highs.setOptionValue("output_flag", False)
+        highs = quiet_highs(highspy)
         if highs.setOptionValue("solver", "hipo") == highspy.HighsStatus.kOk:
             return LicenceState(usable=True, state="free")
         return LicenceState(usable=False, state="not in this wheel", remedy=_HIPO_MISSING)

@@ -95,14 +95,13 @@ class _Search:
 
         import highspy
 
-        from opticoll.solvers.adapters.highs import pass_form
+        from opticoll.solvers.adapters.highs import pass_form, quiet_highs
 
         scaled = in_units(form)  # sides may be below the solver's tolerances; the same rows contradict each other
         form = form if scaled is None else scaled.form
         self.highspy, self.form, self.clock = highspy, form, time.monotonic
         self.until = None if time_limit_s is None else self.clock() + time_limit_s
-        self.highs: Any = highspy.Highs()
-        self.highs.setOptionValue("output_flag", False)
+        self.highs: Any = quiet_highs(highspy)
         self.highs.setOptionValue("time_limit", STEP_S)
         pass_form(highspy, self.highs, form)
         count = form.cost.size

@@ -22,7 +22,7 @@ import numpy as np
 
 from opticoll.errors import NoSolution
 from opticoll.formulations.standard_form import StandardForm
-from opticoll.solvers.adapters.highs import highs_basis, own_basis, pass_form
+from opticoll.solvers.adapters.highs import highs_basis, own_basis, pass_form, quiet_highs
 from opticoll.solvers.exact.exact_form import ExactAnswer, ExactForm, Leaf, common, crossed, products
 from opticoll.solvers.task import SimplexBasis
 
@@ -188,14 +188,12 @@ class _FloatingLp:
         self.wide, self._size = wide, form.shape[1]
         form = _with_activities(form) if wide else form
         self._form, self._remaining, self._highspy = form, remaining, highspy
-        self._highs: Any = highspy.Highs()
+        self._highs: Any = quiet_highs(highspy)
         self._origin = _Pair((_ZERO,) * form.shape[1], [_ZERO] * form.shape[0])
         self._units = (0, 0)
-        self._highs.resetGlobalScheduler(True)  # an earlier run with other threads would make this one fail
         rows, columns = form.shape
         first = "ipx" if len(form.values) > SIMPLEX_NONZEROS and presolve else "simplex"
         for name, value in (
-            ("output_flag", False),
             ("threads", 1),
             ("solver", first),
             ("presolve", "on" if presolve else "off"),

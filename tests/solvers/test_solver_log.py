@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import json
 import re
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -104,3 +106,10 @@ def test_json_stays_one_object_on_stdout(capfd):
     out, err = capfd.readouterr()
     assert json.loads(out)["objective"] == pytest.approx(0.5)
     assert "HiGHS" in err
+
+
+def test_a_solve_in_the_calling_process_prints_nothing():
+    """HiGHS prints a banner on the standard output of the first process that makes an object of it."""
+    code = "import opticoll as oc; oc.design(2, 1)"
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120)
+    assert shown.stdout + shown.stderr == ""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opticoll.errors import NoSolution
-from opticoll.solvers.adapters.highs import pass_form
+from opticoll.solvers.adapters.highs import pass_form, quiet_highs
 from opticoll.solvers.relaxation import rounded
 from opticoll.solvers.verify import WeakDuality
 
@@ -341,10 +341,8 @@ class NodeSolver:
     def __init__(self, form: StandardForm, leaf: LeafBounds | None = None) -> None:
         import highspy
 
-        self._highs = highspy.Highs()
-        self._highs.resetGlobalScheduler(True)  # an earlier run with other threads would make this one fail
+        self._highs = quiet_highs(highspy)
         for name, value in (
-            ("output_flag", False),
             ("presolve", "off"),
             ("solver", "simplex"),
             ("threads", 1),

@@ -23,6 +23,7 @@ from opticoll.formulations import rounding
 from opticoll.formulations.flows.path_flow import arc_load, serve_alike
 from opticoll.formulations.flows.path_sets import PathSet, reordered, subset, to_arrays
 from opticoll.formulations.parameters import Parameter
+from opticoll.solvers.adapters.highs import quiet_highs
 from opticoll.solvers.methods.method import Answer, Method
 from opticoll.solvers.process import solver_log
 from opticoll.solvers.process.memory import MOST_ENTRIES
@@ -208,8 +209,7 @@ class RestrictedMaster:
         self._pair: list[I64] = []
         self._arcs: list[I64] = []
         self._length: list[I64] = []
-        self.highs: Any = highspy.Highs()
-        self.highs.resetGlobalScheduler(True)  # an earlier run with other threads would make this one fail
+        self.highs: Any = quiet_highs(highspy)
         self.inexact = algorithm == "ipx" or (algorithm == "auto" and pairs + topology.arcs > SIMPLEX_ROWS)
         for option, value in (("output_flag", solver_log.shown()), ("threads", 1)):
             self._set(option, value)
