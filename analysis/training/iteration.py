@@ -163,6 +163,9 @@ def iteration(
         if isinstance(model, TaskGraph)
         else training_iteration(model, servers or count, section=section, batch=batch, overlap=overlap)
     )
+    if graph.servers > count:
+        msg = f"iteration: {place.spec} has {count} servers, but the task graph needs {graph.servers}"
+        raise BadInput(msg)
     unit = link or (place.capacity_unit if isinstance(place, Topology) else None) or LINK
     rate, way = parse_rate(unit, "link") / 8, _routing_on(place, routing)
     circuits = place if isinstance(place, CircuitNetwork) and place.periodic else None

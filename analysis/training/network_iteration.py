@@ -279,16 +279,8 @@ def flows_of(
         Bytes over every hop of a ring per byte of the buffer; 2 (k-1)/k if None.
     hopwise
         Whether every hop of a ring is a flow, instead of the whole ring.
-
-    Raises
-    ------
-    BadInput
-        If the network has fewer servers than the graph.
     """
     topology = network.topology
-    if topology.num_ranks < graph.servers:
-        msg = f"iteration: {topology.spec} has {topology.num_ranks} servers, but the task graph needs {graph.servers}"
-        raise BadInput(msg)
     hops = hops_of(graph, network, ring_factor)
     pairs, back = np.unique(np.stack([hops.source, hops.target], axis=1), axis=0, return_inverse=True)
     start, arc, share = network.routes(pairs[:, 0], pairs[:, 1])

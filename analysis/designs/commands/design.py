@@ -79,7 +79,7 @@ def design(
     if (
         set(given) != {"n", "degree"}
         or len(sizes) != 2
-        or not all(v.isdecimal() and len(v) < 9 for v in given.values())
+        or not all(v.isdecimal() and len(v) < 19 for v in given.values())
     ):
         output.notify(f"design: cannot read {' '.join(sizes)[:60]!r}; write whole numbers, such as n=64 degree=4")
         return 2
@@ -113,7 +113,7 @@ def _pod(words: tuple[str, ...], as_json: bool, **options: Any) -> int:
         "cubes" not in given
         or not set(given) <= {"cubes", "side", "places", "survive"}
         or len(given) != len(words)
-        or not all(v.isdecimal() and len(v) < 9 for v in sizes.values())
+        or not all(v.isdecimal() and len(v) < 19 for v in sizes.values())
     ):
         remedy = "write cubes=8, and side=4, places=same or survive=1"
         output.notify(f"design pod: cannot read {' '.join(words)[:60]!r}; {remedy}")

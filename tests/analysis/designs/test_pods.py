@@ -204,6 +204,8 @@ def test_the_command(capsys):
         (["pod", "cubes=2", "survive=2"], "survive must be 0 or 1 lost switches, not 2"),
         (["pod", "cubes=2", "cubes=3"], "cannot read"),
         (["pod", "cubes=2", "degree=3"], "cannot read"),
+        (["pod", "cubes=100000000"], "6400000000 chips; use 2 to 4096"),
+        (["n=100000000", "degree=4"], "exceeds the limit of 4096 nodes"),
         (["pod", "cubes=2", "places=any"], "places must be same or free"),
         (["pod", "cubes=65"], "has 4160 chips; use 2 to 4096"),
         (["pod", "cubes=1", "side=1"], "has 1 chips; use 2 to 4096"),
