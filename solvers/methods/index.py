@@ -1,113 +1,24 @@
 """Where every method of the package is defined, so that it is found without importing the others.
 
-A test compares this file with the modules; ``python tests/solvers/methods/test_index.py`` writes it.
+``index.json`` lists them. A test compares it with the modules; ``python tests/solvers/methods/test_methods_index.py``
+writes it.
 """
 
 from __future__ import annotations
 
-#: Module of every method, below this package.
-MODULES = {
-    "alternating": "topoopt.alternating",
-    "arc-orders": "alltoall.arc_orders",
-    "birkhoff": "topology.permutations",
-    "boundary-batches": "lumorph.call_batches",
-    "certified-branching": "branching.certified_branching",
-    "certified-pdhg": "flows.certified_pdhg",
-    "certified-pdlp": "flows.certified_pdlp",
-    "certified-rounds": "lumorph.certified_rounds",
-    "circuit-search": "topoopt.circuit_search",
-    "column-generation": "flows.column_generation",
-    "combined-rounds": "lumorph.sum_schedules",
-    "cycle-cover": "optree.trees",
-    "degree-aware": "sipml.degree_aware",
-    "design-search": "topoopt.design_search",
-    "divide-and-conquer": "lumorph.round_algorithms",
-    "double-binary-tree": "lumorph.round_algorithms",
-    "equal-split": "alltoall.equal_split",
-    "exact-routing": "flows.exact_routing",
-    "flow-decomposition": "alltoall.decomposition",
-    "fullest-paths": "alltoall.fullest_paths",
-    "greedy-circuits": "topoopt.utility_circuits",
-    "independent-sets": "lumorph.call_batches",
-    "index-algorithm": "lumorph.index_algorithm",
-    "koenig-bisection": "sipml.koenig_bisection",
-    "layer-assignment": "alltoall.layer_assignment",
-    "layer-to-layer": "lumorph.round_algorithms",
-    "link-repair": "topoopt.link_repair",
-    "lp-rounding": "alltoall.single_paths",
-    "master-child": "alltoall.decomposition",
-    "matching-search": "topology.matching_search",
-    "mcf-extp": "alltoall.decomposition",
-    "negotiated-rerouting": "lumorph.circuit_routing",
-    "neighbour-exchange": "lumorph.round_algorithms",
-    "ocs-reconfig": "topoopt.ocs_reconfig",
-    "orbit-lp": "flows.orbit_lp",
-    "placement-enumeration": "sipml.placement_enumeration",
-    "pod-enumeration": "topology.pod_search",
-    "pod-search": "topology.pod_search",
-    "radix-tree": "optree.trees",
-    "random-shortest": "lumorph.circuit_routing",
-    "receiver-flows": "alltoall.receiver_flows",
-    "recursive": "lumorph.round_algorithms",
-    "replayed-finder": "topoopt.circuit_search",
-    "ring": "lumorph.round_algorithms",
-    "ring-first-fit": "sipml.ring_first_fit",
-    "ring-sets": "sipml.ring_sets",
-    "screened-lp": "flows.screened_lp",
-    "sequence-search": "topology.sequence_search",
-    "source-flows": "alltoall.source_flows",
-    "spectra": "topology.permutations",
-    "squares": "lumorph.sum_schedules",
-    "sssp": "alltoall.single_paths",
-    "step-choice": "topology.steps",
-    "step-orbits": "alltoall.step_orbits",
-    "strategy-front": "topoopt.strategy_front",
-    "successive-matchings": "topoopt.utility_circuits",
-    "symmetric-search": "topology.symmetric_search",
-    "time-form": "flows.time_form",
-    "timestep-children": "alltoall.timestep_children",
-    "topology-finder": "topoopt.topology_finder",
-    "transportation": "topoopt.utility_circuits",
-    "tree": "lumorph.round_algorithms",
-    "tree-packing": "alltoall.packed_trees",
-    "tree-search": "optree.trees",
-    "uniform-tree": "optree.trees",
-    "wrht": "optree.trees",
-    "xy-routes": "lumorph.circuit_routing",
-}
+from pathlib import Path
 
-#: Methods that take over a formulation beyond a size.
-TAKING_OVER: dict[str, tuple[str, ...]] = {
-    "alltoall.all-gather": ("receiver-flows",),
-    "alltoall.all-reduce": ("receiver-flows", "tree-packing"),
-    "alltoall.broadcast": ("receiver-flows",),
-    "alltoall.channels": ("arc-orders",),
-    "alltoall.few-paths": ("fullest-paths",),
-    "alltoall.link-mcf": ("master-child",),
-    "alltoall.master": ("certified-pdhg", "orbit-lp", "screened-lp"),
-    "alltoall.min-congestion": ("exact-routing",),
-    "alltoall.reduce-scatter": ("receiver-flows",),
-    "alltoall.sccl": ("source-flows",),
-    "alltoall.timestep-mcf": ("step-orbits", "timestep-children"),
-    "alltoall.virtual-channels": ("layer-assignment",),
-    "lumorph.co-scheduling": ("independent-sets",),
-    "lumorph.forwarded-rounds": ("index-algorithm",),
-    "lumorph.iteration": ("boundary-batches",),
-    "lumorph.min-overlap": ("negotiated-rerouting",),
-    "lumorph.rounds": ("certified-rounds",),
-    "lumorph.sum-rounds": ("combined-rounds",),
-    "optree.one-stage": ("cycle-cover",),
-    "optree.tree": ("tree-search",),
-    "sipml.ocs-circuits": ("koenig-bisection",),
-    "sipml.placement": ("degree-aware",),
-    "sipml.ring-wavelengths": ("ring-sets",),
-    "topology.design": ("symmetric-search",),
-    "topology.matchings": ("matching-search",),
-    "topology.pod": ("pod-search",),
-    "topology.sequence": ("sequence-search",),
-    "topology.steps": ("step-choice",),
-    "topoopt.circuits": ("circuit-search",),
-    "topoopt.strategy": ("strategy-front",),
-    "topoopt.topology": ("design-search",),
-    "topoopt.utility": ("transportation",),
-}
+import msgspec
+
+
+class MethodIndex(msgspec.Struct, frozen=True):
+    """Module of every method, below this package, and the methods that take over a formulation beyond a size."""
+
+    modules: dict[str, str]
+    taking_over: dict[str, tuple[str, ...]]
+
+
+#: The index, as data.
+FILE = Path(__file__).with_name("index.json")
+_INDEX = msgspec.json.decode(FILE.read_bytes(), type=MethodIndex)
+MODULES, TAKING_OVER = _INDEX.modules, _INDEX.taking_over

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
+import json
 from importlib import import_module
-from pathlib import Path
 from pkgutil import walk_packages
 
 import opticoll.solvers.methods as room
@@ -44,16 +42,9 @@ def test_no_two_methods_have_one_name():
 
 
 def main() -> None:
-    path = Path(index.__file__)
-    head = path.read_text(encoding="utf-8").split("#: Module of every method")[0]
     modules = {method.name: module for method, module in defined()}
-    path.write_text(
-        f"{head}#: Module of every method, below this package.\nMODULES = {modules!r}\n\n"
-        "#: Methods that take over a formulation beyond a size.\n"
-        f"TAKING_OVER: dict[str, tuple[str, ...]] = {taking_over()!r}\n",
-        encoding="utf-8",
-    )
-    subprocess.run([sys.executable, "-m", "ruff", "format", "-q", str(path)], check=True)
+    text = json.dumps({"modules": modules, "taking_over": taking_over()}, indent=2)
+    index.FILE.write_text(text + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
