@@ -176,7 +176,6 @@ def from_cvxpy(model: CvxpyModel, program: cp.Problem | None = None) -> Standard
     then takes twice as long, the next ones a tenth (disciplined parametrized programming).
     """
     import cvxpy as cp
-    import scipy.sparse as sp
 
     from opticoll.solvers.compile.cvxpy_models import (
         back_end,
@@ -186,8 +185,9 @@ def from_cvxpy(model: CvxpyModel, program: cp.Problem | None = None) -> Standard
         unwarned,
         why_not_linear,
     )
+    from opticoll.solvers.compile.cvxpy_rows import ROWS
+    from opticoll.solvers.compile.cvxpy_rows import places as row_places
 
-    # The data of CVXPY's SCIPY interface is plain rows and columns with bounds and integrality; no solver runs.
     try:
         with unwarned(model.problem):
             refuse_incomplete(model.problem)
@@ -195,7 +195,7 @@ def from_cvxpy(model: CvxpyModel, program: cp.Problem | None = None) -> Standard
                 return _without_variables(model)
             own = program or cp.Problem(model.problem.objective, model.problem.constraints)
             backend = back_end(model.problem, once=program is None)
-            data, chain, inverse = own.get_problem_data(cp.SCIPY, ignore_dpp=program is None, canon_backend=backend)
+            data, chain, inverse = own.get_problem_data(ROWS, ignore_dpp=program is None, canon_backend=backend)
     except ModelError:
         raise
     except MemoryError:
@@ -204,45 +204,26 @@ def from_cvxpy(model: CvxpyModel, program: cp.Problem | None = None) -> Standard
         why = why_not_linear(model.problem, reason)
         msg = f"CVXPY cannot compile this problem to linear rows: {why}; state a linear or mixed-integer linear program"
         raise ModelError(msg) from reason
-    compiled = data["param_prob"]
-    count = compiled.x.size
-    A, G = (data.get(key) for key in ("A", "G"))
-    equal = A.shape[0] if A is not None else 0
-    parts = [part for part in (A, G) if part is not None and part.shape[0]]
-    matrix = sp.csc_array(sp.vstack(parts)) if parts else sp.csc_array((0, count))
-    right = np.concatenate(
-        [np.zeros(0), *(np.asarray(data[k]).ravel() for k, p in (("b", A), ("h", G)) if p is not None)]
-    )
-    lower = np.where(np.arange(right.size) < equal, right, -np.inf)
-    maximise = isinstance(model.problem.objective, cp.Maximize)
-    cost = np.asarray(data["c"], dtype=float).ravel()
-    integer = np.zeros(count, dtype=bool)
-    integer[list(data["bool_vars_idx"]) + list(data["int_vars_idx"])] = True
-    low, high = (
-        _bounds(data.get("lower_bounds"), count, -np.inf),
-        _bounds(data.get("upper_bounds"), count, np.inf),
-    )
-    low[list(data["bool_vars_idx"])] = np.maximum(low[list(data["bool_vars_idx"])], 0.0)
-    high[list(data["bool_vars_idx"])] = np.minimum(high[list(data["bool_vars_idx"])], 1.0)
+    compiled, matrix, lower, upper = data["param_prob"], data["A"], data["lower"], data["upper"]
     places = positions(compiled, chain.reductions, inverse, [named.item for named in model.variables.values()])
     columns = {name: _named_block(name, named, places) for name, named in model.variables.items()}
-    starts = _cvxpy_rows(compiled, equal)
+    starts = row_places(compiled)
     rows = {name: _named_block(name, named, starts) for name, named in model.constraints.items()}
     if model.as_stated:
         stated = [starts[one] for one in turned(model.problem.constraints) if one in starts]
-        matrix, lower, right = _turned_back(matrix, lower, right, stated)
+        matrix, lower, upper = _turned_back(matrix, lower, upper, stated)
+    maximise = isinstance(model.problem.objective, cp.Maximize)
     flip = -1.0 if maximise else 1.0
-    offset = float(np.asarray(inverse[-1]["offset"]).ravel()[0])
     return StandardForm(
         canonical(matrix),
         lower,
-        right,
-        low,
-        high,
-        flip * cost,
+        upper,
+        data["low"],
+        data["high"],
+        flip * data["cost"],
         "max" if maximise else "min",
-        flip * offset,
-        integer,
+        flip * data["offset"],
+        data["integer"],
         columns,
         rows,
     )
@@ -270,10 +251,6 @@ def _without_variables(model: CvxpyModel) -> StandardForm:
     )
 
 
-def _bounds(values: Any, count: int, absent: float) -> NDArray[np.float64]:
-    return np.full(count, absent) if values is None else np.array(values, dtype=float).ravel()
-
-
 def _turned_back(
     matrix: Any, lower: NDArray[np.float64], upper: NDArray[np.float64], rows: list[NDArray[np.int64]]
 ) -> tuple[Any, NDArray[np.float64], NDArray[np.float64]]:
@@ -288,22 +265,6 @@ def _turned_back(
     entries = matrix.data * np.where(chosen, -1.0, 1.0)[matrix.indices]
     matrix = sp.csc_array((entries, matrix.indices, matrix.indptr), shape=matrix.shape)
     return matrix, np.where(chosen, 0.0 - upper, lower), np.where(chosen, np.inf, upper)
-
-
-def _cvxpy_rows(program: Any, equal: int) -> dict[int, NDArray[np.int64]]:
-    """Rows of every constraint by its id: zero-cone rows come first, then the non-negative ones."""
-    from cvxpy.constraints import NonNeg, Zero
-
-    at = {Zero: 0, NonNeg: equal}
-    rows = {}
-    for constraint in program.constraints:
-        kind = type(constraint)
-        if kind not in at:
-            msg = f"CVXPY compiled a constraint to {kind.__name__}; formulations must be linear"
-            raise ModelError(msg)
-        rows[constraint.id] = np.arange(at[kind], at[kind] + constraint.size)
-        at[kind] += constraint.size
-    return rows
 
 
 def _named_block(name: str, named: Named, places: Mapping[int, NDArray[np.int64]]) -> Block:
