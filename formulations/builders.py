@@ -35,10 +35,11 @@ if TYPE_CHECKING:
 
     import cvxpy as cp
     import pyomo.core as pyo
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
     from opticoll.formulations.model import Formulation
     from opticoll.formulations.variables import Axis
+    from opticoll.instances.topology import F64, I64
 
 Key = tuple["Hashable", ...]
 
@@ -99,7 +100,7 @@ class _Builder:
             raise ModelError(msg)
         return name not in declared
 
-    def _positions(self, kind: str, name: str, over: Index) -> tuple[NDArray[np.int64], ...]:
+    def _positions(self, kind: str, name: str, over: Index) -> tuple[I64, ...]:
         """Positions of the indices along every axis: by the axes' names, if the key has these, else in their order."""
         axes = getattr(self.problem, kind)[name]
         key = axes if sorted(axes) == sorted(over.key) else over.key
@@ -108,7 +109,7 @@ class _Builder:
             raise ModelError(msg)
         return tuple(over[column] for column in key)
 
-    def _places(self, kind: str, name: str, over: Index, shape: tuple[int, ...]) -> NDArray[np.int64]:
+    def _places(self, kind: str, name: str, over: Index, shape: tuple[int, ...]) -> I64:
         """Positions of indices in the named array, in C order."""
         places = np.ravel_multi_index(self._positions(kind, name, over), shape)
         if is_own(self.problem) and np.unique(places).size < places.size:
@@ -127,7 +128,7 @@ class _Builder:
                 raise ModelError(msg)
         return sets
 
-    def changeable(self, name: str) -> tuple[NDArray[np.float64], tuple[Axis, ...]]:
+    def changeable(self, name: str) -> tuple[F64, tuple[Axis, ...]]:
         """An array of data that can change, and its axes."""
         data = self.problem.changeable()
         if name not in data:
@@ -211,7 +212,7 @@ class Cvx(_Builder):
             msg = f"{self.problem.name}: over= of {name} must be an Index, such as Index.grid(row=2)"
             raise ModelError(msg)
 
-    def _where(self, name: str, where: ArrayLike | None, shape: tuple[int, ...]) -> NDArray[np.int64]:
+    def _where(self, name: str, where: ArrayLike | None, shape: tuple[int, ...]) -> I64:
         """Places at which an array along the axes is true, in C order; all for None."""
         if where is None:
             return np.arange(math.prod(shape))
@@ -273,7 +274,7 @@ class Cvx(_Builder):
         equal = isinstance(constraint, cp.constraints.Equality)
         self.constraints[name] = Named(rows == 0 if equal else rows <= 0, shape, index)
 
-    def _chosen(self, rows: Any, name: str, shape: tuple[int, ...], index: NDArray[np.int64]) -> Any:
+    def _chosen(self, rows: Any, name: str, shape: tuple[int, ...], index: I64) -> Any:
         """The entries of an array of rows at their places."""
         import cvxpy as cp
 
@@ -316,7 +317,7 @@ def _domain(integer: bool, lower: ArrayLike, upper: ArrayLike) -> dict[str, Any]
     return {"integer": integer, "bounds": bounds}
 
 
-def _chosen(bound: ArrayLike, shape: tuple[int, ...], index: NDArray[np.int64]) -> ArrayLike:
+def _chosen(bound: ArrayLike, shape: tuple[int, ...], index: I64) -> ArrayLike:
     return np.broadcast_to(bound, shape).ravel()[index] if np.ndim(bound) else bound
 
 
@@ -325,7 +326,7 @@ def _broadcasts(shape: tuple[int, ...], to: tuple[int, ...]) -> bool:
     return all(size in (1, wanted) for size, wanted in zip(shape[::-1], to[::-1], strict=False))
 
 
-def _column_major(shape: tuple[int, ...]) -> NDArray[np.int64]:
+def _column_major(shape: tuple[int, ...]) -> I64:
     """Positions, in C order, of the entries of an array in column-major order, in which CVXPY flattens it."""
     return np.arange(int(np.prod(shape, dtype=np.int64))).reshape(shape).ravel(order="F")
 
@@ -405,9 +406,7 @@ class Pyo(_Builder):
         self._shape(axes, name)
         return tuple(axis.members for axis in axes)
 
-    def _ordered(
-        self, name: str, over: Iterable[Any], along: Sequence[Sequence[Hashable]]
-    ) -> tuple[list[Key], NDArray[np.int64]]:
+    def _ordered(self, name: str, over: Iterable[Any], along: Sequence[Sequence[Hashable]]) -> tuple[list[Key], I64]:
         """Indices in the order of the axes, and their positions in the named array; sets have an order of their own."""
         listed = list(over)
         if len(along) == 1 and listed == list(along[0]):  # all members of one axis, in their order
@@ -596,7 +595,7 @@ class Pyo(_Builder):
         return PyomoModel(self.model, self.variables, self.constraints)
 
 
-def _keys(along: Sequence[Sequence[Hashable]], positions: Sequence[NDArray[np.int64]] | None = None) -> list[Key]:
+def _keys(along: Sequence[Sequence[Hashable]], positions: Sequence[I64] | None = None) -> list[Key]:
     """Indices along axes, all in C order or those at positions along each; a label that is a tuple is spread."""
     spread = any(_lengths(along))
     axes: Sequence[Sequence[Any]] = [list(map(_spread, labels)) for labels in along] if spread else along

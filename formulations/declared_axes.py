@@ -40,11 +40,9 @@ from opticoll.instances.topology import Topology
 if TYPE_CHECKING:
     from collections.abc import Collection, Hashable, Mapping
 
-    from numpy.typing import NDArray
-
     from opticoll.instances.topology import F64, I64
 
-    Values = Mapping[str, NDArray[np.float64]]
+    Values = Mapping[str, F64]
 
 ARC = "arc"
 RANKS = ("rank", "source", "target")

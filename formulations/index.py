@@ -22,9 +22,9 @@ from opticoll.errors import ModelError
 
 if TYPE_CHECKING:
     import scipy.sparse as sp
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
-    I64 = NDArray[np.int64]
+    from opticoll.instances.topology import I64
 
 
 @dataclass(frozen=True, eq=False)

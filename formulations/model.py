@@ -23,17 +23,16 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     import cvxpy as cp
-    import numpy as np
     import pyomo.core as pyo
-    from numpy.typing import NDArray
 
     from opticoll.formulations.standard_form import StandardForm
     from opticoll.formulations.variables import Array, Links
     from opticoll.formulations.variables import Axis as DeclaredAxis
+    from opticoll.instances.topology import F64, I64
     from opticoll.types import Json, Settings
 
-    Values = Mapping[str, NDArray[np.float64]]
-    Changeable = Mapping[str, tuple[NDArray[np.float64] | str, ...]]
+    Values = Mapping[str, F64]
+    Changeable = Mapping[str, tuple[F64 | str, ...]]
 
 Form = Literal["cvxpy", "pyomo", "matrix"]
 #: See :class:`PyomoModel`.
@@ -61,7 +60,7 @@ class Named:
 
     item: Any
     shape: tuple[int, ...]
-    index: NDArray[np.int64] | None = None
+    index: I64 | None = None
 
 
 @dataclass(frozen=True)
@@ -264,7 +263,7 @@ class Formulation:
         return cls(instance, *needed, **given)
 
     @property
-    def demand_matrix(self) -> NDArray[np.float64]:
+    def demand_matrix(self) -> F64:
         """What every rank sends to every other [shards], ``(N, N)``: the parameter ``demand``, else 1.
 
         Raises
@@ -304,7 +303,7 @@ class Formulation:
 
         return declared_axes.size(self)
 
-    def _unfold(self, values: Values) -> dict[str, NDArray[np.float64]]:
+    def _unfold(self, values: Values) -> dict[str, F64]:
         """Add the named arrays of the docstring to a solver's values; for models with a flat list of variables."""
         return dict(values)
 
@@ -328,7 +327,7 @@ class Formulation:
         """The objective of a solution, computed with numpy alone."""
         self._undefined("objective")
 
-    def repair(self, values: Values) -> dict[str, NDArray[np.float64]] | None:
+    def repair(self, values: Values) -> dict[str, F64] | None:
         """An exactly feasible solution near an approximate one; None if there is none."""
         return None
 

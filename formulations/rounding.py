@@ -21,6 +21,8 @@ from opticoll.errors import BadInput
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
+    from opticoll.instances.topology import F64
+
 
 UNIT = 2.0**-53
 #: Smallest positive (denormal) float: the largest error of one product by underflow.
@@ -127,7 +129,7 @@ def down(value: ArrayLike, roundings: int = 1) -> NDArray[Any]:
     return -up(-np.asarray(value, dtype=float), roundings)
 
 
-def whole(terms: NDArray[np.float64]) -> bool:
+def whole(terms: F64) -> bool:
     """Whether terms are whole numbers with an exact sum in any order: their sizes add up to less than 2^53."""
     with np.errstate(all="ignore"):
         return bool(np.abs(terms).sum() < 2**53 and (terms == np.rint(terms)).all())
@@ -170,7 +172,7 @@ def sum_up(terms: ArrayLike) -> float:
         return float(np.nextafter(total + gamma(2 * roundings + 4) * size, np.inf)) if size > 0 else 0.0
 
 
-def _sum(terms: NDArray[np.float64]) -> tuple[float, int]:
+def _sum(terms: F64) -> tuple[float, int]:
     """The sum of ``terms``, ``(k,)``, by blocks, and the largest number of additions that involve one term."""
     roundings = 0
     while terms.size > BLOCK:
@@ -258,7 +260,7 @@ def fraction_down(value: Fraction) -> float:
     return -fraction_up(-value)
 
 
-def usable_lengths(capacity: NDArray[np.float64], lengths: NDArray[np.float64]) -> NDArray[np.float64]:
+def usable_lengths(capacity: F64, lengths: F64) -> F64:
     """Positive lengths with the largest in [1/2, 1), ``(m,)``; empty if the shape is wrong or none is positive.
 
     Any lengths prove a bound. Negative and non-finite lengths count as 0, and zeros are replaced by lengths too small
@@ -275,9 +277,7 @@ def usable_lengths(capacity: NDArray[np.float64], lengths: NDArray[np.float64]) 
     return np.maximum(lengths, np.clip(1e-16 * (sizes * lengths).max() / sizes, 1e-290, 1e-15))
 
 
-def weighted_capacity(
-    capacity: NDArray[np.float64], lengths: NDArray[np.float64], cost: float, power: int = 0
-) -> float:
+def weighted_capacity(capacity: F64, lengths: F64, cost: float, power: int = 0) -> float:
     """``sum c l / (cost 2^power)`` rounded up, for a ``cost`` that is rounded down; infinite if it is not positive."""
     scale = exponent(capacity)
     total = dot_up(scaled_up(capacity, -scale), lengths)

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     import scipy.sparse as sp
     from numpy.typing import NDArray
 
+    from opticoll.instances.topology import F64, I64, Mask
+
 Sense = Literal["min", "max"]
 #: Entries of a matrix from which SciPy's products are worth its import.
 _MANY_ENTRIES = 200_000
@@ -47,10 +49,10 @@ class Block:
 
     name: str
     shape: tuple[int, ...]
-    index: NDArray[np.int64]
+    index: I64
     labels: tuple[Sequence[Hashable] | None, ...] = ()
 
-    def gather(self, vector: NDArray[np.float64], absent: float = 0.0) -> NDArray[np.float64]:
+    def gather(self, vector: F64, absent: float = 0.0) -> F64:
         """The named array from a flat vector, ``absent`` where the model has no entry."""
         values = np.where(self.index >= 0, vector[np.maximum(self.index, 0)] if vector.size else absent, absent)
         return values.reshape(self.shape)
@@ -78,13 +80,11 @@ class Columns:
     Products are SciPy's to the last bit: terms are added in the order of the entries.
     """
 
-    def __init__(
-        self, data: NDArray[np.float64], indices: NDArray[Any], indptr: NDArray[Any], shape: tuple[int, int]
-    ) -> None:
+    def __init__(self, data: F64, indices: NDArray[Any], indptr: NDArray[Any], shape: tuple[int, int]) -> None:
         self.data, self.indices, self.indptr, self.shape = data, indices, indptr, shape
         self.nnz = data.size
 
-    def __matmul__(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
+    def __matmul__(self, x: F64) -> F64:
         terms = self.data * np.repeat(x, np.diff(self.indptr))
         return np.bincount(self.indices, terms, self.shape[0]).astype(float)
 
@@ -113,7 +113,7 @@ class _Transposed:
     def __init__(self, of: Columns) -> None:
         self.of = of
 
-    def __matmul__(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
+    def __matmul__(self, y: F64) -> F64:
         A = self.of
         column = np.repeat(np.arange(A.shape[1]), np.diff(A.indptr))
         return np.bincount(column, A.data * y[A.indices], A.shape[1]).astype(float)
@@ -143,14 +143,14 @@ class StandardForm:
     """
 
     A: sp.csc_array
-    row_lower: NDArray[np.float64]
-    row_upper: NDArray[np.float64]
-    col_lower: NDArray[np.float64]
-    col_upper: NDArray[np.float64]
-    cost: NDArray[np.float64]
+    row_lower: F64
+    row_upper: F64
+    col_lower: F64
+    col_upper: F64
+    cost: F64
     sense: Sense
     offset: float = 0.0
-    integer: NDArray[np.bool_] | None = None
+    integer: Mask | None = None
     columns: Mapping[str, Block] = field(default_factory=dict)
     rows: Mapping[str, Block] = field(default_factory=dict)
 
@@ -214,7 +214,7 @@ class StandardForm:
         """Whether some column must be integer."""
         return bool(np.any(self.integer))
 
-    def objective(self, x: NDArray[np.float64]) -> float:
+    def objective(self, x: F64) -> float:
         """Objective value of ``x``, shape ``(columns,)``."""
         return float(self.cost @ x + self.offset)
 
@@ -224,11 +224,11 @@ class StandardForm:
             return self
         return replace(self, A=self.stored, cost=-self.cost, offset=-self.offset, sense="min")
 
-    def values(self, x: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
+    def values(self, x: F64) -> dict[str, F64]:
         """Named variable arrays from a column vector."""
         return {name: block.gather(x) for name, block in self.columns.items()}
 
-    def duals(self, y: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
+    def duals(self, y: F64) -> dict[str, F64]:
         """Named dual arrays from a row vector."""
         return {name: block.gather(y) for name, block in self.rows.items()}
 
@@ -271,7 +271,7 @@ def entry_names(blocks: Mapping[str, Block], count: int, letter: str) -> list[st
     return names
 
 
-def packed(blocks: Mapping[str, Block], size: int, values: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64]:
+def packed(blocks: Mapping[str, Block], size: int, values: Mapping[str, F64]) -> F64:
     """The flat vector of named arrays, nan where they give nothing: the opposite of :meth:`Block.gather`."""
     vector = np.full(size, np.nan)
     for name, block in blocks.items():
@@ -281,7 +281,7 @@ def packed(blocks: Mapping[str, Block], size: int, values: Mapping[str, NDArray[
     return vector
 
 
-def blocks(named: Mapping[str, tuple[tuple[int, ...], NDArray[np.int64]]]) -> dict[str, Block]:
+def blocks(named: Mapping[str, tuple[tuple[int, ...], I64]]) -> dict[str, Block]:
     """Blocks by name, from their shapes and positions."""
     return {name: Block(name, shape, index) for name, (shape, index) in named.items()}
 

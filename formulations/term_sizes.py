@@ -10,11 +10,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from opticoll.formulations.standard_form import StandardForm
+    from opticoll.instances.topology import F64
 
-    F64 = NDArray[np.float64]
 
 #: Largest value of an integer column that counts: larger bounds often stand for none.
 REACH = 1e6

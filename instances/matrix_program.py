@@ -16,7 +16,8 @@ from opticoll.instances.topology import Instance
 
 if TYPE_CHECKING:
     import scipy.sparse as sp
-    from numpy.typing import NDArray
+
+    from opticoll.instances.topology import F64, I64, Mask
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -47,16 +48,16 @@ class MatrixProgram(Instance):
         As for every instance.
     """
 
-    indptr: NDArray[np.int64]
-    indices: NDArray[np.int64]
-    data: NDArray[np.float64]
-    row_lower: NDArray[np.float64]
-    row_upper: NDArray[np.float64]
-    col_lower: NDArray[np.float64]
-    col_upper: NDArray[np.float64]
-    cost: NDArray[np.float64]
+    indptr: I64
+    indices: I64
+    data: F64
+    row_lower: F64
+    row_upper: F64
+    col_lower: F64
+    col_upper: F64
+    cost: F64
     offset: float
-    integer: NDArray[np.bool_]
+    integer: Mask
     sense: Literal["min", "max"]
     column_names: tuple[str, ...]
     row_names: tuple[str, ...]

@@ -13,12 +13,11 @@ from opticoll.instances.spec import Dimensions
 from opticoll.instances.topology import Topology, both_ways, check_size
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from opticoll.instances.topology import F64, I64, Mask
     from opticoll.types import Json
 
 
-def _wafers(n: int, columns: int, wafer_columns: int) -> NDArray[np.int64]:
+def _wafers(n: int, columns: int, wafer_columns: int) -> I64:
     """The wafer of every tile of a mesh with so many columns, of which each wafer has ``wafer_columns``, ``(n,)``."""
     return np.arange(n) % columns // wafer_columns
 
@@ -39,7 +38,7 @@ class WaferFibres:
     columns: int
     wafer_columns: int
 
-    def joins(self, topology: Topology) -> NDArray[np.bool_]:
+    def joins(self, topology: Topology) -> Mask:
         """Whether every arc is between two wafers, ``(m,)``."""
         wafer = _wafers(topology.n, self.columns, self.wafer_columns)
         return np.asarray(wafer[topology.tail] != wafer[topology.head])
@@ -103,7 +102,7 @@ class LightpathMesh(Topology):
         return WaferFibres(self.fibres, columns, columns // self.wafers)
 
     @property
-    def wafer_of(self) -> NDArray[np.int64]:
+    def wafer_of(self) -> I64:
         """The wafer of every tile, ``(n,)``."""
         columns = int(self.shape[1])
         return _wafers(self.n, columns, columns // self.wafers)
@@ -127,7 +126,7 @@ class LightpathMesh(Topology):
         return bool(neighbours.all()) and self.arcs == 2 * (rows * (columns - 1) + columns * (rows - 1))
 
     @cached_property
-    def hops(self) -> NDArray[np.float64]:
+    def hops(self) -> F64:
         """Hop distances as for every topology; Manhattan distances of the tiles if the mesh is intact."""
         if not self.intact:
             return super().hops
@@ -198,7 +197,7 @@ class WdmFibres(Topology):
         whole = type(self)(self.n, self.wavelengths, self.fibres) if self.n >= self.least else None
         return whole is not None and whole.hash == self.hash
 
-    def arcs_onward(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def arcs_onward(self) -> tuple[I64, I64]:
         """Arcs ``i -> i + 1`` and arcs ``i + 1 -> i`` for every node i with a successor, ``(segments,)`` each.
 
         On a ring, node 0 succeeds the last node. Requires ``intact``.

@@ -15,8 +15,9 @@ from opticoll.errors import BadInput, refuse
 from opticoll.instances.topology import Instance
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
+    from opticoll.instances.topology import F64, I64
     from opticoll.types import Settings
 
 
@@ -78,7 +79,7 @@ class AllReduceGroup:
         """Bytes sent by all members in one iteration."""
         return self.size * self.transfer
 
-    def ring(self, step: int = 1) -> NDArray[np.int64]:
+    def ring(self, step: int = 1) -> I64:
         """Members in the order of the +step ring: position i + step mod k follows position i.
 
         Raises
@@ -118,7 +119,7 @@ class ServerPool(Instance):
 
     n: int
     degree: int
-    point_to_point: NDArray[np.float64]
+    point_to_point: F64
     groups: tuple[AllReduceGroup, ...] = ()
     spec: str = "custom"
     parameters: tuple[tuple[str, Any], ...] = ()
@@ -161,7 +162,7 @@ class ServerPool(Instance):
         )
 
     @cached_property
-    def traffic(self) -> NDArray[np.float64]:
+    def traffic(self) -> F64:
         """Bytes between servers if every group uses its default ring, ``(n, n)``."""
         matrix = self.point_to_point.copy()
         for group in self.groups:

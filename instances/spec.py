@@ -29,10 +29,7 @@ from opticoll.plugin_faults import called
 if TYPE_CHECKING:
     from fractions import Fraction
 
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from opticoll.instances.topology import Instance, Topology
+    from opticoll.instances.topology import I64, Instance, Topology
     from opticoll.types import Json
 
     #: A generator of instances, a function of a population, and a change of a topology, with their arguments.
@@ -91,7 +88,7 @@ class SpecPart:
     summary: str
     source: str = ""
     rest: bool = False
-    automorphisms: Callable[..., Iterable[NDArray[np.int64]]] | None = None
+    automorphisms: Callable[..., Iterable[I64]] | None = None
     closed_form: Callable[..., Fraction | None] | None = None
 
 
@@ -111,7 +108,7 @@ def family(
     example: str,
     source: str,
     rest: bool = False,
-    automorphisms: Callable[..., Iterable[NDArray[np.int64]]] | None = None,
+    automorphisms: Callable[..., Iterable[I64]] | None = None,
     closed_form: Callable[..., Fraction | None] | None = None,
 ) -> Callable[[Build], Build]:
     """Register a generator under ``name``; the first line of its docstring becomes the summary.

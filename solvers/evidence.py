@@ -19,15 +19,14 @@ from opticoll.solvers.relaxation import relaxation_bound, rounded
 from opticoll.solvers.task import Kkt, Repaired, Termination
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from opticoll.formulations import Formulation
     from opticoll.formulations.standard_form import StandardForm
+    from opticoll.instances.topology import F64
     from opticoll.solvers.exact.lp_bound import ExactRelaxation
     from opticoll.solvers.run import Solved
     from opticoll.solvers.run_state import RunState
 
-    Arrays = Mapping[str, NDArray[np.float64]]
+    Arrays = Mapping[str, F64]
 
 #: A raw solution with a worst violation above this is repaired if possible: several of them stay below ``verify.PAST``.
 EXACT = 1e-10

@@ -21,14 +21,12 @@ from opticoll.solvers.task import Outcome, SolveRequest, SolverInfo, StartRecord
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    import numpy as np
-    from numpy.typing import NDArray
-
     from opticoll.formulations.standard_form import StandardForm
+    from opticoll.instances.topology import F64
     from opticoll.solvers.methods.method import Reformulation
     from opticoll.solvers.run_state import RunState
 
-    Arrays = Mapping[str, NDArray[np.float64]]
+    Arrays = Mapping[str, F64]
 
 
 def refuted_by(bound: Bound) -> Solved:

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
     from opticoll.formulations.parameters import Parameter
     from opticoll.instances import Instance
+    from opticoll.instances.topology import F64
     from opticoll.types import Setting, Settings
 
     Arrays = dict[str, NDArray[Any]]
@@ -47,9 +48,7 @@ def instance_of(task: Task) -> Instance:
     return parse(task.instance) if isinstance(task.instance, str) else task.instance
 
 
-def make_plan(
-    task: Task, *, instance: Instance | None = None, needed: Mapping[str, NDArray[np.float64]] | None = None
-) -> Plan:
+def make_plan(task: Task, *, instance: Instance | None = None, needed: Mapping[str, F64] | None = None) -> Plan:
     """Resolve a task, and refuse everything that can be refused without solving.
 
     Parameters

@@ -26,9 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
-    from numpy.typing import NDArray
-
     from opticoll.formulations.standard_form import StandardForm
+    from opticoll.instances.topology import F64, I64
 
 #: Suffixes of the files.
 Suffix = Literal[".mps", ".lp"]
@@ -96,7 +95,7 @@ class WrittenProgram:
     form: StandardForm
     columns: list[str]
     rows: list[str]
-    row: NDArray[np.int64]
+    row: I64
     suffix: Suffix
     notes: tuple[str, ...] = ()
     table: tuple[tuple[str, str, str], ...] = ()
@@ -308,7 +307,7 @@ def written(
     )
 
 
-def _rounded(form: StandardForm) -> tuple[NDArray[np.float64], NDArray[np.float64], int]:
+def _rounded(form: StandardForm) -> tuple[F64, F64, int]:
     """Column bounds, those of integer columns rounded inwards where an integer is left; the number of these columns.
 
     Some readers ignore fractions of such bounds, and GLPK refuses them.

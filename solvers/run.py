@@ -12,17 +12,15 @@ from opticoll.solvers.task import Outcome, Proof, Record, SimplexBasis, SolverIn
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    import numpy as np
-    from numpy.typing import NDArray
-
     from opticoll.formulations.standard_form import StandardForm
     from opticoll.instances import Instance
+    from opticoll.instances.topology import F64
     from opticoll.solvers.adapters.interface import Adapter
     from opticoll.solvers.exact.exact_form import ExactAnswer, ExactForm
     from opticoll.solvers.methods.method import Answer, Context, Method
     from opticoll.types import Json, Settings
 
-    Arrays = Mapping[str, NDArray[np.float64]]
+    Arrays = Mapping[str, F64]
 
 
 @dataclass(frozen=True)
@@ -73,7 +71,7 @@ class Plan:
     parameters: Settings
     method_parameters: Settings
     options: Mapping[str, object]
-    needed: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
+    needed: Mapping[str, F64] = field(default_factory=dict)
     choice: MethodChoice | None = None
     stated: ExactForm | None = None
 
@@ -136,8 +134,8 @@ class Run:
 
     task: Task
     record: Record
-    values: Mapping[str, NDArray[np.float64]] | None = None
-    duals: dict[str, NDArray[np.float64]] | None = None
+    values: Mapping[str, F64] | None = None
+    duals: dict[str, F64] | None = None
     plan: Plan | None = None
     bounds: list[Bound] | None = None
     needed: Run | None = None

@@ -52,12 +52,11 @@ from opticoll.types import Json, Settings
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from numpy.typing import NDArray
-
     from opticoll.formulations import Formulation
     from opticoll.formulations.standard_form import StandardForm
     from opticoll.instances import Instance
     from opticoll.instances.readers.solver_solutions import SolFile
+    from opticoll.instances.topology import F64
     from opticoll.solvers.program_writer import WrittenProgram
     from opticoll.solvers.run import Run
     from opticoll.solvers.schedules.schedule_check import ScheduleCheck
@@ -126,7 +125,7 @@ def solution_document(run: Run) -> dict[str, Json]:
     return document
 
 
-def coordinates(array: NDArray[np.float64]) -> dict[str, Json]:
+def coordinates(array: F64) -> dict[str, Json]:
     """An array in the coordinate form of :func:`solution_document`."""
     where = np.argwhere(array != 0)
     return {
@@ -234,9 +233,9 @@ class StatedSolution:
     """
 
     data: Any
-    values: dict[str, NDArray[np.float64]]
-    needed: dict[str, NDArray[np.float64]] | None
-    duals: dict[str, NDArray[np.float64]] | None
+    values: dict[str, F64]
+    needed: dict[str, F64] | None
+    duals: dict[str, F64] | None
     violations: dict[str, float]
     objective: float
     bound: Bound | None
@@ -272,8 +271,8 @@ def recomputed_violations(
     instance: Instance,
     parameters: Settings,
     data: Any,
-    values: Mapping[str, NDArray[np.float64]],
-    needed: Mapping[str, NDArray[np.float64]] | None = None,
+    values: Mapping[str, F64],
+    needed: Mapping[str, F64] | None = None,
 ) -> dict[str, float]:
     """Worst violation of every block by the values and by those of the needed solution, whose blocks are prefixed."""
     violations: dict[str, float] = {}
@@ -290,7 +289,7 @@ def _basis_data(model: type[Formulation], instance: Instance, parameters: Mappin
     return formulation(model._needs.formulation).prepare(instance, shared_parameters(model, parameters))
 
 
-def _stated_duals(data: Formulation, document: Mapping[str, Any], path: Path) -> dict[str, NDArray[np.float64]] | None:
+def _stated_duals(data: Formulation, document: Mapping[str, Any], path: Path) -> dict[str, F64] | None:
     """The duals in a document from which a bound can be computed; None if there are none."""
     duals = document.get("duals")
     of_rows = data.problem == "LP" and (isinstance(data, FileProgram) or is_own(data))
@@ -306,7 +305,7 @@ def _stated_duals(data: Formulation, document: Mapping[str, Any], path: Path) ->
     return named_arrays({"duals": read}, "duals", path, lambda _: declared)
 
 
-def _recomputed_bound(data: Formulation, duals: Mapping[str, NDArray[np.float64]]) -> Bound | None:
+def _recomputed_bound(data: Formulation, duals: Mapping[str, F64]) -> Bound | None:
     """The bound that duals prove, of a program's rows by weak duality; None if they prove nothing."""
     if isinstance(data, FileProgram) or not states(data, "certify"):
         form = compile_model(data.matrix()) if isinstance(data, FileProgram) else compile_built(data, build_model(data))
@@ -429,8 +428,8 @@ class _SolValues(NamedTuple):
     problem: Formulation
     form: StandardForm
     file: WrittenProgram
-    x: NDArray[np.float64]
-    values: dict[str, NDArray[np.float64]]
+    x: F64
+    values: dict[str, F64]
     notes: list[str]
 
 
@@ -477,7 +476,7 @@ def _sol_values(model: type[Formulation], instance: Instance, path: Path, parame
 
 def read_start(
     model: type[Formulation], instance: Instance, path: Path, settings: Mapping[str, object]
-) -> dict[str, NDArray[np.float64]]:
+) -> dict[str, F64]:
     """Named values of a solution file from which a solve of the same problem may start.
 
     Parameters
@@ -648,7 +647,7 @@ def check_schedule(
 
 
 def _within_channels(
-    verdict: ScheduleCheck, topology: Topology, traffic: NDArray[np.float64] | None, most: int | None, load: float
+    verdict: ScheduleCheck, topology: Topology, traffic: F64 | None, most: int | None, load: float
 ) -> ScheduleCheck:
     """The verdict on valid routes with layers: one for every pair, on ``most`` layers (None: any), 0 being any load."""
     ranks, (routes, layers) = topology.num_ranks, (verdict.metrics[name] for name in ("paths", "layers"))
@@ -662,7 +661,7 @@ def _within_channels(
     return verdict
 
 
-def _residuals(problem: Formulation, values: Mapping[str, NDArray[np.float64]]) -> dict[str, float]:
+def _residuals(problem: Formulation, values: Mapping[str, F64]) -> dict[str, float]:
     with np.errstate(all="ignore"):  # overflow counts as a violation
         result = verify.residuals(problem, values)
     return {block: np.inf if np.isnan(worst) else worst + 0.0 for block, worst in result.items()}

@@ -34,16 +34,14 @@ if TYPE_CHECKING:
     import threading
     from collections.abc import Sequence
 
-    import numpy as np
-    from numpy.typing import NDArray
-
     from opticoll.instances import Instance
+    from opticoll.instances.topology import F64
     from opticoll.solvers.methods.method import Answer
     from opticoll.solvers.process.budget import OnProgress
     from opticoll.solvers.process.messages import Report
     from opticoll.solvers.task import Progress
 
-    Arrays = dict[str, NDArray[np.float64]]
+    Arrays = dict[str, F64]
 
 
 def solve(

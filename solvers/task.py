@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from opticoll.formulations.standard_form import StandardForm
+    from opticoll.instances.topology import F64
 
 
 class Termination(StrEnum):
@@ -114,7 +115,7 @@ class SolveRequest:
     rel_tol: float = 1e-6
     seed: int = 0
     options: Mapping[str, object] = field(default_factory=dict)
-    warm_start: NDArray[np.float64] | None = None
+    warm_start: F64 | None = None
     basis: SimplexBasis | None = None
     want_basis: bool = False
     cpu_limit_s: float | None = None
@@ -135,8 +136,8 @@ class Outcome:
     termination: Termination
     objective: float | None = None
     bound: float | None = None
-    x: NDArray[np.float64] | None = None
-    row_duals: NDArray[np.float64] | None = None
+    x: F64 | None = None
+    row_duals: F64 | None = None
     raw: str = ""
     algorithm: str | None = None
     version: str | None = None

@@ -42,13 +42,11 @@ from opticoll.solvers.task import PROVEN, Fields, Proof
 
 if TYPE_CHECKING:
     import scipy.sparse as sp
-    from numpy.typing import NDArray
 
     from opticoll.formulations import Formulation
     from opticoll.formulations.standard_form import Columns, StandardForm
+    from opticoll.instances.topology import F64, I64, Mask
     from opticoll.types import Json
-
-    F64 = NDArray[np.float64]
 
 
 #: Most passes over the matrix that look for implied column bounds.
@@ -133,7 +131,7 @@ class WeakDuality:
             least, most = self.reduced(y, cost)
             rows = _least_products(y, y, self.row_lower, most_of_row)
 
-            def unbounded() -> NDArray[np.bool_]:
+            def unbounded() -> Mask:
                 return (most > 0) & np.isneginf(low) | (least < 0) & np.isposinf(high)
 
             def total() -> float:
@@ -161,7 +159,7 @@ class WeakDuality:
             low, high = without
             return best if unbounded().any() else max(best, total())
 
-    def _replace_by_exact(self, columns: NDArray[np.int64], y: F64, cost: F64, least: F64, most: F64) -> None:
+    def _replace_by_exact(self, columns: I64, y: F64, cost: F64, least: F64, most: F64) -> None:
         """Narrow the intervals of reduced costs at ``columns`` in place, unless their nonzeros are very many."""
         starts, rows, values = self.A.indptr, self.A.indices, self.A.data
         if self._entries[columns].sum() > EXACT_NONZEROS:
@@ -198,8 +196,8 @@ class WeakDuality:
 class Inequalities:
     """Rows ``sum of value * x[column] <= limit``, by their nonzeros."""
 
-    row: NDArray[np.int64]
-    column: NDArray[np.int64]
+    row: I64
+    column: I64
     value: F64
     limit: F64
 
@@ -299,7 +297,7 @@ FEASIBLE = 1e-6
 PAST = 1e-9
 
 
-def residuals(formulation: Formulation, values: Mapping[str, NDArray[np.float64]]) -> dict[str, float]:
+def residuals(formulation: Formulation, values: Mapping[str, F64]) -> dict[str, float]:
     """The worst violation of every block of constraints by the formulation's own checker; 0 if there is none.
 
     Raises
@@ -327,7 +325,7 @@ def violated(violations: Mapping[str, float]) -> str | None:
     return f"{block} is violated by {worst:.3g} (relative; {FEASIBLE:g} allowed)"
 
 
-def objective(formulation: Formulation, values: Mapping[str, NDArray[np.float64]]) -> float:
+def objective(formulation: Formulation, values: Mapping[str, F64]) -> float:
     """The objective of a solution, by the formulation's own function.
 
     Raises
@@ -342,7 +340,7 @@ def objective(formulation: Formulation, values: Mapping[str, NDArray[np.float64]
     return float(result) + 0.0  # no -0.0
 
 
-def certified(formulation: Formulation, duals: Mapping[str, NDArray[np.float64]]) -> Bound | None:
+def certified(formulation: Formulation, duals: Mapping[str, F64]) -> Bound | None:
     """The bound that duals prove by the formulation's own certificate; None if they prove nothing.
 
     Raises
@@ -404,7 +402,7 @@ def _hook(formulation: Formulation, hook: str) -> str:
     return f"{place_of(getattr(formulation, hook))}formulation {formulation.name!r}: {hook}"
 
 
-def matrix_violations(form: StandardForm, x: NDArray[np.float64]) -> dict[str, float]:
+def matrix_violations(form: StandardForm, x: F64) -> dict[str, float]:
     """Worst violation of rows, column bounds and integrality by ``x``, shape ``(columns,)``.
 
     A row's violation is relative to ``max(1e-3, |bound|, largest |A_ij x_j| in the row)``, a column's to
@@ -447,7 +445,7 @@ def crossed(form: StandardForm) -> str | None:
     return None
 
 
-def whole(form: StandardForm, x: NDArray[np.float64]) -> NDArray[np.float64]:
+def whole(form: StandardForm, x: F64) -> F64:
     """``x`` with its integer columns rounded, unless that violates the matrix more: solvers return 4.999999999."""
     rounded = np.where(np.asarray(form.integer), np.round(x), x) if x.shape == (form.stored.shape[1],) else x
     if not np.isfinite(x).all() or np.array_equal(rounded, x):
@@ -456,12 +454,7 @@ def whole(form: StandardForm, x: NDArray[np.float64]) -> NDArray[np.float64]:
     return rounded if after <= before else x
 
 
-def _outside(
-    value: NDArray[np.float64],
-    lower: NDArray[np.float64],
-    upper: NDArray[np.float64],
-    size: NDArray[np.float64],
-) -> float:
+def _outside(value: F64, lower: F64, upper: F64, size: F64) -> float:
     missed = np.concatenate([lower - value, value - upper])
     ends = np.concatenate([lower, upper])
     wrong = missed > 0
@@ -471,7 +464,7 @@ def _outside(
     return float(share.max(initial=0.0))
 
 
-def dual_bound(form: StandardForm, duals: NDArray[np.float64]) -> float:
+def dual_bound(form: StandardForm, duals: F64) -> float:
     r"""The bound that row duals prove on the objective of the problem's continuous relaxation, by weak duality.
 
     It holds in exact arithmetic for any floats, see :mod:`opticoll.solvers.verify`; infinite if they prove
@@ -490,12 +483,12 @@ def dual_bound(form: StandardForm, duals: NDArray[np.float64]) -> float:
     return problem.bound(y, offset=form.offset)
 
 
-def _cheapest(price: NDArray[np.float64], lower: NDArray[np.float64], upper: NDArray[np.float64]) -> float:
+def _cheapest(price: F64, lower: F64, upper: F64) -> float:
     end = np.where(price > 0, lower, upper)
     return float((price[price != 0] * end[price != 0]).sum())
 
 
-def kkt(form: StandardForm, x: NDArray[np.float64], duals: NDArray[np.float64] | None) -> dict[str, float | None]:
+def kkt(form: StandardForm, x: F64, duals: F64 | None) -> dict[str, float | None]:
     r"""Accuracy of a linear program's answer: relative residuals of its optimality conditions.
 
     With the rows' duals y and the reduced costs :math:`z = c - A^\top y` (signs turned for max), an exact optimum has
@@ -551,41 +544,37 @@ def kkt(form: StandardForm, x: NDArray[np.float64], duals: NDArray[np.float64] |
     return {"primal": primal, "dual": dual, "gap": abs(value - bound) / max(abs(value), abs(bound), 1e-12)}
 
 
-def _largest_term(form: StandardForm, x: NDArray[np.float64], y: NDArray[np.float64]) -> float:
+def _largest_term(form: StandardForm, x: F64, y: F64) -> float:
     """Largest ``|y_i A_ij x_j|``."""
     A = form.stored
     terms = A.data * y[A.indices] * np.repeat(x, np.diff(A.indptr))
     return float(np.abs(terms).max(initial=0.0))
 
 
-def size_of_terms(form: StandardForm, x: NDArray[np.float64]) -> float:
+def size_of_terms(form: StandardForm, x: F64) -> float:
     """The sum of the sizes of the objective's terms at ``x``, (columns,): what its rounding errors are relative to."""
     return float(np.abs(form.cost * x).sum()) + abs(form.offset)
 
 
-def _left_over(
-    value: NDArray[np.float64], lower: NDArray[np.float64], upper: NDArray[np.float64], size: float
-) -> float:
+def _left_over(value: F64, lower: F64, upper: F64, size: float) -> float:
     """Worst step outside the bounds, over ``size`` or the largest bound that is violated."""
     missed = np.concatenate([lower - value, value - upper])
     ends = np.concatenate([lower, upper])[missed > 0]
     return _over(missed, max(size, float(np.abs(ends).max(initial=0.0))))
 
 
-def _forbidden(
-    price: NDArray[np.float64], lower: NDArray[np.float64], upper: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def _forbidden(price: F64, lower: F64, upper: F64) -> F64:
     """Size of the prices whose sign an infinite bound forbids, 0 for the others."""
     wrong = ((price > 0) & np.isneginf(lower)) | ((price < 0) & np.isposinf(upper))
     return np.where(wrong, np.abs(price), 0.0)
 
 
-def _over(values: NDArray[np.float64], size: float) -> float:
+def _over(values: F64, size: float) -> float:
     worst = float(values.max(initial=0.0))
     return worst / size if worst > 0 else 0.0
 
 
-def pack(form: StandardForm, values: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64] | None:
+def pack(form: StandardForm, values: Mapping[str, F64]) -> F64 | None:
     """The column vector of named arrays; None if some column has no name, or no value as in another form of a model."""
     x = packed(form.columns, form.stored.shape[1], values)
     return None if np.isnan(x).any() else x
@@ -669,7 +658,7 @@ def differing_from(bounds: list[Bound], objective: float | None, sense: str) -> 
 
 
 def misstated(
-    formulation: Formulation, form: StandardForm | None, values: Mapping[str, NDArray[np.float64]], objective: float
+    formulation: Formulation, form: StandardForm | None, values: Mapping[str, F64], objective: float
 ) -> str | None:
     """Describe how a user-defined build's objective differs from the formulation's function; None if it agrees.
 

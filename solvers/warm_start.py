@@ -15,13 +15,12 @@ from opticoll.solvers.compile.compilation import declared_arrays
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from numpy.typing import NDArray
-
     from opticoll.formulations.standard_form import StandardForm
+    from opticoll.instances.topology import F64
     from opticoll.solvers.run import Plan
     from opticoll.solvers.task import SimplexBasis
 
-    Arrays = Mapping[str, NDArray[np.float64]]
+    Arrays = Mapping[str, F64]
 
 
 @dataclass(frozen=True)
@@ -67,7 +66,7 @@ class WarmStart:
             raise BadInput(msg)
         return replace(self, values=values)
 
-    def _numbers(self) -> dict[str, NDArray[np.float64]]:
+    def _numbers(self) -> dict[str, F64]:
         """The values as arrays.
 
         Raises

@@ -34,9 +34,8 @@ from opticoll.solvers.task import Proof, SolveRequest, Termination
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from numpy.typing import NDArray
-
     from opticoll.analysis.benchmark.benchmark_set import BenchmarkProblem
+    from opticoll.instances.topology import F64
     from opticoll.types import Json
 
 #: Limit of the run that grades a new problem, and the most for an easy one [s of processor time].
@@ -214,7 +213,7 @@ def submit(problem: BenchmarkProblem, path: Path) -> Submission:
     return result
 
 
-def _ship(problem: BenchmarkProblem, values: Mapping[str, NDArray[np.float64]]) -> None:
+def _ship(problem: BenchmarkProblem, values: Mapping[str, F64]) -> None:
     """Keep a solution with the records, in place of the last record's, if it is small and has the program's columns."""
     from opticoll.analysis.benchmark.runs import ProblemMatrix, packed_solution
 

@@ -46,9 +46,8 @@ from opticoll.solvers.task import SolveRequest, Task, Termination
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from numpy.typing import NDArray
-
     from opticoll.formulations import Formulation
+    from opticoll.instances.topology import F64, I64
     from opticoll.solvers.adapters import Adapter
     from opticoll.solvers.task import Outcome
 
@@ -414,7 +413,7 @@ def _row(cell: RunKey, conditions: Conditions, calibrated: float | None, **known
 
 def _run(
     stated: ProblemMatrix, cell: RunKey, conditions: Conditions, calibrated: float | None
-) -> tuple[RunRow, NDArray[np.float64] | None]:
+) -> tuple[RunRow, F64 | None]:
     """One run, and its vector in the order of the problem's file."""
     rows, columns = permutations(stated.form, cell.order)
     form = permuted(stated.form, rows, columns)
@@ -450,7 +449,7 @@ def _run(
     return _row(cell, conditions, calibrated, **known), x
 
 
-def permutations(form: StandardForm, order: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def permutations(form: StandardForm, order: int) -> tuple[I64, I64]:
     """Orders of the rows and of the columns: those of the file for 0, else drawn with this seed."""
     rows, columns = (np.arange(size) for size in form.A.shape)
     if order:
@@ -459,7 +458,7 @@ def permutations(form: StandardForm, order: int) -> tuple[NDArray[np.int64], NDA
     return rows, columns
 
 
-def permuted(form: StandardForm, rows: NDArray[np.int64], columns: NDArray[np.int64]) -> StandardForm:
+def permuted(form: StandardForm, rows: I64, columns: I64) -> StandardForm:
     """The same program with rows and columns in another order, without names."""
     return replace(
         form,
@@ -475,7 +474,7 @@ def permuted(form: StandardForm, rows: NDArray[np.int64], columns: NDArray[np.in
     )
 
 
-def _judged(stated: ProblemMatrix, x: NDArray[np.float64] | None, y: NDArray[np.float64] | None) -> dict[str, Any]:
+def _judged(stated: ProblemMatrix, x: F64 | None, y: F64 | None) -> dict[str, Any]:
     """What a solver's vectors are worth: value and violation by the formulation's checker, residuals, and bound.
 
     An approximate solution of a linear program is first made feasible, where its formulation can do so; the residuals
@@ -497,7 +496,7 @@ def _judged(stated: ProblemMatrix, x: NDArray[np.float64] | None, y: NDArray[np.
     return known | {"bound": stated.flip * bound if np.isfinite(bound) else None}
 
 
-def _checked(stated: ProblemMatrix, values: Mapping[str, NDArray[np.float64]]) -> dict[str, Any]:
+def _checked(stated: ProblemMatrix, values: Mapping[str, F64]) -> dict[str, Any]:
     x = verify.pack(stated.form, values)
     violations = verify.residuals(stated.data, values)
     violations |= {} if x is None else verify.matrix_violations(stated.form, x)
@@ -522,7 +521,7 @@ def _incumbents(outcome: Outcome, flip: float) -> str:
 # solutions ------------------------------------------------------------------------------------------------------------
 
 
-def keep_solution(folder: Path, stated: ProblemMatrix, x: NDArray[np.float64], value: float | None) -> Path | None:
+def keep_solution(folder: Path, stated: ProblemMatrix, x: F64, value: float | None) -> Path | None:
     """Write a solution unless the one in the folder is as good; the path if it was written."""
     path = folder / f"{stated.problem.name}.sol.gz"
     if value is None:
@@ -537,12 +536,12 @@ def keep_solution(folder: Path, stated: ProblemMatrix, x: NDArray[np.float64], v
     return path
 
 
-def packed_solution(stated: ProblemMatrix, x: NDArray[np.float64]) -> bytes:
+def packed_solution(stated: ProblemMatrix, x: F64) -> bytes:
     """:func:`solution_text`, compressed."""
     return gzip.compress(solution_text(stated, x).encode("ascii"), mtime=0)
 
 
-def solution_text(stated: ProblemMatrix, x: NDArray[np.float64]) -> str:
+def solution_text(stated: ProblemMatrix, x: F64) -> str:
     """A solution of the exported file in the format of MIPLIB: the objective of the file, and the nonzero columns."""
     whole = verify.whole(stated.form, x)
     lines = [f"=obj= {stated.form.objective(whole):.17g}"]

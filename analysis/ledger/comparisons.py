@@ -13,9 +13,8 @@ from opticoll.instances.families.regular_graphs import all_digraphs
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from numpy.typing import NDArray
-
     from opticoll.formulations.standard_form import StandardForm
+    from opticoll.instances.topology import F64, Mask
     from opticoll.solvers.task import Record
 
 
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 LARGEST_ENUMERATED = 6
 
 
-def scipy_program(form: StandardForm) -> tuple[dict[str, object], NDArray[np.bool_], NDArray[np.bool_]]:
+def scipy_program(form: StandardForm) -> tuple[dict[str, object], Mask, Mask]:
     """A linear program as arguments of SciPy's ``linprog``, and its rows with only an upper or only a lower bound."""
     from scipy.sparse import vstack
 
@@ -41,7 +40,7 @@ def scipy_program(form: StandardForm) -> tuple[dict[str, object], NDArray[np.boo
     return arguments, above, below
 
 
-def linear_optimum(form: StandardForm) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
+def linear_optimum(form: StandardForm) -> tuple[float, F64, F64]:
     """Solve a linear program with SciPy in this process; returns optimum, primal solution and row duals.
 
     The duals, ``(rows,)``, belong to the minimisation; they are nonpositive on rows with only an upper bound.
@@ -68,7 +67,7 @@ def linear_optimum(form: StandardForm) -> tuple[float, NDArray[np.float64], NDAr
 def certified_optimum(
     form: StandardForm,
     what: str,
-    bound: Callable[[NDArray[np.float64]], float],
+    bound: Callable[[F64], float],
     residuals: Callable[..., Mapping[str, float]] | None = None,
 ) -> float:
     """The optimum of a flow program, certified: the flow is checked, and arc lengths prove its optimality.

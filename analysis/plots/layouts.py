@@ -16,12 +16,11 @@ from opticoll.instances import LightpathMesh, Topology
 from opticoll.instances.spec import family_name
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
     from opticoll.instances import Instance
+    from opticoll.instances.topology import F64, I64, Mask
 
-    F64 = NDArray[np.float64]
-    I64 = NDArray[np.int64]
 
 LAYOUTS = ("auto", "circular", "grid", "hypercube", "columns", "rings", "star", "layers", "racks", "given", "spring")
 #: Positions by vertex: a mapping of labels or numbers, or an array of shape (n, 2).
@@ -351,8 +350,8 @@ class Arrangement:
     group: I64 | None
     word: str
     level: I64 | None
-    wrapped: NDArray[np.bool_]
-    sides: NDArray[np.bool_] | None = None
+    wrapped: Mask
+    sides: Mask | None = None
 
 
 def arrangement(

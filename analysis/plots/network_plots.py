@@ -20,16 +20,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from matplotlib.axes import Axes
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
     from opticoll.analysis.plots.data_figure import DataFigure
     from opticoll.analysis.result.result import InstanceLike
     from opticoll.formulations.rounds.round_schedule import RoundSchedule
     from opticoll.formulations.variables import Links
     from opticoll.instances import Instance
+    from opticoll.instances.topology import F64, I64
 
-    F64 = NDArray[np.float64]
-    I64 = NDArray[np.int64]
 
 #: With more arcs, lines without arrowheads are drawn; with more vertices, no labels.
 _MOST_ARROWS, _MOST_LABELS = 600, 128

@@ -16,15 +16,16 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from opticoll.formulations.variables import Names
+    from opticoll.instances.topology import F64, I64
 
 
 def table(
-    name: str, array: NDArray[np.float64], declared: Array, names: Callable[[Axis], Names | None], *, zeros: bool
+    name: str, array: F64, declared: Array, names: Callable[[Axis], Names | None], *, zeros: bool
 ) -> pd.DataFrame:
     """Entries of an array with the names of their indices."""
     import pandas as pd
 
-    def named(axis: Axis, index: NDArray[np.int64]) -> dict[str, Any]:
+    def named(axis: Axis, index: I64) -> dict[str, Any]:
         known = names(axis)
         if known is None:
             return {axis.name: index}
@@ -52,7 +53,7 @@ def table(
     return pd.DataFrame(columns)
 
 
-def labelled_axes(array: NDArray[np.float64], labels: Sequence[Sequence[Hashable] | None]) -> Array:
+def labelled_axes(array: F64, labels: Sequence[Sequence[Hashable] | None]) -> Array:
     """An array's axes by labels per axis; tuples of one length fill a column per part."""
     axes: list[Axis] = []
     column = 0
@@ -67,7 +68,7 @@ def labelled_axes(array: NDArray[np.float64], labels: Sequence[Sequence[Hashable
     return Array(tuple(axes))
 
 
-def _picked(labels: Any, index: NDArray[np.int64]) -> NDArray[Any]:
+def _picked(labels: Any, index: I64) -> NDArray[Any]:
     if isinstance(labels, range):
         return np.asarray(labels)[index]
     return np.fromiter(labels, dtype=object, count=len(labels))[index]  # a label may be a tuple

@@ -54,13 +54,14 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyomo.environ as pyo
     from matplotlib.figure import Figure
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
     from opticoll.analysis.plots.layouts import Places
     from opticoll.analysis.result.bottleneck import Bottleneck
     from opticoll.analysis.result.diagnosis import Contradiction
     from opticoll.formulations import Formulation
     from opticoll.formulations.variables import Axis, Links, Names
+    from opticoll.instances.topology import F64
     from opticoll.solvers.task import Progress
     from opticoll.types import DataSize, Gibibytes, Json, Seconds
 
@@ -388,7 +389,7 @@ class Result(rendering.Printed, Run):
 
     # the solution
 
-    def solved(self) -> tuple[Plan, Mapping[str, NDArray[np.float64]]]:
+    def solved(self) -> tuple[Plan, Mapping[str, F64]]:
         """The plan and the verified values.
 
         Raises

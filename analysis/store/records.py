@@ -30,11 +30,11 @@ from opticoll.solvers.task import Needed, plain
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    import numpy as np
     import pandas as pd
     from numpy.typing import NDArray
 
     from opticoll.analysis.store.schema import StoredRecord
+    from opticoll.instances.topology import F64
     from opticoll.solvers.run import Run
     from opticoll.solvers.task import Environment
 
@@ -278,7 +278,7 @@ class Store:
         """Note that records still answer their cells, which makes them current (:mod:`.current_records`)."""
         confirm(self.root / CONFIRMED, names)
 
-    def solution(self, name: str) -> tuple[Mapping[str, NDArray[np.float64]], dict[str, NDArray[np.float64]]]:
+    def solution(self, name: str) -> tuple[Mapping[str, F64], dict[str, F64]]:
         """The values and duals stored with a record, by name; empty if there are none.
 
         Raises

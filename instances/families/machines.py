@@ -27,8 +27,7 @@ from opticoll.nearest_names import nearest
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from numpy.typing import NDArray
-
+    from opticoll.instances.topology import F64, I64
     from opticoll.instances.training.training_jobs import Traffic
 
 
@@ -49,7 +48,7 @@ def dgx1() -> Topology:
     return Topology(8, *both_ways(u, v, np.repeat([1.0, 2.0], 8)), spec="dgx1")
 
 
-def _shifts_of_boxes(boxes: int, gpus: int = 8, **_: float) -> Iterator[NDArray[np.int64]]:
+def _shifts_of_boxes(boxes: int, gpus: int = 8, **_: float) -> Iterator[I64]:
     """Shifts of the boxes, and of the GPUs in all boxes."""
     ranks = np.arange(boxes * gpus).reshape(boxes, gpus)
     switches = ranks.size + np.arange(boxes)
@@ -220,7 +219,7 @@ def example_dlrm(n: int) -> Traffic:
     return matrix, (AllReduceGroup(tuple(range(n)), _HYBRID_BYTES),)
 
 
-def _plain(n: int, traffic: str, seed: int, volume: float) -> NDArray[np.float64]:
+def _plain(n: int, traffic: str, seed: int, volume: float) -> F64:
     if traffic.startswith("file:"):
         return read_matrix(traffic.removeprefix("file:"), n)
     if traffic == "alltoall":

@@ -19,7 +19,7 @@ from opticoll.instances.topology import MAX_VERTICES, Topology, both_ways, check
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from numpy.typing import NDArray
+    from opticoll.instances.topology import I64
 
 
 def _ring_time(n: int, directed: bool) -> Fraction:
@@ -116,7 +116,7 @@ def star(n: int) -> Topology:
     return Topology(n, *both_ways(np.zeros_like(leaves), leaves), spec="star")
 
 
-def _transposed(n: int, u: int, v: int) -> NDArray[np.int64]:
+def _transposed(n: int, u: int, v: int) -> I64:
     image = np.arange(n)
     image[[u, v]] = v, u
     return image
@@ -149,7 +149,7 @@ def complete(n: int) -> Topology:
     return Topology(n, *both_ways(*np.triu_indices(n, k=1)), spec="complete")
 
 
-def _bipartite_automorphisms(shape: Dimensions) -> Iterator[NDArray[np.int64]]:
+def _bipartite_automorphisms(shape: Dimensions) -> Iterator[I64]:
     """A rotation and a transposition of each side, and the exchange of equal sides."""
     a, b = shape
     left, right = np.arange(a), np.arange(b)
@@ -200,7 +200,7 @@ def bipartite(shape: Dimensions) -> Topology:
     return Topology(a + b, *both_ways(left, a + right), spec="bipartite")
 
 
-def _unit_multiplications(n: int, offsets: Dimensions, directed: bool) -> Iterator[NDArray[np.int64]]:
+def _unit_multiplications(n: int, offsets: Dimensions, directed: bool) -> Iterator[I64]:
     """Multiplications of Z_n by units that map the set of jumps to itself."""
     jumps = np.unique(offsets if directed else [*offsets, *(n - offset for offset in offsets)])
     for unit in range(2, n):
@@ -289,7 +289,7 @@ def _places(shape: Dimensions) -> tuple[str, ...]:
     return tuple(map(".".join, itertools.product(*([str(i) for i in range(size)] for size in shape))))
 
 
-def _grid_automorphisms(shape: Sequence[int], *, periodic: bool) -> Iterator[NDArray[np.int64]]:
+def _grid_automorphisms(shape: Sequence[int], *, periodic: bool) -> Iterator[I64]:
     """Shifts (if ``periodic``), reflections, and swaps of equal dimensions."""
     nodes = np.arange(prod(shape)).reshape(shape)
     for axis, size in enumerate(shape):
@@ -375,7 +375,7 @@ def torus(shape: Dimensions) -> Topology:
     return _grid(shape, "torus", periodic=True)
 
 
-def _wraps(shape: Dimensions, twist: Dimensions | None) -> NDArray[np.int64]:
+def _wraps(shape: Dimensions, twist: Dimensions | None) -> I64:
     """Shift along dimension j where dimension i wraps around, ``(k, k)``, 0 unless i < j."""
     k = len(shape)
     shift, above = np.zeros((k, k), dtype=np.int64), np.triu_indices(k, 1)
@@ -400,12 +400,12 @@ def _wraps(shape: Dimensions, twist: Dimensions | None) -> NDArray[np.int64]:
     return shift
 
 
-def _points(shape: Dimensions) -> NDArray[np.int64]:
+def _points(shape: Dimensions) -> I64:
     """Coordinates of all nodes of a grid, ``(n, k)``."""
     return np.stack(np.unravel_index(np.arange(prod(shape)), shape), axis=-1)
 
 
-def _wrapped(points: NDArray[np.int64], shape: Dimensions, shift: NDArray[np.int64]) -> NDArray[np.int64]:
+def _wrapped(points: I64, shape: Dimensions, shift: I64) -> I64:
     """Node at every point ``(..., k)`` of the whole lattice, by wrapping around one dimension after the other."""
     points = points.copy()
     for i, size in enumerate(shape):
@@ -415,7 +415,7 @@ def _wrapped(points: NDArray[np.int64], shape: Dimensions, shift: NDArray[np.int
     return np.asarray(np.ravel_multi_index(tuple(np.moveaxis(points, -1, 0)), shape), dtype=np.int64)
 
 
-def _lattice_symmetries(shape: Dimensions, shift: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
+def _lattice_symmetries(shape: Dimensions, shift: I64) -> Iterator[I64]:
     """Permutations of the axes with signs, ``(k, k)``, under which the wraps are the same; of up to 4 axes."""
     k = len(shape)
     wraps = np.diag(shape) - shift
@@ -426,7 +426,7 @@ def _lattice_symmetries(shape: Dimensions, shift: NDArray[np.int64]) -> Iterator
                 yield turned
 
 
-def _twisted_automorphisms(shape: Dimensions, twist: Dimensions | None) -> Iterator[NDArray[np.int64]]:
+def _twisted_automorphisms(shape: Dimensions, twist: Dimensions | None) -> Iterator[I64]:
     """Shifts along every dimension, and the symmetries of the axes that the twist leaves."""
     points, shift = _points(shape), _wraps(shape, twist)
     for step in np.eye(len(shape), dtype=np.int64):
@@ -501,7 +501,7 @@ def twisted_torus(shape: Dimensions, twist: Dimensions | None = None) -> Topolog
     return Topology(n, *both_ways(u, v), spec="twisted-torus", labels=_places(shape))
 
 
-def _wafer_automorphisms(shape: Sequence[int], wafers: int = 1, **_: object) -> Iterator[NDArray[np.int64]]:
+def _wafer_automorphisms(shape: Sequence[int], wafers: int = 1, **_: object) -> Iterator[I64]:
     """Reflections of all wafers together; with one wafer, also the transposition of a square."""
     if wafers == 1:
         yield from _grid_automorphisms(shape, periodic=False)
@@ -572,7 +572,7 @@ def lightpath(
     return LightpathMesh(numbered, whole, lasers, waveguides, wafers, fibres or waveguides)
 
 
-def _links(dimension: int, name: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _links(dimension: int, name: str) -> tuple[I64, I64]:
     if dimension >= MAX_VERTICES.bit_length():  # before 2**dimension is computed
         refuse(name, f"2**{dimension} vertices exceed the limit of {MAX_VERTICES}; choose a smaller dimension")
     n = 2**dimension
@@ -638,7 +638,7 @@ def twisted_hypercube(dimension: int) -> Topology:
     return Topology(2**dimension, *both_ways(u, v), spec="twisted-hypercube")
 
 
-def _folded_automorphisms(dimension: int) -> Iterator[NDArray[np.int64]]:
+def _folded_automorphisms(dimension: int) -> Iterator[I64]:
     """Those of the hypercube, and the linear map that exchanges bit 0 and the complement of all bits."""
     yield from _grid_automorphisms((2,) * dimension, periodic=True)
     nodes = np.arange(2**dimension)

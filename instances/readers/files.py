@@ -18,8 +18,6 @@ from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from opticoll.errors import BadFile, BadInput
 from opticoll.file_contents import read_bytes
 from opticoll.instances.readers import fabrics, graph_formats, line_formats, plain_graphs
@@ -33,9 +31,7 @@ from opticoll.instances.readers.unsupported import advice
 from opticoll.nearest_names import nearest
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from opticoll.instances.topology import Topology
+    from opticoll.instances.topology import F64, Topology
 
 #: Size limit of a file, and how much of it tells a matrix from an edge list [bytes].
 MAX_FILE_BYTES, _START = 64 * 2**20, 2**20
@@ -272,7 +268,7 @@ def save_topology(topology: Topology, path: str | Path) -> None:
         raise BadFile(msg) from error
 
 
-def read_matrix(path: str | Path, n: int) -> NDArray[np.float64]:
+def read_matrix(path: str | Path, n: int) -> F64:
     """Read an n×n matrix of numbers: text (:mod:`opticoll.instances.readers.tables`), or NumPy.
 
     Raises

@@ -32,9 +32,8 @@ if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
 
     import networkx as nx
-    from numpy.typing import NDArray
 
-    from opticoll.instances.topology import Topology
+    from opticoll.instances.topology import F64, Topology
 
 
 def to_networkx(topology: Topology) -> nx.MultiDiGraph[int]:
@@ -402,7 +401,7 @@ def read_matrix_topology(text: str, what: str, options: ReadOptions) -> Topology
     return _of_entries(matrix.labels or range(n), entries, what, options)
 
 
-def read_numpy_topology(matrix: NDArray[np.float64], what: str, options: ReadOptions) -> Topology:
+def read_numpy_topology(matrix: F64, what: str, options: ReadOptions) -> Topology:
     """Read capacities from an array ``(n, n)``, otherwise as :func:`read_matrix_topology`."""
     ends = zip(*(side.tolist() for side in np.nonzero(matrix)), strict=True)
     entries = [(i, j, float(matrix[i, j]), f"row {i + 1}, column {j + 1}") for i, j in ends]

@@ -25,7 +25,7 @@ from opticoll.instances.readers.stated_rates import rate_in, resembles_rate
 from opticoll.instances.topology import MAX_ARCS, MAX_VERTICES, Topology
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from opticoll.instances.topology import I64
 
 #: Node attributes that may give the kind of a node, with names as of :func:`plain`, and its name; of the latter the
 #: first that is given counts.
@@ -487,9 +487,7 @@ class ListedGraph:
         )
         raise BadFile(msg)
 
-    def _arc_ends(
-        self, arcs: Sequence[Arc], numbers: Mapping[Hashable, int]
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def _arc_ends(self, arcs: Sequence[Arc], numbers: Mapping[Hashable, int]) -> tuple[I64, I64]:
         """Tail and head of every arc, given the numbers of the vertices; refuse unknown ends and loops."""
         for tail, head, _, place, _ in arcs:
             for end in (tail, head):
@@ -530,9 +528,7 @@ class ListedGraph:
             refuse(self.where(place), f"the undirected link {link}; {remedy} (directed=true)")
         refuse(self.where(place), f"the link {link}; omit directed=false, or list every link once")
 
-    def _choose_ranks(
-        self, order: list[Hashable], labels: list[str], tail: NDArray[np.int64], head: NDArray[np.int64]
-    ) -> None:
+    def _choose_ranks(self, order: list[Hashable], labels: list[str], tail: I64, head: I64) -> None:
         """Apply ``ranks=`` or ``switches=``; ask if some vertices seem to be switches and nothing states the ranks."""
         marked = marked_switches([self._attributes.get(v, {}) for v in order])
         texts = [

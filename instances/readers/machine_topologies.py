@@ -40,9 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from xml.etree.ElementTree import Element
 
-    from numpy.typing import NDArray
-
-    from opticoll.instances.topology import Topology
+    from opticoll.instances.topology import I64, Topology
 
 #: Choices of links, see the module docstring and :mod:`opticoll.instances.readers.topology_json` (TACCL).
 WIRINGS = ("nvlink", "pci", "all", "switch", "direct", "ndv2", "dgx2", "hub_and_spoke")
@@ -321,7 +319,7 @@ def read_nvidia_smi(text: str, what: str, options: ReadOptions) -> Topology:
     return builder.build()
 
 
-def _are_switched(links: NDArray[np.int64], own: NDArray[np.int64], what: str, wiring: str | None) -> bool:
+def _are_switched(links: I64, own: I64, what: str, wiring: str | None) -> bool:
     """Whether the NVLinks between GPUs, by pair, lead to NVSwitches, with ``own`` links of each GPU."""
     n = len(links)
     alike = np.minimum.outer(own, own) * (1 - np.eye(n, dtype=np.int64)) == links
@@ -348,7 +346,7 @@ def _are_switched(links: NDArray[np.int64], own: NDArray[np.int64], what: str, w
     return False
 
 
-def _smi_matrix(text: str, what: str) -> NDArray[np.int64]:
+def _smi_matrix(text: str, what: str) -> I64:
     """Numbers of NVLinks between GPUs, symmetric, 0 on the diagonal."""
     lines = _smi_lines(text)
     number, heading = next(lines)

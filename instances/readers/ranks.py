@@ -16,7 +16,8 @@ from opticoll.instances.readers.reading import refuse
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
+    from opticoll.instances.topology import I64
+
 
 #: Words for switches and for what sends and receives, alone or before a number: the last one in a name decides. Some
 #: mean a switch only as the whole name, or behind a place such as ``pod0-``.
@@ -145,11 +146,7 @@ def _meaning(stem: str) -> str:
 
 
 def seeming_switches(
-    texts: Sequence[tuple[str, ...]],
-    names: Sequence[str],
-    marked: tuple[str, Mapping[int, str]],
-    tail: NDArray[np.int64],
-    head: NDArray[np.int64],
+    texts: Sequence[tuple[str, ...]], names: Sequence[str], marked: tuple[str, Mapping[int, str]], tail: I64, head: I64
 ) -> tuple[list[int], str]:
     """Vertices that seem to be switches, though not all are, and how they do: by a word, a mark or a family of names.
 
@@ -181,7 +178,7 @@ def seeming_switches(
     return hubs, "have more links than all others, which are linked to them alone, as hosts to switches"
 
 
-def _hubs(names: Sequence[str], tail: NDArray[np.int64], head: NDArray[np.int64]) -> list[int]:
+def _hubs(names: Sequence[str], tail: I64, head: I64) -> list[int]:
     """Vertices of some families of names that each have more neighbours than any other vertex, as switches have.
 
     The others are linked to these alone. Every name must be a number, a letter, or have a number (``gpu0``, ``s1``):

@@ -20,9 +20,8 @@ if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
 
     import msgspec
-    import numpy as np
-    from numpy.typing import NDArray
 
+    from opticoll.instances.topology import F64
     from opticoll.types import Json
 
 
@@ -301,7 +300,7 @@ def read_pinned_bytes(text: str, most: int, what: str, remedy: str) -> tuple[Pat
 NUMPY = b"\x93NUMPY"
 
 
-def numpy_matrix(data: bytes, where: str) -> NDArray[np.float64]:
+def numpy_matrix(data: bytes, where: str) -> F64:
     """Read the square matrix of numbers in a file written by ``numpy.save``; objects (pickles) are refused.
 
     Raises

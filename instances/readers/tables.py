@@ -24,7 +24,8 @@ from opticoll.instances.readers.reading import parses_as_float, refuse
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from numpy.typing import NDArray
+    from opticoll.instances.topology import F64
+
 
 #: Words separated by blanks of which the last is a number with a decimal comma.
 _DECIMAL_COMMA = re.compile(r"^[^\S\n]*[^\s,]+[^\S\n]+[^\s,]+[^\S\n]+[0-9]+,[0-9]+[^\S\n]*$", re.MULTILINE)
@@ -114,7 +115,7 @@ class Square:
         """All cells, row by row."""
         return [cell for _, cells in self.rows for cell in cells]
 
-    def numbers(self) -> NDArray[np.float64]:
+    def numbers(self) -> F64:
         """The matrix as numbers."""
         for i, cell in enumerate(self.cells()):
             if not parses_as_float(cell):

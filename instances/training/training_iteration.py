@@ -15,8 +15,7 @@ from opticoll.errors import BadInput
 from opticoll.instances.topology import Instance
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from opticoll.instances.topology import I64
     from opticoll.types import Settings
 
 
@@ -134,7 +133,7 @@ class TrainingIteration(Instance):
         return sum(call.size for call in self.calls if len(call.ranks) > 1)
 
     @cached_property
-    def transfer_matrix(self) -> NDArray[np.int64]:
+    def transfer_matrix(self) -> I64:
         """Bytes from GPU i to GPU j between layers, both passes, ``(n, n)``, zero on the diagonal."""
         matrix = np.zeros((self.n, self.n), dtype=np.int64)
         for each in self.transfers:

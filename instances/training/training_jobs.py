@@ -63,9 +63,9 @@ from opticoll.instances.servers import AllReduceGroup
 from opticoll.nearest_names import nearest
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from opticoll.instances.topology import F64
 
-    Traffic = tuple[NDArray[np.float64], tuple[AllReduceGroup, ...]]
+    Traffic = tuple[F64, tuple[AllReduceGroup, ...]]
 
 
 #: Bytes of a weight, an activation, a gradient.
@@ -326,7 +326,7 @@ def traffic_of(job: TrainingJob, n: int, placement: str = "auto", shards: int = 
     return _sharded(job, n, shards)
 
 
-def _lookups(job: TrainingJob, n: int) -> NDArray[np.float64]:
+def _lookups(job: TrainingJob, n: int) -> F64:
     columns = np.repeat([t.columns for t in job.tables], [t.count for t in job.tables])
     owner = np.arange(columns.size) * n // columns.size
     held = np.bincount(owner, columns, n).astype(np.float64) * job.server_batch * NUMBER_BYTES

@@ -18,9 +18,8 @@ from opticoll.solvers.process import solver_log
 from opticoll.solvers.task import Outcome, Termination
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from opticoll.formulations.standard_form import StandardForm
+    from opticoll.instances.topology import F64, I64
     from opticoll.solvers.adapters.interface import ProgressCallback
     from opticoll.solvers.task import SolveRequest
 
@@ -93,9 +92,7 @@ class Clarabel(Adapter):
         return effective
 
 
-def _cones(
-    form: StandardForm,
-) -> tuple[Any, NDArray[np.float64], int, NDArray[np.int64], NDArray[np.float64]]:
+def _cones(form: StandardForm) -> tuple[Any, F64, int, I64, F64]:
     """Write rows and column bounds as ``A x + s = b``: first the equalities (s = 0), then the inequalities (s >= 0).
 
     Returns A, b, the number of equalities, the row of ``form`` behind each conic row (-1: a column bound) and its sign.

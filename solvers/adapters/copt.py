@@ -21,9 +21,8 @@ from opticoll.solvers.process import solver_log
 from opticoll.solvers.task import Outcome, Termination
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from opticoll.formulations.standard_form import StandardForm
+    from opticoll.instances.topology import F64
     from opticoll.solvers.adapters.interface import ProgressCallback
     from opticoll.solvers.task import SolveRequest
 
@@ -76,7 +75,7 @@ class Copt(LicensedAdapter):
         kinds = np.where(np.asarray(form.integer), copt.COPT.INTEGER, copt.COPT.CONTINUOUS)
         infinity = copt.COPT.INFINITY
 
-        def clipped(array: NDArray[np.float64]) -> NDArray[np.float64]:
+        def clipped(array: F64) -> F64:
             return np.clip(array, -infinity, infinity)
 
         import scipy.sparse as sp

@@ -23,9 +23,8 @@ from opticoll.solvers.process import solver_log
 from opticoll.solvers.task import Outcome, Termination
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from opticoll.formulations.standard_form import StandardForm
+    from opticoll.instances.topology import I64
     from opticoll.solvers.adapters.interface import ProgressCallback
     from opticoll.solvers.task import SolveRequest
 
@@ -107,7 +106,7 @@ class Cplex(LicensedAdapter):
         set_solution(outcome, form, x, duals, exact=exact)
         return outcome
 
-    def _build(self, cplex: Any, model: Any, form: StandardForm) -> NDArray[np.int64]:
+    def _build(self, cplex: Any, model: Any, form: StandardForm) -> I64:
         """Copy the problem into ``model`` and return the indices of the rows that are not free."""
         rows = row_kinds(form)
         kept = np.flatnonzero(rows.letter != "N")

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from opticoll.instances.topology import F64
+
 
 @cache
 def distribution_version(name: str) -> str | None:
@@ -87,7 +89,7 @@ class LicenceState:
 class ProgressCallback(Protocol):
     """Callback through which a running solver reports a new incumbent, a new bound, or both."""
 
-    def __call__(self, objective: float | None, bound: float | None, x: NDArray[np.float64] | None = None) -> None:
+    def __call__(self, objective: float | None, bound: float | None, x: F64 | None = None) -> None:
         """Report an objective value, a bound and the incumbent; each may be None."""
 
 
@@ -364,7 +366,7 @@ def _typed(form: StandardForm, outcome: Outcome) -> Outcome:
     )
 
 
-def _vector(name: str, value: object, size: int) -> NDArray[np.float64] | None:
+def _vector(name: str, value: object, size: int) -> F64 | None:
     if value is None:
         return None
     array = np.asarray(value)
@@ -495,7 +497,7 @@ class ProgressLog:
         self._bound: float | None = None
         self._flip = -1.0 if form.sense == "max" else 1.0
 
-    def incumbent(self, x: NDArray[np.float64], bound: float | None = None) -> None:
+    def incumbent(self, x: F64, bound: float | None = None) -> None:
         """Record an incumbent unless it does not improve on the last one."""
         value = self._form.objective(x)
         if self.incumbents and self._flip * value >= self._flip * self.incumbents[-1][1]:
@@ -524,8 +526,8 @@ class RowKinds:
     """
 
     letter: NDArray[np.str_]
-    rhs: NDArray[np.float64]
-    width: NDArray[np.float64]
+    rhs: F64
+    width: F64
 
 
 def row_kinds(form: StandardForm) -> RowKinds:
@@ -547,8 +549,8 @@ def row_kinds(form: StandardForm) -> RowKinds:
 def set_solution(
     outcome: Outcome,
     form: StandardForm,
-    x: NDArray[np.float64] | None,
-    duals: NDArray[np.float64] | None = None,
+    x: F64 | None,
+    duals: F64 | None = None,
     *,
     exact: bool = True,
     accepted: bool = False,

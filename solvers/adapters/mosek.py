@@ -22,9 +22,8 @@ from opticoll.solvers.process import solver_log
 from opticoll.solvers.task import Outcome, Termination
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from opticoll.formulations.standard_form import StandardForm
+    from opticoll.instances.topology import F64
     from opticoll.solvers.adapters.interface import ProgressCallback
     from opticoll.solvers.task import SolveRequest
 
@@ -173,9 +172,7 @@ class Mosek(LicensedAdapter):
         return effective
 
 
-def _bounds(
-    mosek: Any, lower: NDArray[np.float64], upper: NDArray[np.float64]
-) -> tuple[list[Any], NDArray[np.float64], NDArray[np.float64]]:
+def _bounds(mosek: Any, lower: F64, upper: F64) -> tuple[list[Any], F64, F64]:
     """Return the bound keys, and the bounds with infinities replaced by 0."""
     key = mosek.boundkey
     by_code = np.array([key.fr, key.lo, key.up, key.ra, key.fx], dtype=object)

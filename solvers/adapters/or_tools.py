@@ -27,9 +27,8 @@ from opticoll.solvers.task import Outcome, Termination
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from numpy.typing import NDArray
-
     from opticoll.formulations.standard_form import StandardForm
+    from opticoll.instances.topology import F64
     from opticoll.solvers.adapters.interface import ProgressCallback
     from opticoll.solvers.task import SolveRequest
     from opticoll.types import Json
@@ -219,7 +218,7 @@ class CpSat(Adapter):
             linear.domain.extend(_row_domain(float(form.row_lower[i]), float(form.row_upper[i]), factor))
         return self._objective(proto, form, reach, request)
 
-    def _objective(self, proto: Any, form: StandardForm, reach: NDArray[np.float64], request: SolveRequest) -> Fraction:
+    def _objective(self, proto: Any, form: StandardForm, reach: F64, request: SolveRequest) -> Fraction:
         used = np.flatnonzero(form.cost)
         scale, coefficients = self._scaled(form.cost[used], "the objective")
         self._check_reach(coefficients, reach[used], "the objective")
@@ -243,7 +242,7 @@ class CpSat(Adapter):
         lower, upper = np.ceil(form.col_lower - 1e-9), np.floor(form.col_upper + 1e-9)
         return [int(v) for v in lower], [int(v) for v in upper]
 
-    def _scaled(self, values: NDArray[np.float64], where: str) -> tuple[Fraction, list[int]]:
+    def _scaled(self, values: F64, where: str) -> tuple[Fraction, list[int]]:
         """Return a factor that makes ``values`` integers, and the scaled values.
 
         It is the smallest integer if they are fractions. Otherwise they may be multiples of one of them but for
@@ -267,7 +266,7 @@ class CpSat(Adapter):
         whole = dict(zip(distinct.tolist(), (int(near * below) for near in exact), strict=True))
         return below / unit, [whole[abs(value)] * (1 if value > 0 else -1) for value in values.tolist()]
 
-    def _check_reach(self, coefficients: list[int], reach: NDArray[np.float64], where: str) -> None:
+    def _check_reach(self, coefficients: list[int], reach: F64, where: str) -> None:
         total = sum(abs(a) * int(r) for a, r in zip(coefficients, reach, strict=True))
         if total > _MAX_ACTIVITY:
             msg = (

@@ -21,9 +21,8 @@ from opticoll.solvers.process import solver_log
 from opticoll.solvers.task import Outcome, Termination
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from opticoll.formulations.standard_form import StandardForm
+    from opticoll.instances.topology import F64
     from opticoll.solvers.adapters.interface import ProgressCallback
     from opticoll.solvers.task import SolveRequest
 
@@ -149,7 +148,7 @@ class Scip(Adapter):
         return variables, rows
 
 
-def _complementary(form: StandardForm, x: NDArray[np.float64], duals: NDArray[np.float64]) -> bool:
+def _complementary(form: StandardForm, x: F64, duals: F64) -> bool:
     """Check complementary slackness of rows and columns."""
     flip = -1.0 if form.sense == "max" else 1.0
     activity = form.A @ x

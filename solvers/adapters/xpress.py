@@ -23,9 +23,8 @@ from opticoll.solvers.process import solver_log
 from opticoll.solvers.task import Outcome, Termination
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from opticoll.formulations.standard_form import StandardForm
+    from opticoll.instances.topology import F64
     from opticoll.solvers.adapters.interface import ProgressCallback
     from opticoll.solvers.task import SolveRequest
 
@@ -126,7 +125,7 @@ class Xpress(LicensedAdapter):
         """Load the problem by columns."""
         rows, infinity = row_kinds(form), xpress.infinity
 
-        def clipped(array: NDArray[np.float64]) -> NDArray[np.float64]:
+        def clipped(array: F64) -> F64:
             return np.clip(array, -infinity, infinity)
 
         integers = np.flatnonzero(np.asarray(form.integer))

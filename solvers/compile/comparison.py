@@ -16,11 +16,10 @@ from scipy.sparse import csr_array
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from numpy.typing import NDArray
-
     from opticoll.formulations.standard_form import StandardForm
+    from opticoll.instances.topology import F64
 
-    Column: TypeAlias = NDArray[np.float64]
+    Column: TypeAlias = F64
     Row: TypeAlias = dict[str, float]
 
 TOLERANCE = 1e-12

@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Hashable, Mapping, Sequence
 
     import cvxpy as cp
-    from numpy.typing import NDArray
 
     from opticoll.formulations.model import Axis, Formulation
     from opticoll.formulations.standard_form import Sense
+    from opticoll.instances.topology import F64, I64
 
     Built = PyomoModel | CvxpyModel
 
@@ -233,7 +233,7 @@ def _without_variables(model: CvxpyModel) -> StandardForm:
     """A CVXPY problem without variables: rows without entries, violated as its constraints are."""
     import scipy.sparse as sp
 
-    excess: list[NDArray[np.float64]] = []
+    excess: list[F64] = []
     rows, count = {}, 0
     for name, named in model.constraints.items():
         violation = np.asarray(named.item.violation(), dtype=float)
@@ -251,9 +251,7 @@ def _without_variables(model: CvxpyModel) -> StandardForm:
     )
 
 
-def _turned_back(
-    matrix: Any, lower: NDArray[np.float64], upper: NDArray[np.float64], rows: list[NDArray[np.int64]]
-) -> tuple[Any, NDArray[np.float64], NDArray[np.float64]]:
+def _turned_back(matrix: Any, lower: F64, upper: F64, rows: list[I64]) -> tuple[Any, F64, F64]:
     """The rows of -a x <= -b as a x >= b."""
     import scipy.sparse as sp
 
@@ -267,7 +265,7 @@ def _turned_back(
     return matrix, np.where(chosen, 0.0 - upper, lower), np.where(chosen, np.inf, upper)
 
 
-def _named_block(name: str, named: Named, places: Mapping[int, NDArray[np.int64]]) -> Block:
+def _named_block(name: str, named: Named, places: Mapping[int, I64]) -> Block:
     """Positions of a CVXPY object's entries in the named array; ``places`` has them by id, in column-major order."""
     index = np.full(int(np.prod(named.shape, dtype=np.int64)), -1, dtype=np.int64)
     flat = places.get(named.item.id)
@@ -351,7 +349,7 @@ def pyomo_blocks(
     return blocks
 
 
-def _places(axes: Sequence[Axis], keys: Sequence[Any]) -> NDArray[np.int64]:
+def _places(axes: Sequence[Axis], keys: Sequence[Any]) -> I64:
     """Positions of Pyomo's indices in the array along the axes, in C order.
 
     The labels of an only axis may have different lengths; those of several are of one length along each.

@@ -15,7 +15,8 @@ from opticoll.formulations.model import CvxpyModel, Named
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from numpy.typing import NDArray
+    from opticoll.instances.topology import I64
+
 
 #: Maximum length of an expression in a message.
 _SHOWN = 80
@@ -184,7 +185,7 @@ def _shown(part: Any) -> str:
 
 def positions(
     program: Any, reductions: Iterable[Any], inverse: Iterable[Any], variables: Iterable[Any]
-) -> dict[int, NDArray[np.int64]]:
+) -> dict[int, I64]:
     """Columns of the entries of every CVXPY variable by its id, flattened in column-major order.
 
     -1 marks an entry that is always 0, such as those beside the diagonal of a diagonal matrix. CVXPY replaces a

@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping
     from pathlib import Path
 
-    from numpy.typing import NDArray
-
+    from opticoll.instances.topology import F64, I64
     from opticoll.types import Json
 
 #: What a result says that was loaded from such a document.
@@ -141,11 +140,11 @@ def read_program(document: Mapping[str, Json], path: Path) -> StatedProgram:
     )
 
 
-def _bounds(values: list[float | None], infinite: float) -> NDArray[np.float64]:
+def _bounds(values: list[float | None], infinite: float) -> F64:
     return np.array([infinite if value is None else value for value in values], dtype=float)
 
 
-def _refuse_outside(index: NDArray[np.int64], size: int, name: str, path: Path, least: int = 0) -> None:
+def _refuse_outside(index: I64, size: int, name: str, path: Path, least: int = 0) -> None:
     if index.size and not least <= index.min() <= index.max() < size:
         refuse(path, f"'program': {name} has an entry outside {least} to {size - 1}")
 

@@ -32,9 +32,8 @@ if TYPE_CHECKING:
     import threading
     from collections.abc import Callable, Sequence
 
-    from numpy.typing import NDArray
-
     from opticoll.formulations.standard_form import StandardForm
+    from opticoll.instances.topology import F64, Mask
     from opticoll.solvers.task import Outcome, SolveRequest
 
 
@@ -82,7 +81,7 @@ def solve_scaled(
         if request.warm_start is not None and step.begin is not None:
             request = replace(request, warm_start=step.begin(request.warm_start))
 
-    def relay(objective: float | None, bound: float | None, x: NDArray[np.float64] | None = None) -> None:
+    def relay(objective: float | None, bound: float | None, x: F64 | None = None) -> None:
         del x  # of the scaled problem
         for step in reversed(chain):
             objective, bound = (None if v is None else step.value(v) for v in (objective, bound))
@@ -156,6 +155,6 @@ def in_units(form: StandardForm) -> Reformulation | None:
     return Reformulation(scaled, recover, stated, begin=lambda x: x / k)
 
 
-def _powers(sizes: NDArray[np.float64], off: NDArray[np.bool_]) -> NDArray[np.float64]:
+def _powers(sizes: F64, off: Mask) -> F64:
     """The nearest powers of 2 where ``off``, 1 elsewhere."""
     return np.exp2(np.where(off, np.round(np.log2(np.where(off, sizes, 1.0))), 0.0))

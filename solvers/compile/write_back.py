@@ -27,13 +27,12 @@ from opticoll.solvers.task import PROVEN, Termination
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from numpy.typing import NDArray
-
     from opticoll.formulations.standard_form import StandardForm
+    from opticoll.instances.topology import F64
     from opticoll.solvers.compile.compilation import Compiled
     from opticoll.solvers.run import Run
 
-    Arrays = Mapping[str, NDArray[np.float64]]
+    Arrays = Mapping[str, F64]
 
 #: CVXPY's words for endings without a solution; those for all others are errors.
 _WITHOUT_SOLUTION = {
@@ -133,7 +132,7 @@ def _cvxpy_status(run: Run, found: bool) -> str | None:
     return "optimal_inaccurate" if run.termination in (Termination.OPTIMAL, Termination.TOLERANCE) else "user_limit"
 
 
-def _own(named: Any, array: NDArray[np.float64]) -> Any:
+def _own(named: Any, array: F64) -> Any:
     """The entries of a CVXPY variable or constraint in a named array, in the object's own shape."""
     import scipy.sparse as sp
 
@@ -143,7 +142,7 @@ def _own(named: Any, array: NDArray[np.float64]) -> Any:
     return sp.diags_array(np.diag(own)) if getattr(named.item, "attributes", {}).get("diag") else own
 
 
-def _scalar(dual: NDArray[np.float64]) -> NDArray[np.float64] | float:
+def _scalar(dual: F64) -> F64 | float:
     return dual.item() if dual.shape == () else dual
 
 
@@ -190,7 +189,7 @@ class _IntoPyomo:
         if duals is not None and suffixes.keys() & {"dual", "rc"} and not np.isnan(y).any():
             self._load_prices(suffixes, form, y)
 
-    def _load_prices(self, suffixes: Mapping[str, Any], form: StandardForm, y: NDArray[np.float64]) -> None:
+    def _load_prices(self, suffixes: Mapping[str, Any], form: StandardForm, y: F64) -> None:
         """Duals of all active constraints, 0 for those without variables, and reduced costs of all free variables."""
         import pyomo.core as pyo
 
@@ -241,7 +240,7 @@ class _IntoPyomo:
         return [one for one in suffixes if one.import_enabled()]
 
 
-def _slacks(form: StandardForm, x: NDArray[np.float64]) -> NDArray[np.float64]:
+def _slacks(form: StandardForm, x: F64) -> F64:
     """The slack of every row, as the module says."""
     activity = form.A @ x
     above, below = form.row_upper - activity, activity - form.row_lower

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from opticoll.formulations.standard_form import Block, Sense, StandardForm
+    from opticoll.instances.topology import F64, I64, Mask
 
 
 #: A bound; None where it is infinite.
@@ -38,7 +39,7 @@ def common(values: Sequence[Fraction]) -> tuple[Whole, int]:
     return above, below
 
 
-def products(indptr: NDArray[np.int64], indices: NDArray[np.int64], data: Whole, vector: Whole) -> Whole:
+def products(indptr: I64, indices: I64, data: Whole, vector: Whole) -> Whole:
     """Product of a compressed sparse matrix and a vector, both of Python integers."""
     total = np.zeros(indptr.size - 1, dtype=object)
     filled = np.flatnonzero(np.diff(indptr))
@@ -68,8 +69,8 @@ class ExactForm:
         Named blocks, see :class:`~opticoll.formulations.variables.Block`.
     """
 
-    indptr: NDArray[np.int64]
-    indices: NDArray[np.int64]
+    indptr: I64
+    indices: I64
     values: tuple[Fraction, ...]
     row_lower: tuple[End, ...]
     row_upper: tuple[End, ...]
@@ -77,7 +78,7 @@ class ExactForm:
     col_upper: tuple[End, ...]
     cost: tuple[Fraction, ...]
     sense: Sense
-    integer: NDArray[np.bool_]
+    integer: Mask
     offset: Fraction = Fraction(0)
     columns: Mapping[str, Block] = field(default_factory=dict)
     rows: Mapping[str, Block] = field(default_factory=dict)
@@ -99,12 +100,12 @@ class ExactForm:
         by_row = sp.csr_array(form.A)
         by_row.sort_indices()
 
-        def read(array: NDArray[np.float64]) -> tuple[Fraction, ...]:
+        def read(array: F64) -> tuple[Fraction, ...]:
             distinct, place = np.unique(array, return_inverse=True)
             known = [rational(value) for value in distinct.tolist()]
             return tuple([known[i] for i in place.tolist()])
 
-        def ends(array: NDArray[np.float64]) -> tuple[End, ...]:
+        def ends(array: F64) -> tuple[End, ...]:
             distinct, place = np.unique(array, return_inverse=True)
             known = [rational(value) if math.isfinite(value) else None for value in distinct.tolist()]
             return tuple([known[i] for i in place.tolist()])
@@ -166,7 +167,7 @@ class ExactForm:
         return data, tuple(factors)
 
     @cached_property
-    def by_column(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    def by_column(self) -> tuple[I64, I64, I64]:
         """The nonzeros by column: the start of each column, their rows, and their positions in ``values``."""
         rows = np.repeat(np.arange(self.shape[0]), np.diff(self.indptr))
         order = np.argsort(self.indices, kind="stable")

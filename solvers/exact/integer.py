@@ -30,12 +30,10 @@ from opticoll.solvers.exact.linear import floating_form, solve_linear
 from opticoll.solvers.methods.branching.branching_tree import BranchingTree, Unbounded
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from opticoll.instances.topology import F64, I64
     from opticoll.solvers.exact.exact_form import Changes
     from opticoll.solvers.methods.branching.branching_tree import Node
 
-    F64 = NDArray[np.float64]
     Branch = dict[int, tuple[int | None, int | None]]
 
 
@@ -115,7 +113,7 @@ class _Recording(BranchingTree):
         self.leaves: dict[int, tuple[F64 | None, bool]] = {}
         self.root: F64 | None = None
 
-    def _choose(self, bound: float, x: F64, candidates: NDArray[np.int64], lower: F64, upper: F64) -> int:
+    def _choose(self, bound: float, x: F64, candidates: I64, lower: F64, upper: F64) -> int:
         """Prefer columns with a cost if they are few: fixing one moves the bound by a step of the objective."""
         priced = candidates[self.form.cost[candidates] != 0]
         few = FEW * np.count_nonzero(self.form.cost) <= self.whole.size
@@ -129,9 +127,7 @@ class _Recording(BranchingTree):
         super()._discard(node, ray)
         self.leaves[node.order] = (ray, True)
 
-    def _branch(
-        self, node: Node, bound: float, x: F64 | None, candidates: NDArray[np.int64], lower: F64, upper: F64
-    ) -> Node:
+    def _branch(self, node: Node, bound: float, x: F64 | None, candidates: I64, lower: F64, upper: F64) -> Node:
         if node.order == 0:
             self.root = node.duals
         child = super()._branch(node, bound, x, candidates, lower, upper)

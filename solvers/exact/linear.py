@@ -27,12 +27,9 @@ from opticoll.solvers.exact.exact_form import ExactAnswer, ExactForm, Leaf, comm
 from opticoll.solvers.task import SimplexBasis
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from opticoll.instances.topology import F64, I64
     from opticoll.solvers.exact.exact_form import End, Whole
 
-    F64 = NDArray[np.float64]
-    I64 = NDArray[np.int64]
 
 #: Programs with more nonzeros are first solved by interior point with crossover.
 SIMPLEX_NONZEROS = 10_000

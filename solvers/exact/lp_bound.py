@@ -32,9 +32,8 @@ if TYPE_CHECKING:
     import threading
     from collections.abc import Callable
 
-    from numpy.typing import NDArray
-
     from opticoll.formulations.standard_form import StandardForm
+    from opticoll.instances.topology import F64
     from opticoll.solvers.process.messages import Report
 
 #: Largest program whose relaxation is solved exactly, and the time limit [s] of that.
@@ -66,7 +65,7 @@ class ExactRelaxation:
         return Bound(NAME, value + 0.0, reason)
 
     @property
-    def x(self) -> NDArray[np.float64] | None:
+    def x(self) -> F64 | None:
         """The optimal solution, rounded, by column; None if there is none."""
         x = self.answer.x if self.answer.status == "optimal" else None
         return None if x is None else np.array([float(value) for value in x])

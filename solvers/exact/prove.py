@@ -36,9 +36,8 @@ from opticoll.solvers.task import Proof, Termination, joined_messages
 if TYPE_CHECKING:
     import threading
 
-    from numpy.typing import NDArray
-
     from opticoll.formulations import Formulation
+    from opticoll.instances.topology import F64
     from opticoll.solvers.process.messages import Report
     from opticoll.solvers.run import Run
     from opticoll.types import Json
@@ -153,7 +152,7 @@ def in_worker(left_s: float, stated: tuple[Any, ...], report: Report) -> object:
 
 
 def solve_exactly(
-    form: ExactForm, start: NDArray[np.float64] | None = None, remaining: Callable[[], float | None] = lambda: None
+    form: ExactForm, start: F64 | None = None, remaining: Callable[[], float | None] = lambda: None
 ) -> ExactAnswer:
     """The exact answer to a program, by :mod:`linear` or :mod:`integer`.
 
@@ -176,7 +175,7 @@ def solve_exactly(
 def solve_apart(
     form: ExactForm,
     left_s: float = LIMIT_S,
-    start: NDArray[np.float64] | None = None,
+    start: F64 | None = None,
     memory_limit_gib: float | None = None,
     threads: int = 1,
     stop: threading.Event | None = None,
@@ -217,7 +216,7 @@ def proven_exactly(run: Run, stop: threading.Event | None = None) -> Run:
     share = LIMIT_S if limit is None else max(limit - used, 0.0)
     end = began + share
 
-    def solve(wanted: ExactForm, start: NDArray[np.float64] | None) -> ExactAnswer:
+    def solve(wanted: ExactForm, start: F64 | None) -> ExactAnswer:
         left = end - time.monotonic()
         if left <= 0:
             raise NoSolution(TIMED_OUT)
@@ -248,7 +247,7 @@ def _noted(run: Run, message: str, **fields: Any) -> Run:
 
 
 def _answered(
-    run: Run, solve: Callable[[ExactForm, NDArray[np.float64] | None], ExactAnswer]
+    run: Run, solve: Callable[[ExactForm, F64 | None], ExactAnswer]
 ) -> tuple[ExactForm | None, ExactAnswer | None, dict[str, Json], str]:
     """The program, its exact answer or a bound, figures of the solve, and the reason where no optimum is proven.
 

@@ -16,12 +16,10 @@ from opticoll.solvers.task import Outcome, SolveRequest, Task, Termination
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    import numpy as np
-    from numpy.typing import NDArray
-
     from opticoll.formulations.model import Formulation
     from opticoll.formulations.parameters import Parameter
     from opticoll.formulations.standard_form import StandardForm
+    from opticoll.instances.topology import F64
     from opticoll.types import Json, Setting, Settings
 
 
@@ -36,7 +34,7 @@ class Reformulation:
     form: StandardForm
     recover: Callable[[Outcome], Outcome]
     value: Callable[[float], float]
-    begin: Callable[[NDArray[np.float64]], NDArray[np.float64]] | None = None
+    begin: Callable[[F64], F64] | None = None
 
 
 @dataclass
@@ -49,8 +47,8 @@ class Answer:
     """
 
     termination: Termination
-    values: dict[str, NDArray[np.float64]] | None = None
-    duals: dict[str, NDArray[np.float64]] | None = None
+    values: dict[str, F64] | None = None
+    duals: dict[str, F64] | None = None
     bound: float | None = None
     bound_source: str | None = None
     infeasible_by: str | None = None
@@ -59,9 +57,7 @@ class Answer:
     message: str = ""
 
     @classmethod
-    def heuristic(
-        cls, values: dict[str, NDArray[np.float64]], algorithm: str, metrics: Mapping[str, Json] | None = None
-    ) -> Answer:
+    def heuristic(cls, values: dict[str, F64], algorithm: str, metrics: Mapping[str, Json] | None = None) -> Answer:
         """Values of a method that proves nothing."""
         solver, message = {"algorithm": algorithm}, "a heuristic, which has no bound of its own"
         return cls(Termination.TOLERANCE, values=values, solver=solver, metrics=metrics or {}, message=message)
@@ -83,7 +79,7 @@ class Context:
     deadline: float | None
     solve: Callable[..., Any]
     save: Callable[..., None]
-    start: Mapping[str, NDArray[np.float64]] | None = None
+    start: Mapping[str, F64] | None = None
 
     @property
     def formulation(self) -> Formulation:

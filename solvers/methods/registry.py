@@ -15,10 +15,8 @@ from opticoll.solvers.methods.method import Beyond, Method
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    import numpy as np
-    from numpy.typing import NDArray
-
     from opticoll.formulations.model import Formulation
+    from opticoll.instances.topology import F64
     from opticoll.types import Settings
 
 
@@ -72,7 +70,7 @@ def prepared(
     formulation: Formulation | type[Formulation],
     instance: object,
     parameters: Settings,
-    needed: Mapping[str, NDArray[np.float64]] | None = None,
+    needed: Mapping[str, F64] | None = None,
 ) -> Formulation:
     """Prepare a formulation on an instance, with what it takes from a method's construction or a solution if needed."""
     kind = formulation if isinstance(formulation, type) else type(formulation)

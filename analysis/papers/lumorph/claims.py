@@ -28,12 +28,9 @@ from opticoll.solvers.relaxation import FARKAS
 from opticoll.solvers.task import PROVEN
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from opticoll.analysis.ledger.claim import Laboratory
+    from opticoll.instances.topology import I64
     from opticoll.solvers.task import Record
-
-    I64 = NDArray[np.int64]
 
 
 MEASURES = Measures("lumorph")

@@ -18,11 +18,8 @@ from opticoll.solvers.methods.lumorph.realisation import realised
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
     from opticoll.formulations.rounds.round_schedule import RoundSchedule
-
-    I64 = NDArray[np.int64]
+    from opticoll.instances.topology import Mask
 
 
 #: Grids by number of GPUs in the paper; a wafer has 4x8 tiles.
@@ -111,7 +108,7 @@ def weight(schedule: RoundSchedule, n: int) -> float:
     return float(fullest.sum())
 
 
-def changes(schedule: RoundSchedule) -> NDArray[np.bool_]:
+def changes(schedule: RoundSchedule) -> Mask:
     """Rounds whose circuits differ from those of the round before, ``(R,)``; the first counts as different."""
     ends = zip(schedule.circuit_source.tolist(), schedule.circuit_target.tolist(), strict=True)
     rounds: list[list[tuple[int, ...]]] = [[] for _ in range(schedule.rounds)]

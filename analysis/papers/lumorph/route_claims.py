@@ -9,8 +9,6 @@ import math
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from opticoll.analysis.ledger.claim import Measurement, Measures
 from opticoll.analysis.ledger.comparisons import interval_of_mean, seconds_of
 from opticoll.analysis.ledger.readings import Readings
@@ -27,12 +25,8 @@ from opticoll.analysis.papers.lumorph.route_overlaps import (
 from opticoll.instances.published.lumorph_numbers import figure
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from opticoll.analysis.ledger.claim import Laboratory
     from opticoll.types import Json
-
-    I64 = NDArray[np.int64]
 
 
 MEASURES = Measures("lumorph")

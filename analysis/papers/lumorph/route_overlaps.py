@@ -18,9 +18,7 @@ from opticoll.instances.collective_steps import ALL_GATHER, collective_steps
 from opticoll.instances.topology import link_groups
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    I64 = NDArray[np.int64]
+    from opticoll.instances.topology import I64
 
 
 MCF, RANDOM = "MCF", "Random"

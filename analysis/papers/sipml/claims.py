@@ -16,15 +16,14 @@ from opticoll.analysis.ledger.tolerances import SAME
 from opticoll.instances.servers import ServerPool
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from opticoll.formulations.sipml.placement import Placement
+    from opticoll.instances.topology import F64, I64
 
 
 MEASURES = Measures("sipml")
 
 
-def hybrid_traffic(data: Placement, device: NDArray[np.int64], degree: int) -> ServerPool:
+def hybrid_traffic(data: Placement, device: I64, degree: int) -> ServerPool:
     """The traffic matrix of a step on k l GPUs [bytes], at least two of them, as a pool of servers of this degree."""
     graph, k, groups = data.graph, data.devices, data.replicas
     inner = np.zeros((k, k))
@@ -68,7 +67,7 @@ def _duty(laboratory: Laboratory) -> Measurement:
 # Circuits over optical switches -------------------------------------------------------------------------------------
 
 
-def _random_traffic(random: np.random.Generator, most: int) -> tuple[NDArray[np.float64], int]:
+def _random_traffic(random: np.random.Generator, most: int) -> tuple[F64, int]:
     """A small integer traffic matrix and a degree that allows every pair a circuit."""
     n = int(random.integers(2, most + 1))
     matrix = random.integers(1, 50, (n, n)) * (random.random((n, n)) < random.uniform(0.2, 0.9))

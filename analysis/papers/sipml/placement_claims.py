@@ -16,14 +16,13 @@ from opticoll.solvers.task import PROVEN
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from numpy.typing import NDArray
-
     from opticoll.formulations.sipml.placement import Placement
     from opticoll.instances.families.op_graphs import OpGraph
+    from opticoll.instances.topology import I64, Mask
     from opticoll.types import Json
 
     #: A seed, a problem and the GPU of every sub-operation.
-    Placed = tuple[int, Placement, NDArray[np.int64]]
+    Placed = tuple[int, Placement, I64]
 
 PER_DIRECTION = "sends to, and receives from, counted separately"
 BOTH = "sends to or receives from"
@@ -83,7 +82,7 @@ def described(data: Placement) -> str:
 # The distance constraint --------------------------------------------------------------------------------------------
 
 
-def partners(pairs: NDArray[np.bool_]) -> dict[str, int]:
+def partners(pairs: Mask) -> dict[str, int]:
     """Maximum number of GPUs that a GPU communicates with, per direction and in both; ``pairs`` is (GPUs, GPUs)."""
     off = pairs & ~np.eye(len(pairs), dtype=bool)
     return {
@@ -111,7 +110,7 @@ def _placements(laboratory: Laboratory, k: int | None = None, delta: int | None 
 
 def _counted(
     cases: Iterator[Placed],
-    traffic: Callable[[Placement, NDArray[np.int64]], NDArray[np.bool_]],
+    traffic: Callable[[Placement, I64], Mask],
     limit: Callable[[Placement], int],
     reason: str,
     instances: tuple[str, ...],
@@ -144,7 +143,7 @@ def _counted(
 
 @MEASURES.of("distance")
 def _distance(laboratory: Laboratory) -> Measurement:
-    def traffic(data: Placement, device: NDArray[np.int64]) -> NDArray[np.bool_]:
+    def traffic(data: Placement, device: I64) -> Mask:
         pairs = np.zeros((data.devices, data.devices), dtype=bool)
         pairs[device[data.graph.tail], device[data.graph.head]] = True
         return pairs
@@ -178,7 +177,7 @@ def with_weights(data: Placement, groups: int) -> Placement:
 def _hybrid(laboratory: Laboratory) -> Measurement:
     k, groups, degree = laboratory.scope.values("k", "l", "D")
 
-    def traffic(data: Placement, device: NDArray[np.int64]) -> NDArray[np.bool_]:
+    def traffic(data: Placement, device: I64) -> Mask:
         return hybrid_traffic(with_weights(data, groups), device, degree).traffic > 0
 
     return _counted(
@@ -407,7 +406,7 @@ def _sequential(laboratory: Laboratory) -> Measurement:
     )
 
 
-def _in_rounds(durations: NDArray[np.int64], parts: int, k: int) -> float:
+def _in_rounds(durations: I64, parts: int, k: int) -> float:
     """Run time of sequential ops of equal parts on k GPUs: all parts of an op, k at a time, precede the next op."""
     return float((durations * -(-parts // k) / parts).sum())
 

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-    from numpy.typing import NDArray
 
-    F64 = NDArray[np.float64]
+    from opticoll.instances.topology import F64
+
     Panels = dict[str, F64]
 
 
