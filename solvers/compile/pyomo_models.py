@@ -12,6 +12,7 @@ import logging
 import math
 import threading
 from contextlib import contextmanager
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from opticoll.errors import ModelError
@@ -155,12 +156,11 @@ def compiled(model: Any) -> tuple[Any, list[Any]]:
         If the model is not linear, or something in it has no value.
     """
     from pyomo.common.errors import InfeasibleConstraintException, InvalidExpressionError
-    from pyomo.repn.plugins.standard_form import LinearStandardFormCompiler
 
     def compile_linear() -> Any:
         with _unlogged():
             try:
-                return LinearStandardFormCompiler().write(model, mixed_form=True, set_sense=None)
+                return _compiler().write(model, mixed_form=True, set_sense=None)
             except InvalidExpressionError:  # for example a product with a fixed entry of an indexed variable
                 return _with_fixed_entries(model)
 
@@ -183,6 +183,14 @@ def compiled(model: Any) -> tuple[Any, list[Any]]:
             where = _culprit(model)
         msg = f"Pyomo cannot compile {where} to a linear form: {_words(reason)}"
         raise ModelError(msg) from reason
+
+
+@cache
+def _compiler() -> Any:
+    """Pyomo's compiler: reading its options takes as long as a small model."""
+    from pyomo.repn.plugins.standard_form import LinearStandardFormCompiler
+
+    return LinearStandardFormCompiler()
 
 
 def _with_fixed_entries(model: Any) -> Any:
