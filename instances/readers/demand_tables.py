@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -70,18 +70,19 @@ _NOTHING = re.compile(r"\s*0+(\.0*)?\s*[kMGT]?i?[Bb]\s*")
 
 
 def table_of(value: object) -> DemandTable:
-    """Read a demand from an array, a DataFrame or a dict of pairs.
+    """Read a demand from an array, a sparse matrix, a DataFrame, or a dict or Series of pairs.
 
     Raises
     ------
     BadInput
         For anything else, and for amounts that are not numbers.
     """
-    if isinstance(value, Mapping):
-        return _listed([_pair(key) for key in value], *_numbers(list(value.values()), "demand"), "demand")
     if hasattr(value, "columns") and hasattr(value, "index"):
         return _framed(value)
-    if isinstance(value, np.ndarray) or (isinstance(value, Sequence) and not isinstance(value, str)):
+    if hasattr(value, "items"):
+        pairs = list(value.items())
+        return _listed([_pair(key) for key, _ in pairs], *_numbers([amount for _, amount in pairs], "demand"), "demand")
+    if hasattr(value, "todense") or (isinstance(value, np.ndarray | Sequence) and not isinstance(value, str)):
         matrix, sized = _numbers(value, "demand")
         if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
             msg = f"demand: an array of shape {matrix.shape} is not a square matrix; give one row and column per rank"
@@ -123,6 +124,8 @@ def _pair(key: object) -> tuple[str, str]:
 
 def _listed(ends: list[tuple[str, str]], amount: F64, in_bytes: bool, what: str) -> DemandTable:
     """Build a table from a list of pairs, each at most once."""
+    if amount.ndim != 1:
+        refuse(what, "amounts must be numbers, one per entry")
     seen: set[tuple[str, str]] = set()
     for (s, t), one in zip(ends, amount.tolist(), strict=True):
         if (s, t) in seen:

@@ -120,7 +120,7 @@ def topology(
         other options are those of the spec ``file:PATH``); a networkx graph of any kind; an n×n matrix of capacities
         (array, SciPy sparse matrix, or DataFrame with equal labels of rows and columns; 0 where there is no arc); a
         DataFrame with columns ``src`` and ``dst``; a list of tuples (u, v), (u, v, capacity) or (u, v,
-        {attribute: value}); or a dict {(u, v): capacity}.
+        {attribute: value}); or a dict {(u, v): capacity}, or such a Series.
     capacity
         Name of the edge attribute or column with the capacity, or a number, the capacity of every edge. By default an
         attribute ``capacity``, ``cap``, ``bandwidth`` or ``bw``; 1 if edges have no numbers at all.
@@ -299,13 +299,13 @@ def _data_frame(frame: Any) -> list[Edge]:
     ]
 
 
-def _pairs(mapping: Mapping[Any, object]) -> list[tuple[Any, ...]]:
-    """Tuples of a dict of capacities, or of attributes, by pair of vertices."""
-    for key in mapping:
+def _pairs(items: list[tuple[Any, object]]) -> list[tuple[Any, ...]]:
+    """Tuples of a dict or Series of capacities, or of attributes, by pair of vertices."""
+    for key, _ in items:
         if not isinstance(key, tuple) or len(key) != 2:
             remedy = "a dict maps (u, v) to capacities; nx.DiGraph reads other dicts"
             refuse(WHAT, f"{str(key)[:60]!r} is no pair; {remedy}")
-    return [(*pair, value) for pair, value in mapping.items()]
+    return [(*pair, value) for pair, value in items]
 
 
 def _table(obj: object) -> list[Edge]:
@@ -317,8 +317,8 @@ def _table(obj: object) -> list[Edge]:
             "an n×n matrix of capacities, a DataFrame with columns src and dst, or a list of tuples (u, v, capacity)"
         )
         refuse(WHAT, f"cannot be read from type {type(obj).__name__}; give a networkx graph, {known}")
-    if isinstance(obj, Mapping):
-        obj = _pairs(obj)
+    if hasattr(obj, "items"):
+        obj = _pairs(list(obj.items()))
     edges: list[Edge] = []
     for k, item in enumerate(obj):
         if not isinstance(item, tuple) or len(item) not in (2, 3):

@@ -54,6 +54,7 @@ MATRIX = np.array([[0, 3.0, 0], [0, 0, 1.0], [2.0, 0, 0]])
         TRIANGLE,
         [(u, v, {"capacity": c, "note": "x"}) for u, v, c in TRIANGLE],
         {(u, v): c for u, v, c in TRIANGLE},
+        pd.Series({(u, v): c for u, v, c in TRIANGLE}),
         {(u, v): {"bw": c} for u, v, c in TRIANGLE},
         frame(),
         frame("Bandwidth", "from", "to"),

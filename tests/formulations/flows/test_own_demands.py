@@ -11,6 +11,7 @@ import networkx as nx
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse as sp
 from case_families import each
 from click.testing import CliRunner
 from hypothesis import HealthCheck, given, settings
@@ -248,7 +249,12 @@ MATRIX = np.array([[0, 6e6, 1e6], [2e6, 0, 0], [0, 0, 0]])
 SQUARE = pd.DataFrame(MATRIX, index=list("abc"), columns=list("abc")).loc[list("cab"), list("bca")]
 
 
-@pytest.mark.parametrize("demand", [FRAME, PAIRS, MATRIX, SQUARE, MATRIX.tolist(), FRAME.iloc[::-1]])
+SERIES = FRAME.groupby(["src", "dst"])["bytes"].sum()
+
+
+@pytest.mark.parametrize(
+    "demand", [FRAME, PAIRS, SERIES, MATRIX, sp.csr_array(MATRIX), SQUARE, MATRIX.tolist(), FRAME.iloc[::-1]]
+)
 def test_one_demand_in_any_form_has_one_key_and_one_value(demand):
     topology = network()
     np.testing.assert_array_equal(read_demand(demand, topology, "test"), MATRIX)
@@ -309,6 +315,9 @@ def test_labels_come_before_rank_numbers_and_switches_are_no_ranks():
         ({("a", "switch"): 1.0}, "not a rank"),
         ({("a", "a"): 1.0}, "to itself"),
         ({"ab": 1.0}, "pair"),
+        (pd.Series([1.0, 2.0]), "key '0' must be a pair"),
+        (pd.concat([SERIES, SERIES]), "occurs twice"),
+        ({("a", "b"): [1.0]}, "amounts must be numbers, one per entry"),
         ({}, "no rank"),
         ({("a", "b"): "much"}, "numbers"),
         (np.ones((2, 2)), "2x2"),
