@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.errors import ModelError
+from opticoll.errors import ModelError, refuse
 from opticoll.formulations.declared_axes import axis_of, topology_of
 from opticoll.formulations.index import Index
 from opticoll.formulations.model import CvxpyModel, Named, PyomoModel, is_own
@@ -77,14 +77,12 @@ class _Builder:
     ) -> None:
         """Refuse what is stated a second time, two ways of choosing indices at once, and kinds that are none."""
         if not isinstance(integer, bool):
-            msg = f"{self.problem.name}: integer= of {name} must be True or False, not {integer!r}"
-            raise ModelError(msg)
+            refuse(self.problem.name, f"integer= of {name} must be True or False, not {integer!r}", ModelError)
         if name in stated:
             msg = f"{self.problem.name}: {name} is stated twice; state all entries at once, or under two names"
             raise ModelError(msg)
         if where is not None and over is not None:
-            msg = f"{self.problem.name}: {name} has where= and over=; give one of them"
-            raise ModelError(msg)
+            refuse(self.problem.name, f"{name} has where= and over=; give one of them", ModelError)
 
     def _check_bounds(self, name: str, shape: tuple[int, ...], **bounds: ArrayLike) -> None:
         for side, bound in bounds.items():
@@ -96,8 +94,7 @@ class _Builder:
         """Whether a constraint over an index set has no declared axes; refused where it is nearly a declared name."""
         declared = self.problem.constraints
         if name not in declared and (close := get_close_matches(name, declared, n=1, cutoff=0.84)):
-            msg = f"{self.problem.name}: the build has the constraint {name!r}; did you mean {close[0]!r}?"
-            raise ModelError(msg)
+            refuse(self.problem.name, f"the build has the constraint {name!r}; did you mean {close[0]!r}?", ModelError)
         return name not in declared
 
     def _positions(self, kind: str, name: str, over: Index) -> tuple[I64, ...]:
@@ -105,8 +102,7 @@ class _Builder:
         axes = getattr(self.problem, kind)[name]
         key = axes if sorted(axes) == sorted(over.key) else over.key
         if len(key) != len(axes):
-            msg = f"{self.problem.name}: {name} has the axes {axes}, but its index set the key {over.key}"
-            raise ModelError(msg)
+            refuse(self.problem.name, f"{name} has the axes {axes}, but its index set the key {over.key}", ModelError)
         return tuple(over[column] for column in key)
 
     def _places(self, kind: str, name: str, over: Index, shape: tuple[int, ...]) -> I64:
@@ -124,8 +120,7 @@ class _Builder:
         for name, members in sets.items() if is_own(self.problem) else ():
             if isinstance(members, list | tuple) and len(set(members)) < len(members):
                 twice = next(one for one in members if members.count(one) > 1)
-                msg = f"{self.problem.name}: sets() has {twice!r} twice in {name!r}; list every member once"
-                raise ModelError(msg)
+                refuse(self.problem.name, f"sets() has {twice!r} twice in {name!r}; list every member once", ModelError)
         return sets
 
     def changeable(self, name: str) -> tuple[F64, tuple[Axis, ...]]:
@@ -133,8 +128,7 @@ class _Builder:
         data = self.problem.changeable()
         if name not in data:
             listed = ", ".join(data) or "nothing"
-            msg = f"{self.problem.name}: the build has the data {name!r}; changeable() returns {listed}"
-            raise ModelError(msg)
+            refuse(self.problem.name, f"the build has the data {name!r}; changeable() returns {listed}", ModelError)
         values, *axes = data[name]
         return np.asarray(values, dtype=float), tuple(self.axis(str(axis)) for axis in axes)
 
@@ -209,8 +203,7 @@ class Cvx(_Builder):
     ) -> None:
         super()._refuse(stated, name, where, over, integer=integer)
         if over is not None and not isinstance(over, Index):
-            msg = f"{self.problem.name}: over= of {name} must be an Index, such as Index.grid(row=2)"
-            raise ModelError(msg)
+            refuse(self.problem.name, f"over= of {name} must be an Index, such as Index.grid(row=2)", ModelError)
 
     def _where(self, name: str, where: ArrayLike | None, shape: tuple[int, ...]) -> I64:
         """Places at which an array along the axes is true, in C order; all for None."""
@@ -251,8 +244,7 @@ class Cvx(_Builder):
             found = "no variable; leave out rows that nothing can change"
             if not isinstance(constraint, bool | np.bool_ | np.ndarray):
                 found = f"{str(constraint)[:60]!r}, no comparison such as a <= b, of arrays"
-            msg = f"{self.problem.name}: {name} has {found}"
-            raise ModelError(msg)
+            refuse(self.problem.name, f"{name} has {found}", ModelError)
         if over is not None and self._undeclared(name):
             if len(over):
                 self.constraints[name] = Named(constraint, (len(over),))
@@ -418,8 +410,7 @@ class Pyo(_Builder):
             at = 0
             for label, place in zip(_split(key, lengths) if any(lengths) else key, places, strict=True):
                 if label not in place:
-                    msg = f"{self.problem.name}: {name} has the index {key}, which its axes do not have"
-                    raise ModelError(msg)
+                    refuse(self.problem.name, f"{name} has the index {key}, which its axes do not have", ModelError)
                 at = at * len(place) + place[label]
             found[at] = key
         order = sorted(found)
@@ -574,8 +565,7 @@ class Pyo(_Builder):
         if numeric or strict or row is None or isinstance(row, bool | int | float):
             found = f"{str(row)[:60]!r}, no comparison such as a <= b"
             found = "no variable and does not hold" if row is False else found
-            msg = f"{self.problem.name}: the row {name}{list(key) if key else ''} has {found}"
-            raise ModelError(msg)
+            refuse(self.problem.name, f"the row {name}{list(key) if key else ''} has {found}", ModelError)
         return row
 
     def minimize(self, objective: Any) -> PyomoModel:

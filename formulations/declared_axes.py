@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.errors import BadInput, ModelError
+from opticoll.errors import BadInput, ModelError, refuse
 from opticoll.formulations.variables import (
     BANDWIDTHS,
     SHARDS,
@@ -84,8 +84,7 @@ def axis_of(problem: Any, name: str, sets: Mapping[str, Sequence[Hashable] | Axi
         return _axis(name, topology_of(problem))
     members: Any = stated.tolist() if isinstance(stated, np.ndarray) else stated
     if not isinstance(members, Sequence):
-        msg = f"{problem.name}: sets() returns {type(stated).__name__} for {name!r}; return a list of its members"
-        raise BadInput(msg)
+        refuse(problem.name, f"sets() returns {type(stated).__name__} for {name!r}; return a list of its members")
     numbers = isinstance(members, range) and members == range(len(members))
     return Axis(name, len(members), None if numbers else members, None if numbers else members)
 
@@ -132,8 +131,7 @@ def arrays(problem: Any, names: Collection[str]) -> dict[str, Array] | None:
     if not set(names) <= set(problem.variables):
         unknown = next((name for name in problem.variables if name not in names), None)
         if unknown is not None:
-            msg = f"{problem.name}: variables names {unknown!r}, which is no variable of the model: {', '.join(names)}"
-            raise BadInput(msg)
+            refuse(problem.name, f"variables names {unknown!r}, which is no variable of the model: {', '.join(names)}")
         return None
     return axes_arrays(problem)
 

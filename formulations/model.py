@@ -15,7 +15,7 @@ from difflib import get_close_matches
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NoReturn, Self, TypeAlias, cast
 
-from opticoll.errors import BadInput
+from opticoll.errors import BadInput, refuse
 from opticoll.formulations.modelling_layers import import_layer, many_objects
 from opticoll.formulations.parameters import Parameter, check_listed, parameters_of, read_parameters, unknown_parameter
 
@@ -545,19 +545,15 @@ def check_stated(cls: type[Formulation]) -> None:
         if isinstance(value, property):  # depends on the parameters
             continue
         if not isinstance(value, str):
-            msg = f"{where}: {word} must be a string, not {value!r}"
-            raise BadInput(msg)
+            refuse(where, f"{word} must be a string, not {value!r}")
     for word, choices in (("sense", ("min", "max")), ("problem", ("LP", "MILP"))):
         if getattr(cls, word) not in choices:
-            msg = f"{where}: {word} must be {' or '.join(map(repr, choices))}, not {getattr(cls, word)!r}"
-            raise BadInput(msg)
+            refuse(where, f"{word} must be {' or '.join(map(repr, choices))}, not {getattr(cls, word)!r}")
     if not forms_of(cls):
-        msg = f"{where}: state the model in a method cvxpy(self) or pyomo(self) of the class {cls.__name__}"
-        raise BadInput(msg)
+        refuse(where, f"state the model in a method cvxpy(self) or pyomo(self) of the class {cls.__name__}")
     for method in ("residuals", "objective"):
         if not states(cls, method):
-            msg = f"{where}: define the method {method}(self, values) of the class {cls.__name__}"
-            raise BadInput(msg)
+            refuse(where, f"define the method {method}(self, values) of the class {cls.__name__}")
     _check_methods(cls, where)
     _check_misspelt(cls, where)
     _check_parameters(cls, where)
@@ -572,13 +568,11 @@ def _check_methods(cls: type[Formulation], where: str) -> None:
             continue
         stated = inspect.getattr_static(cls, name)
         if not callable(stated) and not isinstance(stated, (classmethod, staticmethod)):
-            msg = f"{where}: {name} must be a method, not {stated!r}"
-            raise BadInput(msg)
+            refuse(where, f"{name} must be a method, not {stated!r}")
         if not inspect.isfunction(stated) or stated is default:
             continue
         if isinstance(default, classmethod):
-            msg = f"{where}: {name} must be a class method; write @classmethod above it"
-            raise BadInput(msg)
+            refuse(where, f"{name} must be a class method; write @classmethod above it")
         taken = [one.name for one in inspect.signature(default).parameters.values()]
         try:
             inspect.signature(stated).bind(*taken)
@@ -597,8 +591,7 @@ def _check_misspelt(cls: type[Formulation], where: str) -> None:
         alike = [one for one, is_method in known.items() if is_method == callable(stated)]
         if close := get_close_matches(name, alike, n=1, cutoff=0.8 if isinstance(stated, str) else 0.84):
             verb = "calls" if callable(stated) else "reads"
-            msg = f"{where}: nothing {verb} {name}; did you mean {close[0]!r}? A name of your own may begin with '_'"
-            raise BadInput(msg)
+            refuse(where, f"nothing {verb} {name}; did you mean {close[0]!r}? A name of your own may begin with '_'")
 
 
 def _check_parameters(cls: type[Formulation], where: str) -> None:
@@ -609,8 +602,7 @@ def _check_parameters(cls: type[Formulation], where: str) -> None:
     if cls.__init__ is Formulation.__init__:
         clash = next((one.name for one in cls.parameters if hasattr(cls, one.name) or one.name == "instance"), None)
         if clash is not None:
-            msg = f"{where}: the parameter {clash!r} has the name of an attribute; choose another, or define __init__"
-            raise BadInput(msg)
+            refuse(where, f"the parameter {clash!r} has the name of an attribute; choose another, or define __init__")
     elif not (states(cls, "prepare") or states(cls, "_prepare")):
         try:
             inspect.signature(cls.__init__).bind_partial(**{one.name: one.default for one in cls.parameters})

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from opticoll.arguments import check_mapping, read_text
 from opticoll.docstrings import about_parameters
-from opticoll.errors import BadInput, NotApplicable
+from opticoll.errors import BadInput, NotApplicable, refuse
 from opticoll.nearest_names import nearest
 
 if TYPE_CHECKING:
@@ -42,17 +42,13 @@ class Parameter:
     def __post_init__(self) -> None:
         where = f"parameter {self.name!r}"
         if not isinstance(self.name, str) or not re.fullmatch(r"[A-Za-z_][\w.-]*", self.name):
-            msg = f"{where}: the name must consist of letters, digits, '_', '.' and '-', and begin with a letter"
-            raise BadInput(msg)
+            refuse(where, "the name must consist of letters, digits, '_', '.' and '-', and begin with a letter")
         if not callable(self.kind):
-            msg = f"{where}: kind must be a type such as int, float, bool or str, not {self.kind!r}"
-            raise BadInput(msg)
+            refuse(where, f"kind must be a type such as int, float, bool or str, not {self.kind!r}")
         if not isinstance(self.help, str) or not self.help.strip():
-            msg = f"{where}: help must be a string, not {self.help!r}"
-            raise BadInput(msg)
+            refuse(where, f"help must be a string, not {self.help!r}")
         if not isinstance(self.choices, tuple) or not all(isinstance(one, str) for one in self.choices):
-            msg = f"{where}: choices must be a tuple of strings, not {self.choices!r}"
-            raise BadInput(msg)
+            refuse(where, f"choices must be a tuple of strings, not {self.choices!r}")
         if self.kind in _KINDS and self.default is not None:
             self.read(self.default, "the default")
 
@@ -80,12 +76,10 @@ class Parameter:
             msg = f"{where}: parameter {self.name!r} must be {wanted}, not {_short(text)}"
             raise BadInput(msg) from None
         if self.choices and value not in self.choices:
-            msg = f"{where}: parameter {self.name!r} must be one of {', '.join(self.choices)}, not {text!r}"
-            raise BadInput(msg)
+            refuse(where, f"parameter {self.name!r} must be one of {', '.join(self.choices)}, not {text!r}")
         if self.least is not None and not self.least <= value < math.inf:
             kind = "a finite number of at least" if self.kind is float else "at least"
-            msg = f"{where}: {self.name}={value}; give {kind} {self.least:g}"
-            raise NotApplicable(msg)
+            refuse(where, f"{self.name}={value}; give {kind} {self.least:g}", NotApplicable)
         return value
 
 
@@ -115,8 +109,7 @@ def read_parameters(parameters: tuple[Parameter, ...], given: Mapping[str, objec
             if value not in (useful or {value} - {known[other].default}):
                 words = f"with {other}={value}; it is for {other}={' or '.join(map(str, useful))}"
                 words = words if useful else f"without {other}; set {other}="
-                msg = f"{where}: {p.name}={values[p.name]} has no effect {words}"
-                raise NotApplicable(msg)
+                refuse(where, f"{p.name}={values[p.name]} has no effect {words}", NotApplicable)
     return values
 
 
@@ -142,8 +135,7 @@ def parameters_of(cls: type[Any]) -> tuple[Parameter, ...]:
             continue
         if one.default is inspect.Parameter.empty:
             if one.kind is inspect.Parameter.KEYWORD_ONLY:
-                msg = f"{where}: parameter {name!r} of __init__ needs a default"
-                raise BadInput(msg)
+                refuse(where, f"parameter {name!r} of __init__ needs a default")
             continue  # the solution or the method that the data take
         annotation = getattr(one.annotation, "__name__", str(one.annotation)).partition("|")[0].strip()
         kind = next((kind for kind in _KINDS if kind.__name__ == annotation), type(one.default))
@@ -154,8 +146,7 @@ def parameters_of(cls: type[Any]) -> tuple[Parameter, ...]:
             stated.append(Parameter(name, demands.DemandSpec, demands.DemandSpec(one.default), about_it))
             continue
         if kind not in _KINDS:
-            msg = f"{where}: parameter {name!r} of __init__ must be annotated as one of int, float, bool, str"
-            raise BadInput(msg)
+            refuse(where, f"parameter {name!r} of __init__ must be annotated as one of int, float, bool, str")
         stated.append(Parameter(name, kind, one.default, about.get(name, "").rstrip(".") or name.replace("_", " ")))
     return tuple(stated)
 
@@ -169,10 +160,8 @@ def check_listed(parameters: object, where: str) -> None:
         If it is something else; the message begins with ``where``.
     """
     if not isinstance(parameters, tuple) or not all(isinstance(one, Parameter) for one in parameters):
-        msg = f"{where}: parameters must be a tuple of Parameter objects; end a one-element tuple with a comma"
-        raise BadInput(msg)
+        refuse(where, "parameters must be a tuple of Parameter objects; end a one-element tuple with a comma")
     names = [one.name for one in parameters]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
-        msg = f"{where}: the parameter {twice!r} is stated {names.count(twice)} times; give each a name of its own"
-        raise BadInput(msg)
+        refuse(where, f"the parameter {twice!r} is stated {names.count(twice)} times; give each a name of its own")

@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from numbers import Rational, Real
 
 from opticoll import plugins
-from opticoll.errors import BadInput
+from opticoll.errors import BadInput, refuse
 from opticoll.formulations import rounding
 from opticoll.formulations.model import Bound, Formulation, is_own
 from opticoll.instances.spec import contributed, is_spec, modules_of
@@ -146,8 +146,7 @@ def bounds_of(model: Formulation) -> list[Bound]:
     if not listed or wrong is not None:
         where = f"{place_of(model.bounds)}formulation {model.name!r}"
         returned = str(result)[:60] if wrong is None else f"{str(wrong.value)[:60]} for {wrong.name!r}"
-        msg = f"{where}: bounds returned {returned}; return a list of Bound objects whose values are numbers"
-        raise BadInput(msg)
+        refuse(where, f"bounds returned {returned}; return a list of Bound objects whose values are numbers")
     return [in_floats(one, model.sense) for one in result]
 
 

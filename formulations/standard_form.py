@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from opticoll.errors import ModelError
+from opticoll.errors import ModelError, refuse
 from opticoll.formulations.term_sizes import TermSizes, objective_steps
 
 if TYPE_CHECKING:
@@ -169,8 +169,7 @@ class StandardForm:
         ):
             array = np.asarray(getattr(self, name))
             if array.shape != (size,):
-                msg = f"StandardForm: {name} has shape {array.shape}, expected ({size},)"
-                raise ModelError(msg)
+                refuse("StandardForm", f"{name} has shape {array.shape}, expected ({size},)", ModelError)
             if np.isnan(array.astype(float)).any():
                 at = int(np.argmax(np.isnan(array)))
                 where = self.row_names()[at] if name.startswith("row") else self.column_names()[at]

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.errors import BadFile
+from opticoll.errors import BadFile, refuse
 from opticoll.nearest_names import NamedItems
 
 if TYPE_CHECKING:
@@ -232,12 +232,10 @@ def check_shapes(
     """
     for name in given:
         if name not in declared:
-            msg = f"{where}: this formulation has no array {name[:60]!r}; its arrays are {', '.join(declared)}"
-            raise BadFile(msg)
+            refuse(where, f"this formulation has no array {name[:60]!r}; its arrays are {', '.join(declared)}", BadFile)
     for name, array in declared.items():
         if array.required and name not in given:
-            msg = f"{where}: the required array {name!r} is missing"
-            raise BadFile(msg)
+            refuse(where, f"the required array {name!r} is missing", BadFile)
     sizes: dict[str, int] = {}
     for name, shape in given.items():
         wanted = declared[name].shape
@@ -269,15 +267,13 @@ def _shape_text(shape: tuple[int | SolutionSize, ...], sizes: Mapping[str, int] 
 
 def _check_entries(declared: Array, array: NDArray[Any], sizes: Mapping[str, int], where: str) -> None:
     if array.dtype.kind not in "fiub":
-        msg = f"{where}: its entries are of type {array.dtype}, expected numbers"
-        raise BadFile(msg)
+        refuse(where, f"its entries are of type {array.dtype}, expected numbers", BadFile)
     if array.dtype.kind == "f":
         # A finite sum implies finite entries without a temporary array.
         with np.errstate(all="ignore"):
             finite = bool(np.isfinite(array.sum())) or bool(np.isfinite(array).all())
         if not finite:
-            msg = f"{where}: an entry is not finite"
-            raise BadFile(msg)
+            refuse(where, "an entry is not finite", BadFile)
     if declared.high is None:
         return
     high: Any = declared.high

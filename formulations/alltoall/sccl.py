@@ -42,7 +42,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from opticoll.errors import NotApplicable
+from opticoll.errors import NotApplicable, refuse
 from opticoll.formulations.alltoall import sccl_bounds
 from opticoll.formulations.alltoall.time_expansion import enough_steps
 from opticoll.formulations.alltoall.timestep_mcf import StepFlow
@@ -109,8 +109,7 @@ class ChunkSteps(Formulation):
             raise NotApplicable(msg)
         chunks, model = given["chunks"], given["model"]
         if chunks > MOST_CHUNKS:
-            msg = f"{cls.name}: chunks={chunks} per shard; use at most {MOST_CHUNKS}"
-            raise NotApplicable(msg)
+            refuse(cls.name, f"chunks={chunks} per shard; use at most {MOST_CHUNKS}", NotApplicable)
         steps = enough_steps(cls.name, given["steps"], topology)
         if model == "sources":
             groups = ConcurrentFlow.by_source(topology)

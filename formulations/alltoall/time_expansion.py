@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.errors import NotApplicable
+from opticoll.errors import NotApplicable, refuse
 from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow
 from opticoll.formulations.flows.single_source import unit_flow
 from opticoll.instances.topology import Topology
@@ -73,8 +73,7 @@ def enough_steps(name: str, steps: int, topology: Topology, traffic: F64 | None 
     least = int((between if traffic is None else between[traffic > 0]).max())
     if steps and steps < least:
         far = f"the largest distance of a demand is {least}, and a shard moves one hop per step"
-        msg = f"{name}: steps={steps} is too small for {topology.spec}: {far}; set steps={least} or more"
-        raise NotApplicable(msg)
+        refuse(name, f"steps={steps} is too small for {topology.spec}: {far}; set steps={least} or more", NotApplicable)
     return steps or least
 
 

@@ -34,7 +34,7 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from opticoll.errors import NotApplicable
+from opticoll.errors import NotApplicable, refuse
 from opticoll.formulations import rounding
 from opticoll.formulations.parameters import Parameter
 from opticoll.instances.demands import FORMS, UNIFORM, DemandSpec, read_demand
@@ -378,8 +378,7 @@ def numbered_source(number: int, topology: Topology, senders: I64, formulation: 
         raise NotApplicable(msg)
     if number not in senders:
         some = str(senders[:20].tolist())[1:-1]
-        msg = f"{formulation}: source={number} sends nothing under this demand; choose one of {some}"
-        raise NotApplicable(msg)
+        refuse(formulation, f"source={number} sends nothing under this demand; choose one of {some}", NotApplicable)
     return number
 
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from opticoll.errors import NotApplicable
+from opticoll.errors import NotApplicable, refuse
 from opticoll.formulations import rounding
 from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow, demanded_traffic, equal_demands, pairs_of
 from opticoll.formulations.flows.flow_bounds import bounds as flow_bounds
@@ -222,8 +222,7 @@ def known_paths(data: PathFlow, values: Mapping[str, F64]) -> PathSet:
     """
     paths = data.paths_of(values)
     if paths is None:
-        msg = f"{data.name}: the values contain paths that cannot be read"
-        raise NotApplicable(msg)
+        refuse(data.name, "the values contain paths that cannot be read", NotApplicable)
     return paths
 
 

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 import numpy as np
 
 from opticoll.compiled import interpreted, kernels
-from opticoll.errors import NotApplicable
+from opticoll.errors import NotApplicable, refuse
 from opticoll.formulations.flows.concurrent_flow import commodities
 from opticoll.formulations.parameters import Parameter
 from opticoll.instances.translations import moved_arcs, translations
@@ -346,8 +346,7 @@ def _repeated(listed: PathSet, number: I64, pairs: Pairs, where: str) -> PathSet
     """Build the set whose commodity k has the paths of commodity ``number[k]`` of ``listed``."""
     count = np.diff(listed.first)[number]
     if count.sum() > MOST_PATHS:
-        msg = f"{where}: {int(count.sum()):,} paths exceed the limit of {MOST_PATHS:,}; use another set"
-        raise NotApplicable(msg)
+        refuse(where, f"{int(count.sum()):,} paths exceed the limit of {MOST_PATHS:,}; use another set", NotApplicable)
     before = np.concatenate([[0], np.cumsum(count)])
     order = np.arange(before[-1]) - np.repeat(before[:-1] - listed.first[number], count)
     result = reordered(listed, order)

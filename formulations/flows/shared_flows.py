@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from opticoll.errors import BadInput
+from opticoll.errors import refuse
 from opticoll.formulations import rounding
 from opticoll.formulations.declared_axes import axes_arrays
 from opticoll.formulations.flows.concurrent_flow import all_to_all_topology
@@ -57,8 +57,7 @@ def from_root(cls: type[Broadcast], instance: object, given: Settings) -> Broadc
     number = int(given["root"])
     topology = all_to_all_topology(instance, cls.name, number)
     if not 0 <= number < topology.num_ranks:
-        msg = f"{cls.name}: root={number} is not a rank of {topology.spec}; use 0..{topology.num_ranks - 1}"
-        raise BadInput(msg)
+        refuse(cls.name, f"root={number} is not a rank of {topology.spec}; use 0..{topology.num_ranks - 1}")
     root = int(topology.terminals[number])
     return cls(topology, root, np.delete(topology.terminals, number), np.eye(topology.n)[root])
 

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.errors import BadFile, BadInput, NotApplicable
+from opticoll.errors import BadFile, BadInput, NotApplicable, refuse
 from opticoll.instances.readers.reading import pinned, read_pinned
 from opticoll.instances.topology import connecting_remedy
 
@@ -100,16 +100,14 @@ def read_circuits(text: str, topology: Topology, seed: int, where: str) -> Circu
         return exchange(topology, radix, step, where)
     if word == "permutation":
         if seed < 0:
-            msg = f"{where}: seed={seed} is negative; give 0 or more"
-            raise BadInput(msg)
+            refuse(where, f"seed={seed} is negative; give 0 or more")
         image = np.random.default_rng(seed).permutation(topology.num_ranks)
         moved = np.flatnonzero(image != np.arange(topology.num_ranks))
         return _of_ranks(topology, moved, image[moved], f"random permutation, seed {seed}", where)
     if word == "all":
         if topology.num_ranks**2 > MAX_CIRCUITS:
             count = topology.num_ranks * (topology.num_ranks - 1)
-            msg = f"{where}: circuits=all has {count:,} circuits; the limit is {MAX_CIRCUITS:,}"
-            raise BadInput(msg)
+            refuse(where, f"circuits=all has {count:,} circuits; the limit is {MAX_CIRCUITS:,}")
         s, d = np.nonzero(~np.eye(topology.num_ranks, dtype=bool))
         return _of_ranks(topology, s, d, "all ordered pairs", where)
     msg = f"{where}: circuits={word!r} is not a circuit list; use {FORMS}"
@@ -118,15 +116,13 @@ def read_circuits(text: str, topology: Topology, seed: int, where: str) -> Circu
 
 def _whole(text: str, name: str, word: str, where: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) < 10):
-        msg = f"{where}: {name} of circuits={word!r} must be a whole number, not {text!r}"
-        raise BadInput(msg)
+        refuse(where, f"{name} of circuits={word!r} must be a whole number, not {text!r}")
     return int(text)
 
 
 def _of_ranks(topology: Topology, s: I64, d: I64, name: str, where: str, of: tuple[int, int] | None = None) -> Circuits:
     if not s.size:
-        msg = f"{where}: {name} of {topology.spec} has no circuits; use a larger instance or another list"
-        raise BadInput(msg)
+        refuse(where, f"{name} of {topology.spec} has no circuits; use a larger instance or another list")
     ends = topology.terminals
     return Circuits(ends[s], ends[d], name, of)
 
@@ -153,14 +149,12 @@ def exchange_steps(ranks: int, radix: int, where: str = "recursive exchange") ->
         For a radix out of 2 .. ranks, or ranks that are not RADIX^m q with 1 <= q < RADIX.
     """
     if ranks < 2 or not 2 <= radix <= ranks:
-        msg = f"{where}: radix {radix} is out of range; use 2..{ranks}, the number of ranks"
-        raise BadInput(msg)
+        refuse(where, f"radix {radix} is out of range; use 2..{ranks}, the number of ranks")
     steps, stride = [], 1
     while stride < ranks:
         group = min(radix, ranks // stride)
         if ranks % (stride * group):
-            msg = f"{where}: {ranks} ranks are not a power of {radix} times a factor below {radix}; use another radix"
-            raise BadInput(msg)
+            refuse(where, f"{ranks} ranks are not a power of {radix} times a factor below {radix}; use another radix")
         steps.append((stride, group))
         stride *= group
     return steps
@@ -177,8 +171,7 @@ def exchange(topology: Topology, radix: int, step: int, where: str) -> Circuits:
     steps = exchange_steps(topology.num_ranks, radix, where)
     if not 0 <= step < len(steps):
         last = f"0..{len(steps) - 1}"
-        msg = f"{where}: step {step} is out of range; radix {radix} on {topology.num_ranks} ranks has steps {last}"
-        raise BadInput(msg)
+        refuse(where, f"step {step} is out of range; radix {radix} on {topology.num_ranks} ranks has steps {last}")
     stride, group = steps[step]
     rank = np.arange(topology.num_ranks)
     digit = rank // stride % group
@@ -192,11 +185,9 @@ def _from_file(word: str, topology: Topology, where: str) -> Circuits:
     path, text = read_pinned(word, MAX_BYTES, f"{where}: circuit file", "name a CSV file of pairs")
     rows = _csv_rows(text, path, where)
     if len(rows) > MAX_CIRCUITS:
-        msg = f"{where}: {path} has {len(rows):,} circuits; the limit is {MAX_CIRCUITS:,}"
-        raise BadFile(msg)
+        refuse(where, f"{path} has {len(rows):,} circuits; the limit is {MAX_CIRCUITS:,}", BadFile)
     if not rows:
-        msg = f"{where}: {path} contains no circuits; write one source,destination per line"
-        raise BadFile(msg)
+        refuse(where, f"{path} contains no circuits; write one source,destination per line", BadFile)
     return _of_rows(rows, path, topology, where)
 
 
@@ -220,17 +211,14 @@ def _of_rows(rows: list[tuple[str, list[str]]], path: Path, topology: Topology, 
     ends = np.empty((len(rows), 2), dtype=np.int64)
     for k, (place, row) in enumerate(rows):
         if len(row) != 2:
-            msg = f"{where}: {path}, {place}: {str(row)[:60]!r} is not a pair; write source and destination"
-            raise BadFile(msg)
+            refuse(where, f"{path}, {place}: {str(row)[:60]!r} is not a pair; write source and destination", BadFile)
         for side, cell in enumerate(row):
             vertex = number.get(cell)
             if vertex is None or vertex not in ranks:
                 problem = "is a relay, not a GPU," if vertex is not None else "is not a vertex"
                 known = f"{topology.spec} (vertices 0..{topology.n - 1})"
-                msg = f"{where}: {path}, {place}: {cell[:60]!r} {problem} of {known}"
-                raise BadFile(msg)
+                refuse(where, f"{path}, {place}: {cell[:60]!r} {problem} of {known}", BadFile)
             ends[k, side] = vertex
         if ends[k, 0] == ends[k, 1]:
-            msg = f"{where}: {path}, {place}: the circuit joins {row[0]!r} to itself; remove it"
-            raise BadFile(msg)
+            refuse(where, f"{path}, {place}: the circuit joins {row[0]!r} to itself; remove it", BadFile)
     return Circuits(ends[:, 0].copy(), ends[:, 1].copy(), f"file {path.name}")

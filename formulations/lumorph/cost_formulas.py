@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from math import ceil, log2
 from typing import TYPE_CHECKING, Literal
 
-from opticoll.errors import BadInput
+from opticoll.errors import BadInput, refuse
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -74,8 +74,7 @@ def formula(
         msg = f"all-reduce by {algorithm!r} on {n} GPUs: use one of {', '.join(ALGORITHMS)}, and a power of two"
         raise BadInput(msg)
     if (variant, algorithm) in {("printed", TREE), ("printed", SQUARES), ("coded", SQUARES)}:
-        msg = f"{algorithm}: there is no {variant} formula; use variant plotted"
-        raise BadInput(msg)
+        refuse(algorithm, f"there is no {variant} formula; use variant plotted")
     digits, fraction = log2(n), 2 * (n - 1) / n
     rounds, volume = {
         RING: (2.0 * (n - 1), fraction),

@@ -56,7 +56,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from opticoll.errors import NotApplicable
+from opticoll.errors import NotApplicable, refuse
 from opticoll.formulations.builders import Cvx, Pyo
 from opticoll.formulations.flows import path_flow
 from opticoll.formulations.flows.path_flow import PathFlow, named_paths, unit_capacities
@@ -131,8 +131,7 @@ class Overlap(Formulation):
             msg = f"{cls.name}: {getattr(instance, 'spec', instance)} is not a topology; use one, e.g. lightpath:4x4"
             raise NotApplicable(msg)
         if instance.num_ranks < 2:
-            msg = f"{cls.name}: {instance.spec} has {instance.num_ranks} rank; a circuit joins two"
-            raise NotApplicable(msg)
+            refuse(cls.name, f"{instance.spec} has {instance.num_ranks} rank; a circuit joins two", NotApplicable)
         text, seed, model = given["circuits"], given["seed"], given["model"]
         circuits = read_circuits(text, instance, seed, cls.name)
         refuse_unreachable(instance, circuits, cls.name)

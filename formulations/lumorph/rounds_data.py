@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, TypeVar, cast
 
 import numpy as np
 
-from opticoll.errors import NotApplicable
+from opticoll.errors import NotApplicable, refuse
 from opticoll.formulations.lumorph import published_programs
 from opticoll.formulations.lumorph.scheduled_rounds import PIECES, ROUTES, farthest
 from opticoll.formulations.parameters import Parameter
@@ -84,8 +84,7 @@ def read(kind: type[M], instance: object, given: Settings) -> M:
         rmin = rmin or published_programs.CODED_RMIN
         rmax = rmax or (published_programs.CODED_RMAX if coded else 0)
         if rmin > rmax > 0:
-            msg = f"{where}: rmin={rmin} is above rmax={rmax}; set a larger rmax"
-            raise NotApplicable(msg)
+            refuse(where, f"rmin={rmin} is above rmax={rmax}; set a larger rmax", NotApplicable)
     default = published_programs.CODED_PATHS if coded or routes == "algorithm-2" else 2
     data = kind(
         instance,
@@ -103,8 +102,7 @@ def read(kind: type[M], instance: object, given: Settings) -> M:
         paths > 0 or routes != "straight",
     )
     if version == "corrected" and rmin and rmin > min(data.least):
-        msg = f"{where}: rmin={rmin} is above {min(data.least)} rounds, the best proven bound; remove it"
-        raise NotApplicable(msg)
+        refuse(where, f"rmin={rmin} is above {min(data.least)} rounds, the best proven bound; remove it", NotApplicable)
     return data
 
 
@@ -112,14 +110,11 @@ def refuse_numbers(where: str, given: Settings) -> None:
     """Refuse numbers out of range, and those that exclude each other."""
     rmin, rmax, paths = (int(given[name]) for name in ("rmin", "rmax", "paths"))
     if 0 < rmax < rmin:
-        msg = f"{where}: rmin={rmin} is above rmax={rmax}; remove one of them"
-        raise NotApplicable(msg)
+        refuse(where, f"rmin={rmin} is above rmax={rmax}; remove one of them", NotApplicable)
     if not 0 <= paths <= 64:
-        msg = f"{where}: paths={paths} is not between 1 and 64, nor 0 for the default"
-        raise NotApplicable(msg)
+        refuse(where, f"paths={paths} is not between 1 and 64, nor 0 for the default", NotApplicable)
     if given["routes"] == "algorithm-2" and paths > 1:
-        msg = f"{where}: routes=algorithm-2 has one route per pair; omit paths={paths}"
-        raise NotApplicable(msg)
+        refuse(where, f"routes=algorithm-2 has one route per pair; omit paths={paths}", NotApplicable)
 
 
 def limits_of(where: str, instance: Topology, lasers: int, waveguides: int, version: Version) -> Limits:
@@ -143,8 +138,7 @@ def limits_of(where: str, instance: Topology, lasers: int, waveguides: int, vers
     own = (published_programs.CODED_LASERS, published_programs.CODED_WAVEGUIDES) if version == "coded" else own
     lasers, waveguides = lasers or own[0], waveguides or own[1]
     if not lasers or not waveguides:
-        msg = f"{where}: {instance.spec} has no lasers; use lightpath:..., or lasers= and waveguides="
-        raise NotApplicable(msg)
+        refuse(where, f"{instance.spec} has no lasers; use lightpath:..., or lasers= and waveguides=", NotApplicable)
     return Limits(lasers, waveguides, fibres=fibres)
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from opticoll.errors import NotApplicable
+from opticoll.errors import NotApplicable, refuse
 from opticoll.formulations.flows.path_sets import PathSet, k_shortest_paths
 from opticoll.formulations.rounds.segments import offsets
 from opticoll.instances.photonics import LightpathMesh
@@ -101,8 +101,7 @@ def candidate_routes(topology: Topology, sources: I64, targets: I64, kind: str, 
         known += [path for path in k_shortest_paths(topology, s, d, k + len(known)) if path not in known]
         del known[k:]
         if not known:
-            msg = f"{topology.spec}: no route from vertex {s} to vertex {d}; use fewer failed links"
-            raise NotApplicable(msg)
+            refuse(topology.spec, f"no route from vertex {s} to vertex {d}; use fewer failed links", NotApplicable)
     return _path_set(topology, sources, targets, results)
 
 

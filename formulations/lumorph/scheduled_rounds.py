@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from opticoll.errors import NotApplicable
+from opticoll.errors import NotApplicable, refuse
 from opticoll.formulations.lumorph.route_sets import candidate_routes
 from opticoll.formulations.lumorph.transfer_sets import MOST_COLUMNS
 from opticoll.formulations.model import Bound
@@ -74,8 +74,7 @@ def horizon(problem: Unphased) -> int:
     size = problem._estimate()
     if size is not None and size["variables"] > MOST_COLUMNS:
         listed = f"{size['variables']:,} variables on {problem.topology.spec}"
-        msg = f"{problem.name}: {listed} are too many to list; lower rmax or paths"
-        raise NotApplicable(msg)
+        refuse(problem.name, f"{listed} are too many to list; lower rmax or paths", NotApplicable)
     return problem.rmax or problem.sufficient()
 
 
@@ -153,8 +152,7 @@ def rounds(problem: RoundProblem, values: Mapping[str, NDArray[Any]]) -> RoundSc
     """
     schedule = schedule_in(problem, values)
     if schedule is None:
-        msg = f"{problem.name}: the values contain no schedule"
-        raise NotApplicable(msg)
+        refuse(problem.name, "the values contain no schedule", NotApplicable)
     return schedule
 
 

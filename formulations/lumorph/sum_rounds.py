@@ -67,7 +67,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from opticoll.errors import NotApplicable
+from opticoll.errors import NotApplicable, refuse
 from opticoll.formulations.builders import Cvx, Pyo
 from opticoll.formulations.index import Index
 from opticoll.formulations.lumorph import scheduled_rounds, sum_solution
@@ -141,8 +141,7 @@ class SumModel(Formulation):
         rmax, use_bounds = given.pop("rmax"), given.pop("bounds")
         plain = RoundModel.prepare(instance, given)
         if not plain.collective.summing:
-            msg = f"{cls.name}: {plain.collective.name!r} copies and does not sum; use lumorph.rounds"
-            raise NotApplicable(msg)
+            refuse(cls.name, f"{plain.collective.name!r} copies and does not sum; use lumorph.rounds", NotApplicable)
         if plain.limits.ports is None:
             msg = f"{cls.name}: {plain.topology.spec} has no tiles with lasers; use lumorph.rounds on WDM fibres"
             raise NotApplicable(msg)

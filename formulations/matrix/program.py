@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
-from opticoll.errors import NotApplicable
+from opticoll.errors import NotApplicable, refuse
 from opticoll.formulations.matrix import contradictions
 from opticoll.formulations.model import CvxpyModel, Formulation, Named, PyomoModel
 from opticoll.formulations.standard_form import StandardForm, blocks
@@ -91,8 +91,7 @@ class FileProgram(Formulation):
         """The problem of a program."""
         if not isinstance(instance, MatrixProgram):
             spec = getattr(instance, "spec", type(instance).__name__)
-            msg = f"{cls.name}: needs a program in matrix form, mps:FILE, not {spec}"
-            raise NotApplicable(msg)
+            refuse(cls.name, f"needs a program in matrix form, mps:FILE, not {spec}", NotApplicable)
         return cls(instance)
 
     def matrix(self) -> StandardForm:

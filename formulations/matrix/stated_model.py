@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from opticoll.errors import BadInput, NotApplicable
+from opticoll.errors import NotApplicable, refuse
 from opticoll.formulations.matrix.program import FileProgram
 from opticoll.formulations.model import Formulation, states
 from opticoll.formulations.standard_form import Block, StandardForm, packed
@@ -83,8 +83,7 @@ class StatedModel(FileProgram):
         """
         if not isinstance(instance, StatedProgram):
             spec = getattr(instance, "spec", type(instance).__name__)
-            msg = f"{cls.name}: needs a model, as in oc.solve(model), not {spec}"
-            raise NotApplicable(msg)
+            refuse(cls.name, f"needs a model, as in oc.solve(model), not {spec}", NotApplicable)
         return cls(instance)
 
     @property
@@ -153,8 +152,7 @@ class StatedModel(FileProgram):
         """
         own = self._original(values)
         if own is None or self.origin is None or not states(self.origin, "links"):
-            msg = f"{self.program.spec}: its variables put no load on links; read them with result.frames"
-            raise BadInput(msg)
+            refuse(self.program.spec, "its variables put no load on links; read them with result.frames")
         return self.origin.links(own)
 
     def describe(self, values: Values) -> Mapping[str, Json]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.errors import NotApplicable
+from opticoll.errors import NotApplicable, refuse
 from opticoll.formulations.model import Bound
 from opticoll.formulations.rounds.collectives import collective
 from opticoll.formulations.rounds.round_schedule import Limits, direct, violations
@@ -38,8 +38,7 @@ def prepared(cls: type[AllToAll], instance: object, *, colours: int) -> AllToAll
     """The problem on intact fibres of at most ``MOST_NODES`` nodes."""
     fibres = whole_fibres(instance, cls.name)
     if fibres.n > MOST_NODES:
-        msg = f"{cls.name}: {fibres.n} nodes have too many pairs to list; use at most {MOST_NODES}"
-        raise NotApplicable(msg)
+        refuse(cls.name, f"{fibres.n} nodes have too many pairs to list; use at most {MOST_NODES}", NotApplicable)
     return cls(fibres, colours or lemma_1(fibres.n, ring=fibres.circular))
 
 
@@ -148,8 +147,7 @@ def rounds_of_channels(data: AllToAll, values: Mapping[str, F64]) -> RoundSchedu
     """
     read = routes_and_colours(data, values)
     if read is None:
-        msg = f"{data.name}: the values are not an assignment of wavelengths"
-        raise NotApplicable(msg)
+        refuse(data.name, "the values are not an assignment of wavelengths", NotApplicable)
     routes, colour, _ = read
     when, channel = np.divmod(colour, data.fibres.channels)
     wavelength = channel % data.fibres.wavelengths

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.errors import BadInput
+from opticoll.errors import BadInput, refuse
 from opticoll.formulations.optree.step_counts import COUNTS, refuse_sizes
 
 if TYPE_CHECKING:
@@ -51,8 +51,7 @@ class Fabric:
     def __post_init__(self) -> None:
         refuse_sizes(self.n, self.wavelengths)
         if self.count not in COUNTS:
-            msg = f"optree: unknown count {self.count!r}; use one of {', '.join(COUNTS)}"
-            raise BadInput(msg)
+            refuse("optree", f"unknown count {self.count!r}; use one of {', '.join(COUNTS)}")
 
     @property
     def deepest(self) -> int:
@@ -100,11 +99,9 @@ def check_radices(n: int, radices: Sequence[int]) -> None:
     product = 1
     for number, radix in enumerate(radices):
         if radix != int(radix) or radix < 2:
-            msg = f"optree: radix {radix} of stage {number + 1} must be an integer of at least 2"
-            raise BadInput(msg)
+            refuse("optree", f"radix {radix} of stage {number + 1} must be an integer of at least 2")
         if product >= n:
-            msg = f"optree: stages 1 to {number} of {list(radices)} already reach all {n} nodes; remove the others"
-            raise BadInput(msg)
+            refuse("optree", f"stages 1 to {number} of {list(radices)} already reach all {n} nodes; remove the others")
         product *= int(radix)
     if product < n:
         msg = f"optree: a tree of radices {list(radices)} has {product} leaves for {n} nodes; raise one or add a stage"
@@ -160,8 +157,7 @@ def walks(fabric: Fabric) -> RadixGraph:
     """
     n = fabric.n
     if n > MOST_NODES:
-        msg = f"optree: trees are searched on at most {MOST_NODES} nodes, not {n}; use fewer"
-        raise BadInput(msg)
+        refuse("optree", f"trees are searched on at most {MOST_NODES} nodes, not {n}; use fewer")
     products = np.arange(1, n)
     choices = -(-n // products) - 1  # radices 2 .. ceil(n/P)
     start = np.concatenate([[0], np.cumsum(choices)])

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 
-from opticoll.errors import BadInput
+from opticoll.errors import refuse
 
 COUNTS = ("lemma", "exact", "printed")
 
@@ -25,8 +25,7 @@ COUNTS = ("lemma", "exact", "printed")
 def refuse_sizes(n: int, wavelengths: int) -> None:
     """Refuse fewer than 2 nodes, and no wavelength."""
     if n < 2 or wavelengths < 1:
-        msg = f"optree: needs at least 2 nodes and 1 wavelength, not n={n}, wavelengths={wavelengths}"
-        raise BadInput(msg)
+        refuse("optree", f"needs at least 2 nodes and 1 wavelength, not n={n}, wavelengths={wavelengths}")
 
 
 def theorem_1(n: int, wavelengths: int, depth: float) -> float:
@@ -39,8 +38,7 @@ def theorem_1(n: int, wavelengths: int, depth: float) -> float:
     """
     refuse_sizes(n, wavelengths)
     if depth < 1:
-        msg = f"optree: the depth of a tree must be at least 1, not {depth}"
-        raise BadInput(msg)
+        refuse("optree", f"the depth of a tree must be at least 1, not {depth}")
     return float(n * n ** (1.0 / depth) * (2 * depth - 1) / (8 * wavelengths))
 
 

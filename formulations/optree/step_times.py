@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from opticoll.errors import BadInput
+from opticoll.errors import BadInput, refuse
 
 #: Bandwidth of a wavelength [bytes/s] and reconfiguration delay [s] of the paper's simulations. The delay of O/E/O
 #: conversion is missing in (3): it is one cycle per flit, of a clock that the paper does not state.
@@ -32,8 +32,7 @@ CONVERSIONS = ("pipelined", "serial")
 def step_time(data: float, *, bandwidth: float = BANDWIDTH, delay: float = RECONFIGURATION) -> float:
     """Time of one step [s]: ``d/B + a``, d bytes on every wavelength."""
     if data < 0 or bandwidth <= 0 or delay < 0:
-        msg = f"optree: data {data} and delay {delay} must be nonnegative, bandwidth {bandwidth} must be positive"
-        raise BadInput(msg)
+        refuse("optree", f"data {data} and delay {delay} must be nonnegative, bandwidth {bandwidth} must be positive")
     return data / bandwidth + delay
 
 
@@ -63,8 +62,7 @@ class StepCost:
 
     def __post_init__(self) -> None:
         if self.conversion not in CONVERSIONS:
-            msg = f"optree: unknown conversion {self.conversion!r}; use one of {', '.join(CONVERSIONS)}"
-            raise BadInput(msg)
+            refuse("optree", f"unknown conversion {self.conversion!r}; use one of {', '.join(CONVERSIONS)}")
         if not (self.clock > 0 and self.bandwidth > 0 and self.delay >= 0):
             msg = (
                 f"optree: clock {self.clock} and bandwidth {self.bandwidth} must be positive, "

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.errors import NotApplicable
+from opticoll.errors import NotApplicable, refuse
 from opticoll.formulations.optree.radix_trees import Fabric, check_radices
 from opticoll.formulations.rounds.collectives import collective
 from opticoll.formulations.rounds.round_schedule import Limits, chained, direct
@@ -140,8 +140,7 @@ def tree_schedule(fibres: WdmFibres, radices: Sequence[int]) -> RoundSchedule:
     n = fibres.n
     check_radices(n, radices)
     if n > MOST_NODES:
-        msg = f"{fibres.spec}: schedules are listed for up to {MOST_NODES} nodes; use fewer"
-        raise NotApplicable(msg)
+        refuse(fibres.spec, f"schedules are listed for up to {MOST_NODES} nodes; use fewer", NotApplicable)
     groups = _Groups(np.zeros(1, dtype=np.int64), np.array([n]))
     label = np.arange(n)[:, None]  # of chunk c in group g
     results: list[RoundSchedule] = []
@@ -224,5 +223,4 @@ def fabric_of(fibres: WdmFibres, count: str = "lemma") -> Fabric:
 def refuse_broken(fibres: WdmFibres) -> None:
     """Refuse fibres that are not intact."""
     if not fibres.intact:
-        msg = f"{fibres.spec}: a schedule needs every fibre and node of the family; remove the modifiers"
-        raise NotApplicable(msg)
+        refuse(fibres.spec, "a schedule needs every fibre and node of the family; remove the modifiers", NotApplicable)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.errors import BadInput, NotApplicable
+from opticoll.errors import BadInput, NotApplicable, refuse
 from opticoll.formulations import rounding
 from opticoll.formulations.model import Bound
 from opticoll.formulations.optree import step_counts, step_times
@@ -75,8 +75,7 @@ def prepared(
     fibres = whole_fibres(instance, cls.name)
     fabric = fabric_of(fibres, count)
     if fibres.n > MOST_NODES:
-        msg = f"{cls.name}: trees are searched on at most {MOST_NODES} nodes, not {fibres.n}; use fewer"
-        raise NotApplicable(msg)
+        refuse(cls.name, f"trees are searched on at most {MOST_NODES} nodes, not {fibres.n}; use fewer", NotApplicable)
     if not 0 <= depth <= fabric.deepest:
         msg = f"{cls.name}: depth={depth}; trees on {fibres.n} nodes have depth 1 to {fabric.deepest}; 0 means any"
         raise NotApplicable(msg)

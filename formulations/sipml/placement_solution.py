@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.errors import NotApplicable
+from opticoll.errors import NotApplicable, refuse
 from opticoll.formulations.parameters import Parameter
 from opticoll.formulations.variables import Array, Axis, members
 from opticoll.instances.families.op_graphs import OpGraph
@@ -56,13 +56,11 @@ def prepared(
     name = cls.name
     if not isinstance(instance, OpGraph):
         spec = getattr(instance, "spec", type(instance).__name__)
-        msg = f"{name}: needs a computation graph, op-graph:model=...,layers=...,parts=..., not {spec}"
-        raise NotApplicable(msg)
+        refuse(name, f"needs a computation graph, op-graph:model=...,layers=...,parts=..., not {spec}", NotApplicable)
     ring = int(replicas > 1)
     if degree < ring + (k > 1):
         reason = "one circuit goes to the next group" if ring else "a GPU needs a circuit"
-        msg = f"{name}: degree={degree}; {reason}, so use at least {ring + (k > 1)}"
-        raise NotApplicable(msg)
+        refuse(name, f"degree={degree}; {reason}, so use at least {ring + (k > 1)}", NotApplicable)
     if k > instance.n:
         msg = f"{name}: a group of k={k} GPUs for {instance.n} sub-operations; use k={instance.n}, or more parts"
         raise NotApplicable(msg)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from opticoll.errors import NotApplicable
+from opticoll.errors import NotApplicable, refuse
 from opticoll.formulations.parameters import Parameter, changed_from_defaults
 from opticoll.formulations.rounds.wavelengths import whole_fibres
 from opticoll.formulations.sipml.ring_solution import MOST_NODES, MOST_WAVELENGTHS
@@ -40,8 +40,7 @@ def prepared(
     name, count = cls.name, wavelengths
     if isinstance(instance, ServerPool):
         if instance.n < 3:
-            msg = f"{name}: a ring needs at least 3 servers, but {instance.spec} has {instance.n}"
-            raise NotApplicable(msg)
+            refuse(name, f"a ring needs at least 3 servers, but {instance.spec} has {instance.n}", NotApplicable)
         for other in changed_from_defaults(PARAMETERS, traffic):
             msg = f"{name}: {other}={traffic[other]} has no effect on {instance.spec}, which has its own traffic"
             raise NotApplicable(msg)

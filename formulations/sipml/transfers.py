@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.errors import BadInput
+from opticoll.errors import refuse
 from opticoll.formulations import rounding
 
 if TYPE_CHECKING:
@@ -94,19 +94,16 @@ def transfers_of(traffic: F64, bandwidth: float, where: str) -> Transfers:
         If there is no traffic, the bandwidth is not positive, or times are too large or small for floating point.
     """
     if not 0 < bandwidth < np.inf:
-        msg = f"{where}: bandwidth={bandwidth}; give the bytes per second of one circuit, a positive number"
-        raise BadInput(msg)
+        refuse(where, f"bandwidth={bandwidth}; give the bytes per second of one circuit, a positive number")
     source, target = np.nonzero(traffic)
     if source.size == 0:
-        msg = f"{where}: no server sends anything; set traffic"
-        raise BadInput(msg)
+        refuse(where, "no server sends anything; set traffic")
     volume = traffic[source, target]
     with np.errstate(over="ignore", under="ignore"):
         times = volume / bandwidth
     if not np.isfinite(times).all() or (times < np.finfo(float).tiny * 2.0**60).any():
         sizes = f"{volume.min():g} to {volume.max():g} bytes over {bandwidth:g} bytes/s"
-        msg = f"{where}: times of {sizes} are out of floating-point range; scale the traffic"
-        raise BadInput(msg)
+        refuse(where, f"times of {sizes} are out of floating-point range; scale the traffic")
     return Transfers(traffic.shape[0], source, target, volume, bandwidth)
 
 

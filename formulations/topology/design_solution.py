@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.errors import NotApplicable
+from opticoll.errors import NotApplicable, refuse
 from opticoll.formulations.parameters import Parameter
 from opticoll.formulations.topology.node_demand import pool_of_nodes, refuse_racks
 from opticoll.formulations.variables import BANDWIDTHS, Links
@@ -47,11 +47,9 @@ def of_nodes(
         are inconsistent.
     """
     if n < 2:
-        msg = f"{cls.name}: a topology needs at least 2 nodes, not {n}"
-        raise NotApplicable(msg)
+        refuse(cls.name, f"a topology needs at least 2 nodes, not {n}", NotApplicable)
     if not 1 <= degree <= n - 1:
-        msg = f"{cls.name}: {n} nodes without parallel links have degrees 1 to {n - 1}, not {degree}"
-        raise NotApplicable(msg)
+        refuse(cls.name, f"{n} nodes without parallel links have degrees 1 to {n - 1}, not {degree}", NotApplicable)
     if degree == 1 and n > 2 and not directed:
         msg = f"{cls.name}: one two-way link per node cannot connect {n} nodes; use degree=2 or directed=true"
         raise NotApplicable(msg)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.errors import NotApplicable
+from opticoll.errors import NotApplicable, refuse
 from opticoll.formulations import rounding
 from opticoll.formulations.declared_axes import size
 from opticoll.formulations.flows.concurrent_flow import demand_parameter
@@ -60,8 +60,7 @@ def of_demand(
     """
     if switches > MOST_SWITCHES or configurations > MOST_CONFIGURATIONS:
         most = f"at most {MOST_SWITCHES} switches, and {MOST_CONFIGURATIONS} configurations of each"
-        msg = f"{cls.name}: {switches} switches, {configurations} configurations: give {most}"
-        raise NotApplicable(msg)
+        refuse(cls.name, f"{switches} switches, {configurations} configurations: give {most}", NotApplicable)
     if configurations:
         return cls(len(demand), switches, configurations, demand, delay, first)
     number, total = most_useful(demand, switches, delay)

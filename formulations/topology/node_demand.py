@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.errors import NotApplicable
+from opticoll.errors import NotApplicable, refuse
 from opticoll.instances import parse
 from opticoll.instances.demands import read_demand
 from opticoll.instances.servers import ServerPool
@@ -28,12 +28,10 @@ def pool_of_nodes(
         For anything else.
     """
     if not isinstance(instance, ServerPool):
-        msg = f"{name}: needs nodes with ports; write servers:n=8,degree=3,traffic=alltoall"
-        raise NotApplicable(msg)
+        refuse(name, "needs nodes with ports; write servers:n=8,degree=3,traffic=alltoall", NotApplicable)
     between = instance.point_to_point[~np.eye(instance.n, dtype=bool)]
     if instance.groups or between.min() <= 0 or between.min() != between.max():
-        msg = f"{name}: {why}; write traffic=alltoall"
-        raise NotApplicable(msg)
+        refuse(name, f"{why}; write traffic=alltoall", NotApplicable)
     return instance
 
 
@@ -49,8 +47,7 @@ def stated_demand(nodes: int | Topology, parameters: Settings, name: str) -> F64
     """
     stated = parameters["demand"]
     if str(stated).startswith("longest"):
-        msg = f"{name}: demand=longest-matching needs the distances of a topology; use another demand"
-        raise NotApplicable(msg)
+        refuse(name, "demand=longest-matching needs the distances of a topology; use another demand", NotApplicable)
     labelled = parse(f"ring:{nodes}") if isinstance(nodes, int) else nodes
     assert isinstance(labelled, Topology)
     return read_demand(stated, labelled, name)

@@ -41,7 +41,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from opticoll.errors import NotApplicable
+from opticoll.errors import NotApplicable, refuse
 from opticoll.formulations.builders import Cvx, Pyo
 from opticoll.formulations.flows.concurrent_flow import demand_parameter
 from opticoll.formulations.index import Index
@@ -153,19 +153,15 @@ class PodWiring(Formulation):
         """
         known = family_of(instance) if isinstance(instance, Topology) and "+" not in instance.spec else None
         if known is None or known[0].name != "pod":
-            msg = f"{cls.name}: needs a whole pod; write pod:cubes=8"
-            raise NotApplicable(msg)
+            refuse(cls.name, "needs a whole pod; write pod:cubes=8", NotApplicable)
         arguments: dict[str, Any] = known[1]
         if not arguments["cubes"] or arguments["wiring"] != "torus":
-            msg = f"{cls.name}: the wiring is chosen; write pod:cubes=K without shape and wiring"
-            raise NotApplicable(msg)
+            refuse(cls.name, "the wiring is chosen; write pod:cubes=K without shape and wiring", NotApplicable)
         cubes, side = int(arguments["cubes"]), int(arguments["side"])
         if cubes * side == 1:
-            msg = f"{cls.name}: a single chip has nothing to send; use more cubes or a larger side"
-            raise NotApplicable(msg)
+            refuse(cls.name, "a single chip has nothing to send; use more cubes or a larger side", NotApplicable)
         if given["survive"] > 1:
-            msg = f"{cls.name}: survive must be 0 or 1 lost switches, not {given['survive']}"
-            raise NotApplicable(msg)
+            refuse(cls.name, f"survive must be 0 or 1 lost switches, not {given['survive']}", NotApplicable)
         demand = stated_demand(instance, given, cls.name)
         return cls(cubes, side, given["places"] == "same", bool(given["survive"]), demand)
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.errors import NotApplicable
+from opticoll.errors import NotApplicable, refuse
 from opticoll.formulations.topology import sequence_bounds
 from opticoll.instances.topology import Topology
 
@@ -42,11 +42,9 @@ def standing_circuits(where: str, start: object, n: int, degree: int, *, directe
     np.add.at(counts, (start.tail, start.head), 1)
     if max(counts.sum(axis=0).max(), counts.sum(axis=1).max()) > degree or counts.max() > most:
         limits = f"at a node than {degree} ports, or between two nodes than {most}"
-        msg = f"{where}: start={start.spec} has more links {limits}"
-        raise NotApplicable(msg)
+        refuse(where, f"start={start.spec} has more links {limits}", NotApplicable)
     if not directed and (counts != counts.T).any():
-        msg = f"{where}: start={start.spec} has one-way links; add directed=true"
-        raise NotApplicable(msg)
+        refuse(where, f"start={start.spec} has one-way links; add directed=true", NotApplicable)
     return counts
 
 

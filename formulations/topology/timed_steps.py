@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.errors import BadInput, NotApplicable
+from opticoll.errors import BadInput, NotApplicable, refuse
 from opticoll.formulations.parameters import Parameter
 from opticoll.formulations.topology import pattern_times
 from opticoll.instances import parse
@@ -63,8 +63,7 @@ def capacities_of_spec(where: str, spec: str, n: int) -> F64:
     """
     topology = parse(spec)
     if not isinstance(topology, Topology) or topology.n != n or topology.num_ranks != n:
-        msg = f"{where}: between={spec} must be a topology of {n} nodes, all of them ranks"
-        raise NotApplicable(msg)
+        refuse(where, f"between={spec} must be a topology of {n} nodes, all of them ranks", NotApplicable)
     return capacities(topology)
 
 
@@ -95,8 +94,7 @@ def prepared(
     """
     where = cls.name
     if not isinstance(instance, Topology) or instance.num_ranks != instance.n:
-        msg = f"{where}: needs a standing topology all of whose nodes are ranks, such as ring:8"
-        raise NotApplicable(msg)
+        refuse(where, "needs a standing topology all of whose nodes are ranks, such as ring:8", NotApplicable)
     n = instance.n
     try:
         steps = collective_steps(algorithm, n, "" if collective == USUAL else collective)

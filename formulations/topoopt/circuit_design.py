@@ -47,7 +47,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.errors import NotApplicable
+from opticoll.errors import NotApplicable, refuse
 from opticoll.formulations.topoopt.binary_trees import double_binary_tree, tree_traffic
 from opticoll.instances.servers import ServerPool
 from opticoll.instances.topology import Topology
@@ -185,11 +185,9 @@ def server_pool(instance: object, where: str) -> ServerPool:
     """
     if not isinstance(instance, ServerPool):
         spec = getattr(instance, "spec", type(instance).__name__)
-        msg = f"{where}: needs a server pool, servers:n=...,degree=...,traffic=..., not {spec}"
-        raise NotApplicable(msg)
+        refuse(where, f"needs a server pool, servers:n=...,degree=...,traffic=..., not {spec}", NotApplicable)
     if not instance.traffic.any():
-        msg = f"{where}: {instance.spec} has no traffic; set traffic=..."
-        raise NotApplicable(msg)
+        refuse(where, f"{instance.spec} has no traffic; set traffic=...", NotApplicable)
     return instance
 
 

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.errors import NotApplicable
+from opticoll.errors import NotApplicable, refuse
 from opticoll.formulations import rounding
 from opticoll.formulations.topoopt.circuit_design import CircuitDesign, Ring, circuits_between, ring_demand
 from opticoll.instances.servers import ServerPool
@@ -119,8 +119,7 @@ def routed_design(
         If some demand has no path, or for fewer than one path.
     """
     if paths < 1:
-        msg = f"routes: paths={paths}; use at least 1"
-        raise NotApplicable(msg)
+        refuse("routes", f"paths={paths}; use at least 1", NotApplicable)
     if spread:
         return _spread(pool, circuits, rings, paths)
     demand = ring_demand(pool, rings)
@@ -167,8 +166,7 @@ def _shortest(n: int, circuits: I64, demand: F64, pairs: I64) -> Walks:
     wanted = hops[pairs[:, 0], pairs[:, 1]]
     if not np.isfinite(wanted).all():
         s, t = pairs[int(np.argmax(~np.isfinite(wanted)))]
-        msg = f"routes: no path from server {s} to {t} over these circuits; connect them"
-        raise NotApplicable(msg)
+        refuse("routes", f"no path from server {s} to {t} over these circuits; connect them", NotApplicable)
     before = _predecessors(n, circuits, hops)
     at, back = pairs[:, 1], [pairs[:, 1]]
     for _ in range(int(wanted.max(initial=0))):

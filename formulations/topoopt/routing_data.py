@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.errors import NotApplicable
+from opticoll.errors import NotApplicable, refuse
 from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow
 from opticoll.formulations.parameters import Parameter
 from opticoll.formulations.topoopt.circuit_design import CircuitDesign, ports_left, server_pool
@@ -50,14 +50,12 @@ def chosen_design(
     """
     pool = server_pool(instance, name)
     if pool.n > MOST_SERVERS:
-        msg = f"{name}: {pool.n} servers have too many flows; use at most {MOST_SERVERS}"
-        raise NotApplicable(msg)
+        refuse(name, f"{pool.n} servers have too many flows; use at most {MOST_SERVERS}", NotApplicable)
     design = circuits(pool)
     if traffic == "all":
         return design
     if not pool.point_to_point.any():
-        msg = f"{name}: {pool.spec} has no point-to-point traffic; route all traffic with traffic=all"
-        raise NotApplicable(msg)
+        refuse(name, f"{pool.spec} has no point-to-point traffic; route all traffic with traffic=all", NotApplicable)
     alone = ServerPool(pool.n, pool.degree, pool.point_to_point, spec=pool.spec)
     return routed_design(alone, design.circuits, ())
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.errors import BadInput, NotApplicable
+from opticoll.errors import BadInput, NotApplicable, refuse
 from opticoll.formulations import rounding
 from opticoll.formulations.flows.flow_bounds import any_lengths_bound
 from opticoll.formulations.flows.single_source import strip_paths, unit_flow
@@ -142,6 +142,5 @@ def decode(data: FixedCircuits, values: Mapping[str, F64]) -> CircuitDesign:
     flow = np.asarray(values["f"], dtype=float)
     result = routed_by_flow(own.pool, own.circuits, own.rings, data.flow.sources, flow)
     if result is None:
-        msg = f"{data.name}: the flow does not reach every server; give a verified one"
-        raise NotApplicable(msg)
+        refuse(data.name, "the flow does not reach every server; give a verified one", NotApplicable)
     return result

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.errors import NotApplicable
+from opticoll.errors import NotApplicable, refuse
 from opticoll.formulations.parameters import Parameter
 from opticoll.formulations.topoopt.circuit_design import server_pool
 from opticoll.formulations.topoopt.forwarding import travelled
@@ -77,8 +77,7 @@ def prepared(
         raise NotApplicable(msg)
     for key, number in (("bandwidth", bandwidth), ("weight_bytes", weight_bytes)):
         if not number:
-            msg = f"{cls.name}: {key}=0; use a number above 0"
-            raise NotApplicable(msg)
+            refuse(cls.name, f"{key}=0; use a number above 0", NotApplicable)
     given_job = name, str(family.get("section") or "5.3"), int(family.get("batch") or 0)
     times: tuple[dict[int, float], ...] = ()
     if operators == "measured":

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.errors import NotApplicable
+from opticoll.errors import NotApplicable, refuse
 from opticoll.formulations import rounding
 from opticoll.formulations.model import Bound
 from opticoll.formulations.parameters import Parameter
@@ -57,11 +57,9 @@ def prepared(cls: type[CircuitUtility], instance: object, *, discount: str, traf
     pool = server_pool(instance, cls.name)
     demand = pool.traffic if traffic == "all" else pool.point_to_point
     if not demand.any():
-        msg = f"{cls.name}: {pool.spec} has no point-to-point traffic; use traffic=all"
-        raise NotApplicable(msg)
+        refuse(cls.name, f"{pool.spec} has no point-to-point traffic; use traffic=all", NotApplicable)
     if traffic != "all" and not pool.groups:
-        msg = f"{cls.name}: traffic=direct has no effect on {pool.spec}, which all-reduces nothing"
-        raise NotApplicable(msg)
+        refuse(cls.name, f"traffic=direct has no effect on {pool.spec}, which all-reduces nothing", NotApplicable)
     return cls(pool.n, pool.degree, demand, discount)
 
 

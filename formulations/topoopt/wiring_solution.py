@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.errors import NotApplicable
+from opticoll.errors import NotApplicable, refuse
 from opticoll.formulations.declared_axes import size
 from opticoll.formulations.topoopt import circuit_design, circuit_design_solution
 from opticoll.formulations.topoopt.circuit_design import Ring
@@ -115,6 +115,5 @@ def decode(data: Wiring, values: Mapping[str, F64]) -> CircuitDesign:
     """
     read = circuit_design_solution.read_design(data.pool, values)
     if read is None:
-        msg = f"{data.name}: the values are not a design; give circuits, rings and routes"
-        raise NotApplicable(msg)
+        refuse(data.name, "the values are not a design; give circuits, rings and routes", NotApplicable)
     return read
