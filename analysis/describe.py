@@ -18,7 +18,7 @@ from opticoll.analysis.bounds.instance_bounds import FLOW
 from opticoll.analysis.catalog import ParameterRow, names, parameter_rows
 from opticoll.analysis.problem.model_sizes import Sizes, example_sizes, model_sizes, solvers_for, takes
 from opticoll.docstrings import about_parameters, without_sections
-from opticoll.errors import BadInput
+from opticoll.errors import BadInput, refuse
 from opticoll.extensions import parts
 from opticoll.formulations.model import forms_of, is_own, title_of
 from opticoll.instances import Topology
@@ -78,13 +78,11 @@ def describe(name: str, instance: str | None = None, settings: Mapping[str, obje
     found = (called(of_kind, either, remedy, name) for of_kind in (*_KINDS, *parts("describe")))
     results: list[Description] = [one for one in found if one is not None]
     if not results:
-        msg = f"describe: unknown name {name!r}; {nearest(name, sorted({row['name'] for row in names()}))}"
-        raise BadInput(msg)
+        refuse("describe", f"unknown name {name!r}; {nearest(name, sorted({row['name'] for row in names()}))}")
     if instance is None and not settings:
         return results
     if results[0].kind != "formulation":
-        msg = f"describe: an instance and parameters are for formulations; {name!r} is a {results[0].kind}"
-        raise BadInput(msg)
+        refuse("describe", f"an instance and parameters are for formulations; {name!r} is a {results[0].kind}")
     from opticoll.formulations import formulation
 
     model = formulation(name)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NotRequired, TypedDict
 
 import msgspec
 
-from opticoll.errors import BadFile, BadInput, ModelError, OpticollError
+from opticoll.errors import BadFile, BadInput, ModelError, OpticollError, refuse
 from opticoll.formulations.model import is_own
 from opticoll.formulations.registry import formulation
 from opticoll.instances import Topology
@@ -106,8 +106,7 @@ def writable(path: str | Path) -> Path:
     """
     target = as_path(path, "save")
     if not target.parent.is_dir() or target.is_dir():
-        msg = f"{target}: cannot be written; name a file in a folder that exists"
-        raise BadInput(msg)
+        refuse(target, "cannot be written; name a file in a folder that exists")
     return target
 
 
@@ -151,15 +150,13 @@ def schedule_request(
     if isinstance(sizes, str):
         least, colon, most = sizes.partition(":")
         if not colon:
-            msg = f"bytes: {sizes[:40]!r} is not a range of sizes; write for example 64KiB:1GiB"
-            raise BadInput(msg)
+            refuse("bytes", f"{sizes[:40]!r} is not a range of sizes; write for example 64KiB:1GiB")
         first = 0.0 if least.strip() in {"", "0"} else parse_size(least, "bytes")
         sizes = (int(first), int(parse_size(most, "bytes")))
     if path.suffix.lower() != ".xml":
         if options or sizes is not None:
             name = next(iter(options), "bytes")
-            msg = f"{path}: {name} is an option of MSCCL XML; name a file that ends in .xml"
-            raise BadInput(msg)
+            refuse(path, f"{name} is an option of MSCCL XML; name a file that ends in .xml")
         return ScheduleRequest(path, numbers, None)
     return ScheduleRequest(path, numbers, XmlOptions(sizes=sizes, **options))
 
@@ -220,11 +217,9 @@ def refuse_schedule_early(request: ScheduleRequest, task: Task) -> None:
     if isinstance(task.instance, str) and task.instance.startswith("file:"):
         read = Path(re.split(r"[,+]", task.instance.removeprefix("file:"))[0])
         if read.exists() and path.exists() and path.samefile(read):
-            msg = f"{path}: is the file of the instance; name another file for the schedule"
-            raise BadInput(msg)
+            refuse(path, "is the file of the instance; name another file for the schedule")
     if path.suffix.lower() == ".xml" and str(task.settings.get("demand", UNIFORM)).strip() != UNIFORM:
-        msg = f"{path}: {EQUAL_SHARDS}"
-        raise BadInput(msg)
+        refuse(path, EQUAL_SHARDS)
 
 
 def kept_rows(problem: Formulation) -> str | None:
@@ -385,8 +380,7 @@ def write_certificate(path: Path, run: Run) -> CertificateFile:
             reason = "nothing is proven exactly; solve with exact=True"
         elif run.needed is not None:
             reason = f"its data are a solution of {run.needed.record.formulation}, which a certificate does not hold"
-        msg = f"{path}: no certificate was written: {reason}"
-        raise BadInput(msg)
+        refuse(path, f"no certificate was written: {reason}")
     form, answer = run.exact
     began = time.perf_counter()
     try:

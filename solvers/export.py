@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from opticoll.errors import BadInput
+from opticoll.errors import BadInput, refuse
 from opticoll.formulations.model import build_model
 from opticoll.formulations.parameters import read_parameters
 from opticoll.formulations.registry import formulation as formulation_named
@@ -35,11 +35,9 @@ def refuse_model_file(path: Path) -> None:
         If its name ends in neither ``.mps`` nor ``.lp``, or its folder is missing.
     """
     if path.suffix not in {".mps", ".lp"}:
-        msg = f"export: {path.name} must end in .mps or .lp"
-        raise BadInput(msg)
+        refuse("export", f"{path.name} must end in .mps or .lp")
     if not path.parent.is_dir():
-        msg = f"export: the folder {path.parent} does not exist; create it first"
-        raise BadInput(msg)
+        refuse("export", f"the folder {path.parent} does not exist; create it first")
 
 
 def export(
@@ -67,8 +65,7 @@ def export(
     """
     stated = formulation_named(formulation_name)
     if instance is None:
-        msg = "export: no instance; write for example oc.export('alltoall.master', 'ring:8', 'model.mps')"
-        raise BadInput(msg)
+        refuse("export", "no instance; write for example oc.export('alltoall.master', 'ring:8', 'model.mps')")
     path = as_path(path, "export")
     refuse_model_file(path)
     read_parameters(stated.parameters, settings or {}, stated.name)

@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 from msgspec import Meta
 
-from opticoll.errors import BadFile, BadInput
+from opticoll.errors import BadFile, refuse
 from opticoll.formulations import formulation
 from opticoll.formulations.alltoall.channels_bounds import TOLERANCE
 from opticoll.formulations.matrix.program import FileProgram
@@ -623,8 +623,7 @@ def check_schedule(
         reading.refuse(path, f"schedules are checked on topologies, but {instance.spec} is not one")
     for name in settings or {}:
         if name not in (*SCHEDULE_SETTINGS, "demand", "root", *CHANNEL_SETTINGS):
-            msg = f"{path}: is a schedule, which is executed as stated: {name}= has no effect; omit it"
-            raise BadInput(msg)
+            refuse(path, f"is a schedule, which is executed as stated: {name}= has no effect; omit it")
     parameters = read_parameters(model.parameters, settings or {}, model.name)
     cost = {name: float(parameters[name]) for name in SCHEDULE_SETTINGS if name in parameters}
     collective, root = COLLECTIVES.get(model.name, "alltoall"), int(parameters.get("root", 0))

@@ -22,7 +22,7 @@ from opticoll.analysis.benchmark.benchmark_set import (
     problems,
     problems_named,
 )
-from opticoll.errors import BadInput
+from opticoll.errors import BadInput, refuse
 from opticoll.formulations import formulation
 from opticoll.instances import parse
 from opticoll.shared_files import rewrite
@@ -204,8 +204,7 @@ def submit(problem: BenchmarkProblem, path: Path) -> Submission:
     better = improved(known, result.value, f"submitted ({path.name})", result.bound, f"submitted ({path.name})")
     assert better is not None
     if known.proof in PROVEN_PROOFS and better.value != known.value:
-        msg = f"{path}: its value {result.value!r} passes the proven optimum {known.value!r}; please report this"
-        raise BadInput(msg)
+        refuse(path, f"its value {result.value!r} passes the proven optimum {known.value!r}; please report this")
     write_known(best_known() | {problem.name: better})
     if better.value != known.value:
         model, instance = formulation(problem.formulation), parse(problem.instance)

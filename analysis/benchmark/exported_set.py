@@ -21,7 +21,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from opticoll.analysis.benchmark.benchmark_set import SIZES, SOLUTIONS, best_known, problems
-from opticoll.errors import BadFile, BadInput
+from opticoll.errors import BadFile, BadInput, refuse
 from opticoll.formulations import formulation
 from opticoll.instances import parse
 from opticoll.solvers.program_writer import NEGATED, written
@@ -81,12 +81,10 @@ def _write(folder: Path, chosen: list[BenchmarkProblem], tell: Callable[[str], N
             tell(f"export: {place} of {len(chosen)}: {problem.name}")
         best = known.get(problem.name)
         if best is not None and best.instance_hash != parse(problem.instance).hash:
-            msg = f"{problem.name}: its best known value belongs to another instance; find its value again"
-            raise BadFile(msg)
+            refuse(problem.name, "its best known value belongs to another instance; find its value again", BadFile)
         stated = ProblemMatrix.of(problem)
         if best is not None and dict(best.size) != stated.form.size:
-            msg = f"{problem.name}: its best known value belongs to another program; find its value again"
-            raise BadFile(msg)
+            refuse(problem.name, "its best known value belongs to another program; find its value again", BadFile)
         plain, file = folder / f"{problem.name}.mps", folder / f"{problem.name}.mps.gz"
         program = written(stated.form, ".mps")
         notes = (*([NEGATED] if stated.flip < 0 else []), *program.notes)

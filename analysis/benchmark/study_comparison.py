@@ -20,7 +20,7 @@ from opticoll.analysis.benchmark.comparison import Comparison
 from opticoll.analysis.plots.style import counted
 from opticoll.analysis.rendering import Listing, Printed, frame_rows
 from opticoll.analysis.store.current_records import AGAIN, code_note
-from opticoll.errors import BadInput, NoSolution
+from opticoll.errors import NoSolution, refuse
 from opticoll.formulations import formulation
 from opticoll.solvers.task import texts
 
@@ -129,14 +129,12 @@ def compare(
         If the store has no runs of the study.
     """
     if accuracy is not None and not 0 < accuracy < 1:
-        msg = f"compare: the accuracy must lie between 0 and 1, not {accuracy:g}"
-        raise BadInput(msg)
+        refuse("compare", f"the accuracy must lie between 0 and 1, not {accuracy:g}")
     cells = {cell.key: cell for cell in study.cells}
     rows = _records(study, store)
     if not (rows["termination"] != "unavailable").any():
         first = f"run `opticoll study {study.source}` first"
-        msg = f"compare: store {store.root} has no runs of study {study.name!r}; {first}"
-        raise NoSolution(msg)
+        refuse("compare", f"store {store.root} has no runs of study {study.name!r}; {first}", NoSolution)
     shown = [cells[key] for key in rows["cell"]]
     labels = _Labels(study.cells)
     known = {one.key: one.name for one in benchmark_set.problems()}
@@ -155,8 +153,7 @@ def compare(
     integers = runs.groupby("problem")["integers"].transform("max")
     runs["linear"] = np.where(integers.notna(), integers.fillna(1) == 0, stated).astype(bool)
     if runs.loc[runs["answer"].astype(bool), "seconds"].isna().any():
-        msg = "compare: --time solver: some contestants are methods without a solver of their own; use --time solve"
-        raise BadInput(msg)
+        refuse("compare", "--time solver: some contestants are methods without a solver of their own; use --time solve")
     if accuracy is None:
         accuracy = max(1e-6, *(cell.task.tol for cell in study.cells))
     missing = len(set(cells) - set(rows["cell"]))

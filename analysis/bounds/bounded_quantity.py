@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Literal, TypeVar
 
-from opticoll.errors import BadInput
+from opticoll.errors import BadInput, refuse
 
 #: Whether the optimum is at least, or at most, the bound.
 Sense = Literal["lower", "upper"]
@@ -29,8 +29,7 @@ def bound_on(quantity: str, sense: Sense | None = None) -> Callable[[Function], 
         msg = f"bound_on({quantity!r}): name what is bounded: 'objective', 'T' or a metric"
         raise BadInput(msg)
     if sense not in (None, "lower", "upper"):
-        msg = f"bound_on: sense={sense!r} must be 'lower' or 'upper'"
-        raise BadInput(msg)
+        refuse("bound_on", f"sense={sense!r} must be 'lower' or 'upper'")
 
     def declare(function: Function) -> Function:
         function.on = quantity  # type: ignore[attr-defined]

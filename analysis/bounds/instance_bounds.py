@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
 
 from opticoll.analysis.result.units import Scale, shard_of
 from opticoll.arguments import check_mapping
-from opticoll.errors import BadInput
+from opticoll.errors import BadInput, refuse
 from opticoll.formulations import rounding
 from opticoll.formulations.model import counts_shards
 from opticoll.instances import Topology
@@ -130,8 +130,7 @@ def bound_rows(
     from opticoll.formulations import formulations
 
     if isinstance(instance, str) and ":" not in instance and instance in formulations():
-        msg = f"bounds: {instance!r} is a formulation; the instance comes first, then the formulation"
-        raise BadInput(msg)
+        refuse("bounds", f"{instance!r} is a formulation; the instance comes first, then the formulation")
     if settings is not None:
         check_mapping(settings, "bounds: settings")
     given: dict[str, object] = dict(settings or {})

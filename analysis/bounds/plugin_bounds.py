@@ -12,7 +12,7 @@ from numbers import Rational, Real
 from opticoll import plugins
 from opticoll.analysis.bounds.bounded_quantity import declaration
 from opticoll.contributions import functions
-from opticoll.errors import BadInput
+from opticoll.errors import BadInput, refuse
 from opticoll.formulations.model import Bound, Formulation, is_own
 from opticoll.formulations.registry import in_floats, is_number, package_names
 from opticoll.nearest_names import nearest
@@ -54,8 +54,7 @@ def plugin_bounds(model: Formulation, instance: object, others: Iterable[Bound] 
         elif value is not None:
             where = f"{place_of(function)}bound {name!r} of {model.name}"
             returned = value.value if isinstance(value, Bound) else value
-            msg = f"{where}: returned {returned!r}; return a number, a Bound or None"
-            raise BadInput(msg)
+            refuse(where, f"returned {returned!r}; return a number, a Bound or None")
     return results
 
 
@@ -73,8 +72,7 @@ def _on_objective(model: Formulation, function: Callable[..., object], name: str
     if on != "T" or "T" not in model.metrics(1.0) or model.concurrent is None:
         kinds = "'objective' or 'T'" if model.concurrent is not None else "'objective'"
         where = f"{place_of(function)}bound {name!r} of {model.name}"
-        msg = f"{where}: on={on!r}; BOUNDS takes bounds on {kinds}, use `opticoll sweep --bound FILE.py:FUNCTION`"
-        raise BadInput(msg)
+        refuse(where, f"on={on!r}; BOUNDS takes bounds on {kinds}, use `opticoll sweep --bound FILE.py:FUNCTION`")
     given = (value.rational or value.value) if isinstance(value, Bound) else value
     if not isinstance(given, Real) or not float(given) >= 0:
         return value

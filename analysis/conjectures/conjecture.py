@@ -13,7 +13,7 @@ from opticoll.analysis.bounds.sweep import instances_of
 from opticoll.analysis.conjectures.fitting import ResidueClass, by_residues, explained
 from opticoll.analysis.rendering import Printed
 from opticoll.arguments import check_mapping, refused, whole_number
-from opticoll.errors import BadInput
+from opticoll.errors import BadInput, refuse
 from opticoll.instances import Instance
 from opticoll.instances.spec import Dimensions
 from opticoll.nearest_names import nearest
@@ -177,8 +177,7 @@ def conjecture(
     exact, interrupted = _exact_values(model, instances, quantity, given, method, time_limit, store, jobs)
     best = _best_fit(choices, exact, period)
     if best is None:
-        msg = f"conjecture: no instance has an exact optimum; `opticoll solve {model.name} ... --exact` says why"
-        raise BadInput(msg)
+        refuse("conjecture", f"no instance has an exact optimum; `opticoll solve {model.name} ... --exact` says why")
     family, found, classes = best
     rows = [Value(case=one.spec, at=x, value=_text(exact[one])) for x, one in family.points.items()]
     return Conjecture(

@@ -21,7 +21,7 @@ from opticoll.analysis.rendering import Printed, number
 from opticoll.analysis.result.progress_line import progress_here
 from opticoll.arguments import number as finite_number
 from opticoll.arguments import whole_number
-from opticoll.errors import BadInput
+from opticoll.errors import BadInput, refuse
 from opticoll.formulations.topology.design import Design
 from opticoll.formulations.topology.design_bounds import least_time
 from opticoll.instances.families.regular_graphs import digraph_spec
@@ -184,8 +184,7 @@ def design(
     if time_limit is not None:
         finite_number(time_limit, "design: time_limit", positive=True)
     if n > MOST_NODES:
-        msg = f"design: n={n} exceeds the limit of {MOST_NODES} nodes; use fewer"
-        raise BadInput(msg)
+        refuse("design", f"n={n} exceeds the limit of {MOST_NODES} nodes; use fewer")
     data = Design.of_nodes(n, degree, directed)
     if not directed:
         _refuse_odd(n, degree)
@@ -206,8 +205,7 @@ def design(
             timed = solved(record.topology)
     spec = timed.topology
     if timed.T is None:
-        msg = f"design: {spec} could not be solved ({timed.proof}); run opticoll solve alltoall.master {spec}"
-        raise BadInput(msg)
+        refuse("design", f"{spec} could not be solved ({timed.proof}); run opticoll solve alltoall.master {spec}")
     least, reason = least_time(data)
     bound = float(least)
     if record is not None and record.enumerated is not None:
@@ -244,8 +242,7 @@ def _searched(data: Design, starts: int, until: float | None, seed: int) -> list
     """Specs of the topology that a search finds, and of the known ones of one-way links before it."""
     best = _search(data, starts, until, seed)
     if not best.spec:
-        msg = f"design: no topology of {data.n} nodes and degree {data.degree} was found; raise starts"
-        raise BadInput(msg)
+        refuse("design", f"no topology of {data.n} nodes and degree {data.degree} was found; raise starts")
     if not data.directed:
         return [best.spec]
     from opticoll.instances import parse

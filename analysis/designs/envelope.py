@@ -28,7 +28,7 @@ from opticoll.analysis.designs.sequence_records import (
 )
 from opticoll.analysis.rendering import Printed, number
 from opticoll.arguments import whole_number
-from opticoll.errors import BadInput
+from opticoll.errors import BadInput, refuse
 from opticoll.formulations.topology import sequence_bounds
 from opticoll.formulations.topology.sequence import TopologySequence
 from opticoll.formulations.topology.sequence_data import MOST_CONFIGURATIONS
@@ -307,8 +307,7 @@ def envelope(n: int, degree: int, *, directed: bool = False, others: Sequence[Se
     whole_number(n, "envelope: n")
     whole_number(degree, "envelope: degree")
     if n > MOST_NODES:
-        msg = f"envelope: n={n} exceeds the limit of {MOST_NODES} nodes; use fewer"
-        raise BadInput(msg)
+        refuse("envelope", f"n={n} exceeds the limit of {MOST_NODES} nodes; use fewer")
     if not 1 <= degree < n:
         msg = f"n={n}, degree={degree}: give at least two nodes, and from 1 to n - 1 ports"
         raise BadInput(msg)

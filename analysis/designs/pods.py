@@ -24,7 +24,7 @@ from opticoll.analysis.rendering import Printed, number
 from opticoll.analysis.result.progress_line import progress_here
 from opticoll.arguments import number as finite_number
 from opticoll.arguments import whole_number
-from opticoll.errors import BadInput, refuse
+from opticoll.errors import refuse
 from opticoll.formulations.topology.pod import PodWiring
 from opticoll.formulations.topology.pod_bounds import all_to_all_least, least_time
 from opticoll.instances import parse
@@ -205,8 +205,7 @@ def pod_design(
         else:
             timed = min(map(solved, specs), key=_time)
     if timed.T is None:
-        msg = f"design: {label(timed.topology, 80)} could not be solved ({timed.proof}); run opticoll solve on it"
-        raise BadInput(msg)
+        refuse("design", f"{label(timed.topology, 80)} could not be solved ({timed.proof}); run opticoll solve on it")
     bound, reason = all_to_all_least(cubes, side, same=same)
     torus = torus_time(None, cubes, side, "torus")
     assert torus is not None

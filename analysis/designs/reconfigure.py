@@ -26,7 +26,7 @@ from opticoll.analysis.rendering import Listing, Printed, number
 from opticoll.analysis.result.progress_line import progress_here
 from opticoll.arguments import number as positive_number
 from opticoll.arguments import refused, whole_number
-from opticoll.errors import BadInput
+from opticoll.errors import BadInput, refuse
 from opticoll.formulations.topology import sequence_bounds
 from opticoll.formulations.topology.sequence import TopologySequence
 from opticoll.formulations.topology.sequence_data import MOST_CONFIGURATIONS
@@ -239,8 +239,7 @@ def reconfigure(
     at, unit_s = _times(delay, shard, bandwidth)
     n, degree = whole_number(n, "design: n"), whole_number(degree, "design: degree")
     if n > MOST_NODES:
-        msg = f"design: n={n} exceeds the limit of {MOST_NODES} nodes; use fewer"
-        raise BadInput(msg)
+        refuse("design", f"n={n} exceeds the limit of {MOST_NODES} nodes; use fewer")
     whole_number(seed, "design: seed", 0)
     if not (on_progress is None or callable(on_progress)):
         raise refused(on_progress, "design: on_progress", "a function of a dict")
@@ -319,12 +318,10 @@ def _times(delay: Delay, shard: DataSize, bandwidth: Rate) -> tuple[float, float
         msg = f"design: a {one} is for times in seconds; omit it, or write a delay such as 20us and add"
         raise BadInput(msg, remedy=missing)
     if stated.seconds is None and unit_s is not None:
-        msg = f"design: delay={delay} has no unit; write a time, such as 20us, or omit shard and bandwidth"
-        raise BadInput(msg)
+        refuse("design", f"delay={delay} has no unit; write a time, such as 20us, or omit shard and bandwidth")
     at = relative(stated, unit_s, "design: delay")
     if at == 0:
-        msg = f"design: delay={stated} must be positive; without a delay, changes cost nothing"
-        raise BadInput(msg)
+        refuse("design", f"delay={stated} must be positive; without a delay, changes cost nothing")
     return at, unit_s
 
 

@@ -24,7 +24,7 @@ from opticoll.analysis.ledger.verdict import (
     marked,
     sensitivity,
 )
-from opticoll.errors import BadInput
+from opticoll.errors import BadInput, refuse
 from opticoll.plugin_faults import FAULTS, blame, place_of
 from opticoll.solvers.task import PROVEN, Environment, Fields, plain
 from opticoll.types import Json
@@ -97,8 +97,7 @@ class Measurement:
 
     def __post_init__(self) -> None:
         if self.verdict is not None and not isinstance(self.verdict, Verdict):
-            msg = f"measurement: verdict must be a Verdict such as Verdict.REPRODUCED, not {self.verdict!r}"
-            raise BadInput(msg)
+            refuse("measurement", f"verdict must be a Verdict such as Verdict.REPRODUCED, not {self.verdict!r}")
 
 
 class Scope:

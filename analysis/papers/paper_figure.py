@@ -11,7 +11,7 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-from opticoll.errors import BadInput
+from opticoll.errors import refuse
 from opticoll.instances.spec import contributed, modules_of
 from opticoll.nearest_names import nearest
 
@@ -162,6 +162,5 @@ def figure_named(name: str) -> PaperFigure:
     """
     known = {one.name: one for one in figures()}
     if not isinstance(name, str) or name not in known:
-        msg = f"figure: no figure {name!r}; {nearest(str(name), known)}; `opticoll list figures` lists them"
-        raise BadInput(msg)
+        refuse("figure", f"no figure {name!r}; {nearest(str(name), known)}; `opticoll list figures` lists them")
     return known[name]

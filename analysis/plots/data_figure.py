@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from matplotlib.figure import Figure
 
 from opticoll.analysis.plots.style import label, png, style, svg
-from opticoll.errors import BadInput
+from opticoll.errors import BadInput, refuse
 from opticoll.instances.readers.reading import as_path
 
 if TYPE_CHECKING:
@@ -136,6 +136,5 @@ def checked_format(path: Path) -> str:
     """
     kind = path.suffix.lower()
     if kind not in FORMATS:
-        msg = f"figure: {label(path.name, 80)!r}: the name must end in {', '.join(FORMATS[:-1])} or {FORMATS[-1]}"
-        raise BadInput(msg)
+        refuse("figure", f"{label(path.name, 80)!r}: the name must end in {', '.join(FORMATS[:-1])} or {FORMATS[-1]}")
     return kind

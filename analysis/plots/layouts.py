@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opticoll.analysis.plots.style import label
-from opticoll.errors import BadInput
+from opticoll.errors import BadInput, refuse
 from opticoll.instances import LightpathMesh, Topology
 from opticoll.instances.spec import family_name
 
@@ -73,8 +73,7 @@ def positions(topology: Topology, layout: str | Places | ArrayLike = "auto", fam
         return _scaled(_given(topology, layout))
     name, _, size = layout.partition(":")
     if name not in LAYOUTS or (size and name != "racks"):
-        msg = f"plot: unknown layout {layout!r}; write {', '.join(LAYOUTS)}, racks:R, or positions by vertex"
-        raise BadInput(msg)
+        refuse("plot", f"unknown layout {layout!r}; write {', '.join(LAYOUTS)}, racks:R, or positions by vertex")
     named = family or topology
     chosen = chosen_layout(topology, named) if name == "auto" else name
     if chosen == "given":
@@ -123,8 +122,7 @@ def rack_of(topology: Topology, layout: str, named: Instance) -> I64:
             msg = f"plot: layout {layout!r}: write racks:R with the vertices of a rack, 1 to {n}, or racks:KxR for K"
             raise BadInput(msg)
         if count and int(count) * int(each) != n:
-            msg = f"plot: layout {layout!r} is {int(count) * int(each)} vertices, {label(named.spec, 60)} has {n}"
-            raise BadInput(msg)
+            refuse("plot", f"layout {layout!r} is {int(count) * int(each)} vertices, {label(named.spec, 60)} has {n}")
         return np.arange(n) // int(each)
     hosts = _hosts(topology)
     if hosts is not None:
@@ -163,8 +161,7 @@ def layers_of(topology: Topology) -> I64:
 def _own_places(topology: Topology, named: Instance) -> F64:
     places = getattr(named, "places", None)
     if places is None or len(places) != topology.n:
-        msg = f"plot: {label(named.spec, 60)} has no places; give x and y of the nodes in its file, or positions"
-        raise BadInput(msg)
+        refuse("plot", f"{label(named.spec, 60)} has no places; give x and y of the nodes in its file, or positions")
     return np.asarray(places, dtype=float)
 
 
@@ -182,8 +179,7 @@ def _given(topology: Topology, layout: Any) -> F64:
     except (TypeError, ValueError):
         place = np.empty(0)
     if place.shape != (topology.n, 2) or not np.isfinite(place).all():
-        msg = f"plot: positions must be finite numbers x and y of each of the {topology.n} vertices"
-        raise BadInput(msg)
+        refuse("plot", f"positions must be finite numbers x and y of each of the {topology.n} vertices")
     return place
 
 

@@ -11,7 +11,7 @@ from opticoll.analysis.plots.layouts import Arrangement, Places, arrangement
 from opticoll.analysis.plots.panels import new_figure
 from opticoll.analysis.plots.style import BAND, GRID, INK, MUTED, ON_SERIES, PALETTE, counted, label, style
 from opticoll.arguments import refused
-from opticoll.errors import BadInput
+from opticoll.errors import refuse
 from opticoll.instances import Topology
 from opticoll.instances.readers.objects import as_instance
 from opticoll.instances.topology import link_groups
@@ -72,8 +72,7 @@ def plot_topology(
     """
     drawn = as_instance(instance)
     if not isinstance(drawn, Topology):
-        msg = f"plot: {label(drawn.spec, 60)} is not a topology; solve it and plot the result"
-        raise BadInput(msg)
+        refuse("plot", f"{label(drawn.spec, 60)} is not a topology; solve it and plot the result")
     if not isinstance(title, str | None):
         raise refused(title, "plot_topology: title", "a string")
     heading = title or f"{drawn.spec}: {drawn.n} vertices, {drawn.arcs} arcs"

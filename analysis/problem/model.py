@@ -12,7 +12,7 @@ import numpy as np
 from opticoll.analysis.plots.style import label
 from opticoll.analysis.rendering import WIDTH
 from opticoll.arguments import flags_checked
-from opticoll.errors import BadInput
+from opticoll.errors import BadInput, refuse
 from opticoll.formulations.matrix.stated_model import StatedModel
 from opticoll.formulations.model import CvxpyModel, build_model, forms_of, is_own
 from opticoll.formulations.parameters import read_parameters
@@ -121,8 +121,7 @@ class Model:
 
     @pyomo.setter
     def pyomo(self, model: Any) -> None:
-        msg = "model: a Pyomo model is changed in place; solve another one by oc.solve(model)"
-        raise BadInput(msg)
+        refuse("model", "a Pyomo model is changed in place; solve another one by oc.solve(model)")
 
     @property
     def cvxpy(self) -> Any:
@@ -138,8 +137,7 @@ class Model:
     @cvxpy.setter
     def cvxpy(self, problem: Any) -> None:
         if layer_of(problem) != "cvxpy":
-            msg = f"model: cvxpy must be a cp.Problem, not {type(problem).__name__}"
-            raise BadInput(msg)
+            refuse("model", f"cvxpy must be a cp.Problem, not {type(problem).__name__}")
         self._in("cvxpy")
         self._stated = problem
 
@@ -220,15 +218,13 @@ class Model:
         instance, now = self.instance, self._capacity
         if capacity is not None:
             if self._network is None or now is None:
-                msg = f"update: {self.formulation.name} has no links whose capacity could change; omit capacity"
-                raise BadInput(msg)
+                refuse("update", f"{self.formulation.name} has no links whose capacity could change; omit capacity")
             now = changed_capacities(self._network, capacity, now)
             instance = with_links_of(self._network, now)
         given = {**{p.name: self._plan.parameters[p.name] for p in self.formulation.parameters}, **settings}
         if unknown := [name for name in settings if name not in {p.name for p in self.formulation.parameters}]:
             names = ["capacity", *(p.name for p in self.formulation.parameters)]
-            msg = f"update: no parameter {unknown[0]!r}; {nearest(unknown[0], names)}"
-            raise BadInput(msg)
+            refuse("update", f"no parameter {unknown[0]!r}; {nearest(unknown[0], names)}")
         plan = _planned(type(self.formulation), instance, self.form, given)
         if not self._changes_in_place(plan.problem):
             if self.changed:
@@ -310,8 +306,7 @@ class Model:
         from opticoll.analysis.result.units import shard_of
 
         if own := [name for name in options if name in {p.name for p in self.formulation.parameters}]:
-            msg = f"solve: {own[0]} is part of the model; change it by m.update({own[0]}=...)"
-            raise BadInput(msg)
+            refuse("solve", f"{own[0]} is part of the model; change it by m.update({own[0]}=...)")
         asked = Task(type(self.formulation), self.instance, "highs", self.form, self._plan.parameters)
         shard = shard_of(asked, type(self.formulation), shard)
         compiled = self._compile(self._stated)
@@ -444,14 +439,12 @@ def _planned(
 
     stated = formulation_named(formulation)
     if stated._needs is not None:
-        msg = f"model: {stated.name} takes its data from a solution of {stated._needs}; use solve"
-        raise BadInput(msg)
+        refuse("model", f"{stated.name} takes its data from a solution of {stated._needs}; use solve")
     refuse_arguments_of_topology(settings, stated, None)
     own = {parameter.name for parameter in stated.parameters}
     later = [name for name in settings if name not in own and name in inspect.signature(Model.solve).parameters]
     if later:
-        msg = f"model: {later[0]} is given to the solve: m.solve({later[0]}=...)"
-        raise BadInput(msg)
+        refuse("model", f"{later[0]} is given to the solve: m.solve({later[0]}=...)")
     read_parameters(stated.parameters, settings, stated.name)
     return make_plan(Task(formulation, as_instance(instance), method="highs", form=form, settings=settings))
 
@@ -482,10 +475,8 @@ def model(
     chosen: Any = settings if demand is None else {**settings, "demand": demand}
     forms = forms_of(formulation_named(formulation))
     if instance is None:
-        msg = "model: no instance; write for example oc.model('alltoall.master', 'torus:4x4')"
-        raise BadInput(msg)
+        refuse("model", "no instance; write for example oc.model('alltoall.master', 'torus:4x4')")
     layer = form or ("pyomo" if "pyomo" in forms else forms[0])
     if layer == "matrix":
-        msg = "model: form 'matrix' cannot be changed by hand; give 'pyomo' or 'cvxpy', whose .matrix is the matrix"
-        raise BadInput(msg)
+        refuse("model", "form 'matrix' cannot be changed by hand; give 'pyomo' or 'cvxpy', whose .matrix is the matrix")
     return Model(_planned(formulation, instance, layer, chosen))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.errors import NoSolution
+from opticoll.errors import NoSolution, refuse
 from opticoll.formulations.model import build_model
 from opticoll.formulations.standard_form import StandardForm
 from opticoll.instances import MatrixProgram
@@ -53,8 +53,7 @@ def conflict(run: Run, time_limit: float | None = 60.0) -> pd.DataFrame:
 
     if run.plan is None or run.verified:
         reason = "it has a solution" if run.verified else "it was never prepared"
-        msg = f"conflict: {run.record.formulation} on {run.record.instance}: {reason}"
-        raise NoSolution(msg)
+        refuse("conflict", f"{run.record.formulation} on {run.record.instance}: {reason}", NoSolution)
     problem = run.plan.problem
     form = compile_built(problem, build_model(problem, run.plan.form))
     found = find_conflict(form, time_limit=time_limit)

@@ -10,7 +10,7 @@ import msgspec
 
 from opticoll.analysis.result.result import Result
 from opticoll.analysis.result.solution_file import SavedResult
-from opticoll.errors import BadFile, BadInput
+from opticoll.errors import BadFile, BadInput, refuse
 from opticoll.formulations import bounds_of
 from opticoll.formulations import formulation as formulation_named
 from opticoll.formulations.matrix.stated_model import StatedModel
@@ -71,8 +71,7 @@ def load(
     file = as_path(path, "load")
     document = solution_json.read_document(file)
     if document.get("format") != solution_json.FORMAT:
-        msg = f"{file}: is a schedule, not a solution; oc.check executes schedules"
-        raise BadFile(msg)
+        refuse(file, "is a schedule, not a solution; oc.check executes schedules", BadFile)
     try:
         saved = msgspec.convert(document, SavedResult)
     except msgspec.ValidationError as error:
@@ -81,8 +80,7 @@ def load(
     model = _formulation_of(saved, file, formulation)
     if model is StatedModel:
         if instance is not None:
-            msg = f"{file}: holds the matrix of the model that it solves; pass no instance"
-            raise BadFile(msg)
+            refuse(file, "holds the matrix of the model that it solves; pass no instance", BadFile)
         own: Instance = read_program(document, file)
     elif instance is not None:
         own = as_instance(instance)
@@ -152,8 +150,7 @@ def _formulation_of(saved: SavedResult, file: Path, formulation: type[Formulatio
             )
         raise BadFile(msg) from None
     if model.name != name:
-        msg = f"{file}: is a solution of {name[:80]}, not of {model.name}; pass the formulation of the file"
-        raise BadFile(msg)
+        refuse(file, f"is a solution of {name[:80]}, not of {model.name}; pass the formulation of the file", BadFile)
     return model
 
 
@@ -185,8 +182,7 @@ def _instance_of(saved: SavedResult, file: Path) -> Instance:
         if result.hash == saved.instance_hash or saved.arcs is None:
             return result
     if saved.arcs is None or saved.vertices is None:
-        msg = f"{file}: its instance {saved.instance[:60]!r} cannot be read; give the instance"
-        raise BadFile(msg)
+        refuse(file, f"its instance {saved.instance[:60]!r} cannot be read; give the instance", BadFile)
     tail, head, capacity = zip(*saved.arcs, strict=True) if saved.arcs else ((), (), ())
     return Topology(
         saved.vertices,
@@ -219,8 +215,7 @@ def check(
         )
         raise BadInput(msg)
     if not isinstance(path, str | Path):
-        msg = f"check: needs a file, not {type(path).__name__}; a result has been checked, see its check()"
-        raise BadInput(msg)
+        refuse("check", f"needs a file, not {type(path).__name__}; a result has been checked, see its check()")
     own = instance if isinstance(instance, str) else as_instance(instance)
     stated = settings if demand is None else {**(settings or {}), "demand": demand}
     return solution_json.check(formulation, own, path, stated)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from opticoll.analysis.plots.style import label
-from opticoll.errors import BadInput
+from opticoll.errors import BadInput, refuse
 from opticoll.formulations.matrix.stated_model import StatedProgram
 from opticoll.formulations.model import counts_shards
 from opticoll.formulations.variables import BANDWIDTHS, SHARDS, TIME
@@ -54,8 +54,7 @@ class Scale:
             return cls(None, rate)
         size = parse_size(shard, "shard")
         if not counts_shards(model):
-            msg = f"shard: {model.name} has no shards, its sizes are those of the instance; omit it"
-            raise BadInput(msg)
+            refuse("shard", f"{model.name} has no shards, its sizes are those of the instance; omit it")
         if rate is None:
             spec = label(instance.spec, 60)
             own = instance.spec.startswith("custom:")
@@ -63,8 +62,7 @@ class Scale:
             if any(parameter.name == "bandwidth" for parameter in model.parameters):
                 msg = f"shard: {model.name} needs the bandwidth of a circuit; add"
                 raise BadInput(msg, remedy={"bandwidth": "100Gb/s"})
-            msg = f"shard: the capacities of {spec} have no unit; give one: {remedy}"
-            raise BadInput(msg)
+            refuse("shard", f"the capacities of {spec} have no unit; give one: {remedy}")
         return cls(size, rate)
 
     @property
@@ -106,8 +104,7 @@ def shard_of(task: Task, model: type[Formulation], shard: DataSize | None) -> st
         unit = getattr(as_instance(task.instance), "capacity_unit", None)
         return None if unit is None else "1B"
     if parse_size(shard, "shard") != 1:
-        msg = f"shard: the demand is in bytes, so that a shard is one byte, not {shard}; omit it, or give shards"
-        raise BadInput(msg)
+        refuse("shard", f"the demand is in bytes, so that a shard is one byte, not {shard}; omit it, or give shards")
     return shard
 
 

@@ -14,7 +14,7 @@ import msgspec
 from opticoll.analysis.store import schema
 from opticoll.analysis.store.current_records import confirmations, create_views
 from opticoll.analysis.store.schema import damaged, read_record_file, warn
-from opticoll.errors import BadFile, BadInput
+from opticoll.errors import BadFile, BadInput, refuse
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -54,11 +54,9 @@ def _answer(connection: duckdb.DuckDBPyConnection, sql: str, time_limit_s: float
     try:
         statements = connection.extract_statements(sql)
         if len(statements) != 1:
-            msg = f"results: write exactly one statement, not {len(statements)}"
-            raise BadInput(msg)
+            refuse("results", f"write exactly one statement, not {len(statements)}")
         if statements[0].type not in (duckdb.StatementType.SELECT, duckdb.StatementType.EXPLAIN):
-            msg = "results: the store is read-only; write a SELECT over the views runs and latest"
-            raise BadInput(msg)
+            refuse("results", "the store is read-only; write a SELECT over the views runs and latest")
         with _interrupted_after(connection, time_limit_s):
             return connection.execute(statements[0]).df()
     except duckdb.InterruptException as error:

@@ -43,7 +43,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 
 import msgspec
 
-from opticoll.errors import BadFile, BadInput, SolverUnavailable, one_line
+from opticoll.errors import BadFile, BadInput, SolverUnavailable, one_line, refuse
 from opticoll.file_contents import read_bytes
 from opticoll.instances.readers.reading import decode, names_file, pinned
 from opticoll.instances.spec import expand
@@ -335,16 +335,14 @@ def _grid(settings: Mapping[str, Any], where: str) -> list[dict[str, Any]]:
     for name, value in settings.items():
         values = value if isinstance(value, list) else [value]
         if not values or not all(isinstance(v, (str, int, float, bool)) for v in values):
-            msg = f"{where}: setting {name!r} must be a string, number or boolean, or a list of them"
-            raise BadFile(msg)
+            refuse(where, f"setting {name!r} must be a string, number or boolean, or a list of them", BadFile)
         choices.append([(name, v) for v in values])
     return [dict(pairs) for pairs in itertools.product(*choices)]
 
 
 def _excluded(tasks: list[Task], rules: list[dict[str, Any]], where: str) -> list[Task]:
     if len(tasks) > MOST_CELLS:
-        msg = f"{where}: has more than {MOST_CELLS} cells; split it"
-        raise BadFile(msg)
+        refuse(where, f"has more than {MOST_CELLS} cells; split it", BadFile)
     for number, rule in enumerate(rules, 1):
         kept = [task for task in tasks if not all(_matches(task, key, rule[key]) for key in rule)]
         if len(kept) == len(tasks):
@@ -352,8 +350,7 @@ def _excluded(tasks: list[Task], rules: list[dict[str, Any]], where: str) -> lis
             raise BadFile(msg)
         tasks = kept
     if not tasks:
-        msg = f"{where}: has no cells; give formulations, instances and methods"
-        raise BadFile(msg)
+        refuse(where, "has no cells; give formulations, instances and methods", BadFile)
     return tasks
 
 
@@ -438,8 +435,7 @@ def _table(path: Path) -> dict[str, Any]:
 def _check_keys(table: Mapping[str, Any], keys: Collection[str], where: str) -> None:
     for key in table:
         if key not in keys:
-            msg = f"{where}: no key {key!r}; {nearest(key, sorted(keys))}"
-            raise BadFile(msg)
+            refuse(where, f"no key {key!r}; {nearest(key, sorted(keys))}", BadFile)
 
 
 def _value(table: Mapping[str, Any], key: str, where: str, default: Any = None) -> Any:
@@ -449,8 +445,7 @@ def _value(table: Mapping[str, Any], key: str, where: str, default: Any = None) 
     if key not in table:
         if default is not None:
             return default
-        msg = f"{where}: {key} is missing{remedy}"
-        raise BadFile(msg)
+        refuse(where, f"{key} is missing{remedy}", BadFile)
     try:
         return msgspec.convert(table[key], kind)
     except msgspec.ValidationError:

@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from opticoll.arguments import flag, refused
-from opticoll.errors import BadInput
+from opticoll.errors import refuse
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -109,13 +109,11 @@ def study(
     if instances is not None:
         stated = _by_parts(formulations, instances, methods, limits, settings)
     elif settings or methods != "auto" or limits != (None, None, 1e-6, 0, 2):
-        msg = "study: a study by name states its methods, limits and settings; omit them, or give instances"
-        raise BadInput(msg)
+        refuse("study", "a study by name states its methods, limits and settings; omit them, or give instances")
     elif isinstance(formulations, str | os.PathLike):
         stated = load(find(str(formulations)))
     else:
-        msg = "study: no instances; write for example oc.study('alltoall.master', ['ring:8', 'torus:4x4'])"
-        raise BadInput(msg)
+        refuse("study", "no instances; write for example oc.study('alltoall.master', ['ring:8', 'torus:4x4'])")
     kept_nowhere = store is None and instances is not None
     with TemporaryDirectory(prefix="opticoll-") if kept_nowhere else nullcontext(store) as folder:
         kept = folder if isinstance(folder, Store) else Store(folder)
@@ -139,15 +137,13 @@ def study(
     if unknown:
         from opticoll.nearest_names import nearest
 
-        msg = f"study: no column {unknown[0]!r}; {nearest(unknown[0], list(map(str, table.columns)))}"
-        raise BadInput(msg)
+        refuse("study", f"no column {unknown[0]!r}; {nearest(unknown[0], list(map(str, table.columns)))}")
     return table[wanted]
 
 
 def _listed(given: object, what: str) -> list[Any]:
     if not isinstance(given, Iterable):
-        msg = f"study: {what} must be a name or a list of names, not {given!r}"
-        raise BadInput(msg)
+        refuse("study", f"{what} must be a name or a list of names, not {given!r}")
     return list(given)
 
 
@@ -167,8 +163,7 @@ def _by_parts(
 
     known = formulations if isinstance(formulations, str | os.PathLike) else ""
     if str(known).endswith(".toml") or str(known) in studies():
-        msg = f"study: {str(known)!r} is a study, which states its instances and methods; omit them"
-        raise BadInput(msg)
+        refuse("study", f"{str(known)!r} is a study, which states its instances and methods; omit them")
     names = [formulations] if isinstance(formulations, str | type) else _listed(formulations, "formulations")
     for name in names:
         formulation(name)
@@ -178,7 +173,6 @@ def _by_parts(
     for one in listed:
         on += expand(one) if isinstance(one, str) else [as_instance(one)]
     if not (names and chosen and on):
-        msg = "study: give at least one formulation, instance and method"
-        raise BadInput(msg)
+        refuse("study", "give at least one formulation, instance and method")
     tasks = [Task(name, one, method, None, settings, *limits) for name, one, method in product(names, on, chosen)]
     return study_of("study", tasks)

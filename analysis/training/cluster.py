@@ -15,7 +15,7 @@ from opticoll.analysis.training.cluster_schedule import ClusterSchedule, residua
 from opticoll.analysis.training.iteration import iteration
 from opticoll.analysis.training.rack_uplinks import fair_rates
 from opticoll.arguments import check_mapping, number, whole_number
-from opticoll.errors import BadInput
+from opticoll.errors import BadInput, refuse
 from opticoll.instances.quantities import parse_rate
 from opticoll.solvers.task import Fields
 
@@ -193,8 +193,7 @@ def cluster(
     }
     for name, (word, choices) in names.items():
         if word not in tuple(choices):
-            msg = f"cluster: {name} {word!r}; use one of {', '.join(choices)}"
-            raise BadInput(msg)
+            refuse("cluster", f"{name} {word!r}; use one of {', '.join(choices)}")
     if load is not None and active is not None:
         msg = "cluster: load and active exclude each other; give the load of arriving jobs, or the number kept active"
         raise BadInput(msg)

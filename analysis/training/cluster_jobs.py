@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.errors import BadInput
+from opticoll.errors import refuse
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -60,8 +60,7 @@ def draw_jobs(
     weights = dict(MIX if mix is None else mix)
     values = np.array(list(weights.values()), dtype=np.float64)
     if not np.isfinite(values).all() or (values < 0).any() or not values.sum() > 0:
-        msg = f"jobs: weights {weights}; give at least one model a positive weight, and none a negative one"
-        raise BadInput(msg)
+        refuse("jobs", f"weights {weights}; give at least one model a positive weight, and none a negative one")
     draw = np.random.default_rng(seed)
     wanted = count * values / values.sum()
     number = np.floor(wanted).astype(np.int64)

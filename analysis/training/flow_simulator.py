@@ -27,7 +27,7 @@ import numpy as np
 
 from opticoll.analysis.training.network_iteration import Flows, ServerNetwork, TaskSchedule, flows_of
 from opticoll.compiled import compiled
-from opticoll.errors import BadInput, NoSolution
+from opticoll.errors import NoSolution, refuse
 from opticoll.instances.topology import Topology
 from opticoll.instances.training.task_graph import COMPUTING, TRANSFER
 from opticoll.instances.training.task_pool import TaskPool
@@ -309,16 +309,14 @@ class _Engine:
         """
         _, _, begin, end, _ = self.state
         if not self.over:
-            msg = f"iteration: the network has no route for {self._stuck(end)}"
-            raise NoSolution(msg)
+            refuse("iteration", f"the network has no route for {self._stuck(end)}", NoSolution)
         rates = np.concatenate(self.rows) if self.record else None
         return TaskSchedule(begin, end, rates, int(self.sizes[3]))
 
 
 def _checked(value: float, name: str) -> float:
     if not 0 <= value < np.inf:
-        msg = f"iteration: {name} {value}; give a finite number of at least 0"
-        raise BadInput(msg)
+        refuse("iteration", f"{name} {value}; give a finite number of at least 0")
     return value
 
 
@@ -429,8 +427,7 @@ def simulate_circuits(
         If it makes no progress.
     """
     if circuits.n != graph.servers:
-        msg = f"iteration: {circuits.spec} has {circuits.n} servers, the task graph {graph.servers}"
-        raise BadInput(msg)
+        refuse("iteration", f"{circuits.spec} has {circuits.n} servers, the task graph {graph.servers}")
     demand = TaskPool(graph, circuits.degree, ring_factor=ring_factor).traffic
     network = _circuits_for(demand, circuits, bandwidth, latency)
     flows = flows_of(graph, network, ring_factor=ring_factor, hopwise=True)

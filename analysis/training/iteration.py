@@ -10,7 +10,7 @@ from opticoll.analysis.rendering import Printed
 from opticoll.analysis.training.flow_simulator import designed_network, simulate_circuits, simulate_flows
 from opticoll.analysis.training.network_iteration import ROUTINGS, Rings, ServerNetwork, bounds, flows_of, residuals
 from opticoll.arguments import number, refused, whole_number
-from opticoll.errors import BadInput
+from opticoll.errors import BadInput, refuse
 from opticoll.instances import Topology, parse
 from opticoll.instances.families.machines import CircuitNetwork, ideal_switch
 from opticoll.instances.quantities import parse_rate
@@ -155,8 +155,7 @@ def iteration(
         msg = f"iteration: rings={rings} is for topologies; the rings over {place.spec} are part of its rule; omit it"
         raise BadInput(msg)
     if routing not in ("auto", *ROUTINGS):
-        msg = f"iteration: routing {routing!r}; use one of auto, {', '.join(ROUTINGS)}"
-        raise BadInput(msg)
+        refuse("iteration", f"routing {routing!r}; use one of auto, {', '.join(ROUTINGS)}")
     count = place.num_ranks if isinstance(place, Topology) else place.n
     graph = (
         model
@@ -164,8 +163,7 @@ def iteration(
         else training_iteration(model, servers or count, section=section, batch=batch, overlap=overlap)
     )
     if graph.servers > count:
-        msg = f"iteration: {place.spec} has {count} servers, but the task graph needs {graph.servers}"
-        raise BadInput(msg)
+        refuse("iteration", f"{place.spec} has {count} servers, but the task graph needs {graph.servers}")
     unit = link or (place.capacity_unit if isinstance(place, Topology) else None) or LINK
     rate, way = parse_rate(unit, "link") / 8, _routing_on(place, routing)
     circuits = place if isinstance(place, CircuitNetwork) and place.periodic else None
@@ -249,7 +247,6 @@ def _routing_on(place: Topology | CircuitNetwork, routing: str) -> Any:
     """
     if routing != "auto":
         if isinstance(place, CircuitNetwork) and place.periodic and routing != "single":
-            msg = f"iteration: routing {routing!r} is not available where circuits change; omit it"
-            raise BadInput(msg)
+            refuse("iteration", f"routing {routing!r} is not available where circuits change; omit it")
         return routing
     return "even" if isinstance(place, Topology) and place.num_ranks < place.n else "single"

@@ -39,7 +39,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from opticoll.compiled import compiled
-from opticoll.errors import BadInput
+from opticoll.errors import BadInput, refuse
 from opticoll.formulations.model import Bound
 from opticoll.instances.training.task_graph import ALL_REDUCE, COMPUTING, TRANSFER
 
@@ -93,8 +93,7 @@ class ServerNetwork:
             msg = f"network: {self.bandwidth} bytes/s, latency {self.latency} s; give finite numbers, bandwidth above 0"
             raise BadInput(msg)
         if self.routing not in ROUTINGS:
-            msg = f"network: routing {self.routing!r}; use one of {', '.join(ROUTINGS)}"
-            raise BadInput(msg)
+            refuse("network", f"routing {self.routing!r}; use one of {', '.join(ROUTINGS)}")
         object.__setattr__(self, "topology", self.topology.joined())
 
     @property

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.arguments import number, refused, whole_number
-from opticoll.errors import BadInput
+from opticoll.errors import BadInput, refuse
 from opticoll.instances.training.training_jobs import (
     MEASURED_SERVERS,
     NUMBER_BYTES,
@@ -282,8 +282,7 @@ def operator_sequence(model: str, section: str = "5.3") -> tuple[list[tuple[str,
     """
     if (model, section) not in list(_SEQUENCES):  # a list as model has no hash
         known = ", ".join(f"{name} {part}" for name, part in sorted(_SEQUENCES))
-        msg = f"iteration: no operator times of {model} in section {section}; available: {known}"
-        raise BadInput(msg)
+        refuse("iteration", f"no operator times of {model} in section {section}; available: {known}")
     layers, early = _SEQUENCES[model, section]()
     return [(name, weights or dense_size(name)) for name, weights in layers], early
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opticoll.arguments import whole_number
-from opticoll.errors import BadInput
+from opticoll.errors import refuse
 from opticoll.instances.topology import Instance
 
 if TYPE_CHECKING:
@@ -109,22 +109,18 @@ class TrainingIteration(Instance):
             groups += [(f"transfer {k}", ends, each.size) for ends in (each.sources, each.targets)]
         for name, members, size in groups:
             if not members or size < 1 or not all(0 <= v < n for v in members):
-                msg = f"{spec}: {name} needs at least 1 byte and GPUs from 0 to {n - 1}"
-                raise BadInput(msg)
+                refuse(spec, f"{name} needs at least 1 byte and GPUs from 0 to {n - 1}")
         for k, call in enumerate(calls):
             if list(call.ranks) != sorted(set(call.ranks)):
-                msg = f"{spec}: call {k} must name its GPUs once each, in ascending order"
-                raise BadInput(msg)
+                refuse(spec, f"call {k} must name its GPUs once each, in ascending order")
             if not 0 <= call.ready < max(len(stages), 1):
-                msg = f"{spec}: call {k} is ready after stage {call.ready}; stages are 0 to {max(len(stages), 1) - 1}"
-                raise BadInput(msg)
+                refuse(spec, f"call {k} is ready after stage {call.ready}; stages are 0 to {max(len(stages), 1) - 1}")
         times = [(f"stage {b} computes", stage.computing_us) for b, stage in enumerate(stages)]
         times += [(f"stage {b} transfers", stage.transfers_us or 0.0) for b, stage in enumerate(stages)]
         times += [(f"call {k} runs", call.time_us or 0.0) for k, call in enumerate(calls)]
         for what, time in times:
             if not 0 <= time < np.inf:
-                msg = f"{spec}: {what} for {time} us; give a finite time of at least 0"
-                raise BadInput(msg)
+                refuse(spec, f"{what} for {time} us; give a finite time of at least 0")
         self._put(n=int(n), calls=calls, transfers=transfers, stages=stages, spec=spec, parameters=parameters)
 
     @property

@@ -58,7 +58,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.errors import BadInput, BadSpec
+from opticoll.errors import BadInput, BadSpec, refuse
 from opticoll.instances.servers import AllReduceGroup
 from opticoll.nearest_names import nearest
 
@@ -293,8 +293,7 @@ def check_placement(placement: str) -> None:
         If it is not in :data:`PLACEMENTS`.
     """
     if placement not in PLACEMENTS:
-        msg = f"servers: parallel must be one of {', '.join(PLACEMENTS)}, not {placement!r}"
-        raise BadSpec(msg)
+        refuse("servers", f"parallel must be one of {', '.join(PLACEMENTS)}, not {placement!r}", BadSpec)
 
 
 def traffic_of(job: TrainingJob, n: int, placement: str = "auto", shards: int = 2) -> Traffic:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.errors import BadInput, NoSolution
+from opticoll.errors import NoSolution, refuse
 from opticoll.solvers.compile.scaling import in_units
 from opticoll.solvers.process.isolation import call_isolated, modules_of
 
@@ -67,8 +67,7 @@ def find_conflict(form: StandardForm, *, time_limit: float | None = None) -> Con
         If the program has a solution, or the solver cannot tell.
     """
     if form.A.shape[0] > MOST_ROWS:
-        msg = f"conflict: the program has {form.A.shape[0]:,} rows; at most {MOST_ROWS:,} are searched"
-        raise BadInput(msg)
+        refuse("conflict", f"the program has {form.A.shape[0]:,} rows; at most {MOST_ROWS:,} are searched")
     answer = call_isolated(
         "opticoll.solvers.exact.conflict:search_in_worker",
         {"form": form.without_blocks(), "time_limit_s": time_limit},
@@ -77,8 +76,7 @@ def find_conflict(form: StandardForm, *, time_limit: float | None = None) -> Con
         modules=modules_of("highs"),
     )
     if not answer.values.get("infeasible"):
-        msg = f"conflict: {answer.values.get('reason') or answer.message or 'the search did not end'}"
-        raise NoSolution(msg)
+        refuse("conflict", f"{answer.values.get('reason') or answer.message or 'the search did not end'}", NoSolution)
     return Conflict(**{name: answer.values[name] for name in Conflict.__dataclass_fields__})
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
-from opticoll.errors import ModelError
+from opticoll.errors import ModelError, refuse
 from opticoll.formulations.rounding import decimal
 from opticoll.formulations.standard_form import entry_names
 
@@ -95,8 +95,7 @@ class ExactForm:
         import scipy.sparse as sp
 
         if not np.isfinite(form.cost).all() or not math.isfinite(form.offset):
-            msg = "exact: the objective has an infinite coefficient"
-            raise ModelError(msg)
+            refuse("exact", "the objective has an infinite coefficient", ModelError)
         by_row = sp.csr_array(form.A)
         by_row.sort_indices()
 

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.errors import NoSolution
+from opticoll.errors import NoSolution, refuse
 from opticoll.solvers.exact.exact_form import ExactAnswer, ExactForm, Leaf, Split, crossed
 from opticoll.solvers.exact.linear import floating_form, solve_linear
 from opticoll.solvers.methods.branching.branching_tree import BranchingTree, Unbounded
@@ -254,8 +254,7 @@ class _Proof:
                 return Leaf(y, farkas=empty)
         answer = solve_linear(restricted(form, changes), self.remaining)
         if answer.status == "unbounded" or not answer.nodes:
-            msg = "exact: the relaxation of a branch is unbounded; the optimum is not proven exactly"
-            raise NoSolution(msg)
+            refuse("exact", "the relaxation of a branch is unbounded; the optimum is not proven exactly", NoSolution)
         leaf = answer.nodes[0]
         assert isinstance(leaf, Leaf)
         if answer.status == "infeasible":

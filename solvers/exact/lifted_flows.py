@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.errors import NoSolution
+from opticoll.errors import NoSolution, refuse
 from opticoll.formulations.rounding import decimal
 from opticoll.solvers.compile.compilation import compile_model
 from opticoll.solvers.exact.exact_form import ExactAnswer, ExactForm, Leaf, common
@@ -75,8 +75,7 @@ def _on_orbits(
     reduced = replace(read, values=tuple(values))
     best = solve(reduced)
     if best.objective is None or best.x is None or best.objective <= 0:
-        msg = f"exact: the program on orbits is {best.status}; nothing is proven exactly"
-        raise NoSolution(msg)
+        refuse("exact", f"the program on orbits is {best.status}; nothing is proven exactly", NoSolution)
     time_ = best.objective
     column = small.columns["y"].index.reshape(small.columns["y"].shape).astype(float)
     lifted = orbits.lift(column).astype(np.int64)

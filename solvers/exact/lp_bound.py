@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.errors import ModelError, NoSolution
+from opticoll.errors import ModelError, NoSolution, refuse
 from opticoll.formulations.model import Bound
 from opticoll.formulations.rounding import fraction_down, fraction_up
 from opticoll.solvers.exact.exact_form import ExactAnswer, ExactForm, fault
@@ -152,6 +152,5 @@ def _readings(form: StandardForm) -> list[ExactForm]:
 
 def _checked(form: ExactForm, answer: ExactAnswer) -> ExactAnswer:
     if (wrong := fault(form, answer)) is not None:
-        msg = f"exact: rejected by the check: {wrong}"
-        raise NoSolution(msg)
+        refuse("exact", f"rejected by the check: {wrong}", NoSolution)
     return answer

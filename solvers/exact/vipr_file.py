@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
 from typing import IO, TYPE_CHECKING
 
-from opticoll.errors import BadInput, ModelError
+from opticoll.errors import BadInput, ModelError, refuse
 from opticoll.solvers.exact.exact_form import Leaf, Split
 
 if TYPE_CHECKING:
@@ -94,11 +94,9 @@ def lines(
 ) -> Iterator[str]:
     """Yield the lines of the certificate; arguments, errors and facts as for :func:`write`."""
     if answer.status == "unbounded":
-        msg = "certificate: the problem is unbounded, which the VIPR format cannot state"
-        raise ModelError(msg)
+        refuse("certificate", "the problem is unbounded, which the VIPR format cannot state", ModelError)
     if not answer.nodes:
-        msg = "certificate: the answer has no proof"
-        raise ModelError(msg)
+        refuse("certificate", "the answer has no proof", ModelError)
     rows = _Rows(form)
     yield from _problem_lines(form, rows, title)
     value = None if answer.proven is None else answer.proven - form.offset
@@ -290,20 +288,17 @@ class _Proof:
     def terms(self, leaf: Leaf) -> dict[int, Fraction]:
         """Multipliers of the constraints in the file that correspond to a leaf's row multipliers."""
         if self.farkas and not leaf.farkas:
-            msg = "certificate: a leaf of an infeasible problem has no proof of infeasibility"
-            raise ModelError(msg)
+            refuse("certificate", "a leaf of an infeasible problem has no proof of infeasibility", ModelError)
         sign = 1 if leaf.farkas else self.form.flip
         result: dict[int, Fraction] = {}
         for i, y in leaf.y.items():
             at = self.rows.at.get(("L" if y > 0 else "U", i))
             if at is None:
-                msg = f"certificate: row {i} has a multiplier but no bound on that side"
-                raise ModelError(msg)
+                refuse("certificate", f"row {i} has a multiplier but no bound on that side", ModelError)
             result[at] = sign * y
         for j, z in self.form.reduced_costs(leaf.y, farkas=leaf.farkas).items():
             end = self.end("l" if z > 0 else "u", j)
             if end is None:
-                msg = f"certificate: column {j} has a reduced cost but no bound on that side"
-                raise ModelError(msg)
+                refuse("certificate", f"column {j} has a reduced cost but no bound on that side", ModelError)
             result[end[1]] = sign * z
         return result

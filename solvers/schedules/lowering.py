@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NotRequired, TypedDict
 
 import numpy as np
 
-from opticoll.errors import BadInput, NotApplicable
+from opticoll.errors import BadInput, NotApplicable, refuse
 from opticoll.formulations.alltoall import channels_routes
 from opticoll.formulations.modelling_layers import many_objects
 from opticoll.solvers.schedules import collective_steps
@@ -98,11 +98,9 @@ class XmlOptions:
     def __post_init__(self) -> None:
         for name, value, known in (("target", self.target, tuple(TARGETS)), ("protocol", self.protocol, PROTOCOLS)):
             if value not in known:
-                msg = f"schedule: unknown {name} {value!r}; use one of {', '.join(known)}"
-                raise BadInput(msg)
+                refuse("schedule", f"unknown {name} {value!r}; use one of {', '.join(known)}")
         if min(self.channels, self.instances) < 1:
-            msg = f"schedule: channels={self.channels} and instances={self.instances} must be at least 1"
-            raise BadInput(msg)
+            refuse("schedule", f"channels={self.channels} and instances={self.instances} must be at least 1")
         most = TARGETS[self.target].channels
         if self.channels * self.instances > most:
             msg = (
@@ -111,8 +109,7 @@ class XmlOptions:
             )
             raise BadInput(msg)
         if self.sizes is not None and not 0 <= self.sizes[0] < self.sizes[1]:
-            msg = f"schedule: no buffer has {self.sizes[0]} to {self.sizes[1]} bytes; give the smaller size first"
-            raise BadInput(msg)
+            refuse("schedule", f"no buffer has {self.sizes[0]} to {self.sizes[1]} bytes; give the smaller size first")
 
 
 class Lowered(NamedTuple):
@@ -269,8 +266,7 @@ def schedule_file(
     lowered: Lowered | None = None
     if path.suffix.lower() == ".xml":
         if schedule.amount is not None:
-            msg = f"{path}: {EQUAL_SHARDS}"
-            raise BadInput(msg)
+            refuse(path, EQUAL_SHARDS)
         chosen = options or XmlOptions()
         title = f"{name} {topology.spec}"
         lowered = _lowered(collective_steps.moves_of(schedule), topology, title, chosen)

@@ -18,7 +18,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from opticoll.errors import BadFile
+from opticoll.errors import BadFile, refuse
 from opticoll.file_contents import check_file
 from opticoll.formulations.modelling_layers import many_objects
 from opticoll.solvers.schedules.program import COLLECTIVES, KINDS, Instruction, Place, Program, Rank, ThreadBlock
@@ -125,8 +125,7 @@ class _Reader:
 
     def refuse_document_type(self, *_: object) -> None:
         """Refuse a document type: without one, a file defines no entities."""
-        msg = f"{self.path}: is not valid MSCCL XML (it has a document type); remove <!DOCTYPE ...>"
-        raise BadFile(msg)
+        refuse(self.path, "is not valid MSCCL XML (it has a document type); remove <!DOCTYPE ...>", BadFile)
 
     def end(self, _tag: str) -> None:
         """Process an end tag."""
@@ -237,5 +236,4 @@ class _Reader:
         where = f"gpu {len(self.ranks) - 1}" if self.ranks else level
         if self.block is not None and level in {"tb", "step"}:
             where += f", thread block {self.block.number}, step {len(self.block.instructions)}"
-        msg = f"{self.path}: invalid MSCCL XML at {where}: {reason}"
-        raise BadFile(msg)
+        refuse(self.path, f"invalid MSCCL XML at {where}: {reason}", BadFile)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
-from opticoll.errors import BadInput
+from opticoll.errors import BadInput, refuse
 from opticoll.formulations import declared_axes
 from opticoll.formulations.model import is_own
 from opticoll.formulations.rounds.round_schedule import RoundFormulation
@@ -93,8 +93,7 @@ def schedule_of(
     if kind is ScheduleKind.CONFIGURATIONS:
         return sequence_schedule(problem, values)
     if not isinstance(topology, Topology):
-        msg = f"{problem.name}: its solutions hold no routes for a schedule; solve an all-to-all"
-        raise BadInput(msg)
+        refuse(problem.name, "its solutions hold no routes for a schedule; solve an all-to-all")
     alpha, beta = cost_model(plan)
     if kind is ScheduleKind.TREES:
         root = root_of(problem.name, problem)
@@ -124,8 +123,7 @@ def refuse_chunks(formulation: Formulation | type[Formulation], chunks: int | Se
     kind = kind_of(formulation)
     if chunks is not None and kind in {ScheduleKind.ROUNDS, ScheduleKind.CONFIGURATIONS}:
         what = "collective" if kind is ScheduleKind.ROUNDS else "flow"
-        msg = f"{formulation.name}: the {what} determines the chunks; omit chunks"
-        raise BadInput(msg)
+        refuse(formulation.name, f"the {what} determines the chunks; omit chunks")
 
 
 def refuse_file(path: Path, formulation: Formulation | type[Formulation]) -> None:
@@ -142,14 +140,10 @@ def refuse_file(path: Path, formulation: Formulation | type[Formulation]) -> Non
     suffix, routes = path.suffix.lower(), path.name.lower().endswith(".routes.json")
     if kind in {ScheduleKind.ROUNDS, ScheduleKind.CONFIGURATIONS}:
         if suffix != ".json" or routes:
-            msg = f"{path}: {kind.value} are written as .json"
-            raise BadInput(msg)
+            refuse(path, f"{kind.value} are written as .json")
     elif suffix not in {".xml", ".json"}:
-        msg = f"{path}: unknown schedule format; use .xml (MSCCL), .json (moves) or .routes.json (routes)"
-        raise BadInput(msg)
+        refuse(path, "unknown schedule format; use .xml (MSCCL), .json (moves) or .routes.json (routes)")
     elif kind is ScheduleKind.TREES and routes:
-        msg = f"{path}: {name} sends copies or sums, which cannot be written as routes; use .json or .xml"
-        raise BadInput(msg)
+        refuse(path, f"{name} sends copies or sums, which cannot be written as routes; use .json or .xml")
     elif suffix == ".xml" and name == "alltoall.broadcast":
-        msg = f"{path}: MSCCL XML does not state the root of a broadcast; use .json"
-        raise BadInput(msg)
+        refuse(path, "MSCCL XML does not state the root of a broadcast; use .json")

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
-from opticoll.errors import NotApplicable
+from opticoll.errors import NotApplicable, refuse
 from opticoll.formulations import declared_axes
 from opticoll.formulations.alltoall.time_expansion import over_time
 from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow
@@ -213,8 +213,7 @@ def refuse_without_routes(name: str) -> None:
         If ``name`` is such a formulation.
     """
     if name not in _READERS:
-        msg = f"{name}: its solutions hold no routes for a schedule; solve one of {', '.join(_READERS)}"
-        raise NotApplicable(msg)
+        refuse(name, f"its solutions hold no routes for a schedule; solve one of {', '.join(_READERS)}", NotApplicable)
 
 
 def timed_routes(data: StepFlow, values: Values) -> Sequence[Route]:
@@ -321,8 +320,7 @@ def path_routes(data: Any, values: Values) -> list[Route]:
 
     paths, f = known_paths(data.routing, values), np.asarray(values["f"], dtype=float)
     if f.shape != (paths.paths,):
-        msg = f"{data.name}: the values do not give one number for every path"
-        raise NotApplicable(msg)
+        refuse(data.name, "the values do not give one number for every path", NotApplicable)
     ends = zip(paths.sources.tolist(), paths.targets.tolist(), data.routing.amount.tolist(), strict=True)
     routes: list[Route] = []
     for k, (s, t, amount) in enumerate(ends):
@@ -348,8 +346,7 @@ def layered_routes(data: Any, values: Values) -> Routes:
     if isinstance(data, RoutedChannels):
         found = channels_routes.taken(data, values)
         if found is None:
-            msg = f"{data.name}: the values do not give every pair exactly one path and layer"
-            raise NotApplicable(msg)
+            refuse(data.name, "the values do not give every pair exactly one path and layer", NotApplicable)
         given, layer = found
         amount = data.routing.amount
     else:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.errors import BadFile
+from opticoll.errors import BadFile, refuse
 from opticoll.instances.readers import reading
 from opticoll.solvers.schedules import interpreter
 from opticoll.solvers.schedules.collective_steps import COLLECTIVES, CollectiveSteps
@@ -84,8 +84,7 @@ def verify_document(
             verdict = _other_demand(None, topology, traffic) or verdict
         return _with_bound(verdict, topology, collective, traffic)
     if not isinstance(document, dict) or document.get("format") != FORMAT:
-        msg = f"{path}: not a schedule (format {FORMAT!r})"
-        raise BadFile(msg)
+        refuse(path, f"not a schedule (format {FORMAT!r})", BadFile)
     schedule = read_schedule(document, path, topology)
     performed = schedule.collective if isinstance(schedule, CollectiveSteps) else "alltoall"
     if performed != collective:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.errors import BadInput
+from opticoll.errors import BadInput, refuse
 from opticoll.formulations.optree import step_counts
 from opticoll.formulations.optree.step_counts import refuse_sizes
 from opticoll.formulations.optree.tree_schedules import refuse_broken
@@ -109,8 +109,7 @@ def ring_schedule(fibres: WdmFibres) -> RoundSchedule:
     """
     refuse_broken(fibres)
     if not fibres.circular:
-        msg = f"{fibres.spec}: the ring all-gather needs a ring; use wdm-ring"
-        raise BadInput(msg)
+        refuse(fibres.spec, "the ring all-gather needs a ring; use wdm-ring")
     n = fibres.n
     rounds, node = np.divmod(np.arange(n * (n - 1)), n)
     up, _ = fibres.arcs_onward()
@@ -133,8 +132,7 @@ def neighbour_exchange_schedule(fibres: WdmFibres) -> RoundSchedule:
     refuse_broken(fibres)
     n = fibres.n
     if not fibres.circular or n % 2 or (fibres.channels < 2 and n > 2):
-        msg = f"{fibres.spec}: neighbour exchange needs a ring with an even number of nodes and 2 wavelengths"
-        raise BadInput(msg)
+        refuse(fibres.spec, "neighbour exchange needs a ring with an even number of nodes and 2 wavelengths")
     node = np.arange(n)
     last = node[:, None]  # chunks that a node received last; initially its own
     columns: list[list[I64]] = [[], [], [], [], []]

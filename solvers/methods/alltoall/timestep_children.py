@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.errors import MethodMismatch
+from opticoll.errors import MethodMismatch, refuse
 from opticoll.formulations.alltoall.time_expansion import flow_of_source, over_time
 from opticoll.formulations.alltoall.timestep_child import StepChild
 from opticoll.formulations.alltoall.timestep_mcf import StepFlow
@@ -113,8 +113,7 @@ def path_flows(context: Context, by_source: StepFlow, values: Mapping[str, F64])
     """Split the flows of all sources into paths of the time-expanded graph, without an LP: f, and what split it."""
     exact = by_source.repair(values)
     if exact is None:
-        msg = "timestep-children: the flows by source cannot be divided into paths; set split=lp"
-        raise MethodMismatch(msg)
+        refuse("timestep-children", "the flows by source cannot be divided into paths; set split=lp", MethodMismatch)
     flow, columns = over_time(by_source, exact["f"]), []
     for column in range(by_source.groups.groups):
         context.remaining()

@@ -40,7 +40,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from opticoll.errors import BadInput, NotApplicable
+from opticoll.errors import BadInput, NotApplicable, refuse
 from opticoll.formulations.lumorph.mesh_cuts import grid_shape
 from opticoll.formulations.parameters import Parameter, read_parameters
 from opticoll.formulations.rounds.collectives import Collective, phases
@@ -332,8 +332,7 @@ def _batch(settings: Mapping[str, Any], limits: Limits, children: int) -> int:
 def _tree(call: Call, shape: Shape, limits: Limits, settings: Mapping[str, Any]) -> Pattern:
     arity = settings["arity"]
     if arity < 0 or arity == 1:
-        msg = f"tree: arity={arity} must be at least 2, or 0 for the binomial tree"
-        raise NotApplicable(msg)
+        refuse("tree", f"arity={arity} must be at least 2, or 0 for the binomial tree", NotApplicable)
     p = call.ranks.size
     parent = heap_tree(p, arity) if arity else binomial_tree(p)
     return _trees(call, [parent], _batch(settings, limits, int(np.bincount(parent[1:]).max())))

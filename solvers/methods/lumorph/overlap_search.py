@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.errors import MethodMismatch, NotApplicable
+from opticoll.errors import MethodMismatch, NotApplicable, refuse
 from opticoll.formulations.flows.path_sets import MOST_PATHS, PathRule, PathSet, build_path_set, path_set_of
 from opticoll.formulations.lumorph.mesh_cuts import cut_bounds, grid_shape
 from opticoll.formulations.lumorph.min_overlap import in_circuits
@@ -138,8 +138,7 @@ def shortest_routes(topology: Topology, sources: I64, targets: I64, random: np.r
         for k in np.flatnonzero(targets == target).tolist():
             v = int(sources[k])
             if not np.isfinite(hops[v]):
-                msg = f"{topology.spec}: no path from {topology.labels[v]} to {topology.labels[target]}"
-                raise NotApplicable(msg)
+                refuse(topology.spec, f"no path from {topology.labels[v]} to {topology.labels[target]}", NotApplicable)
             while v != target:
                 out = np.arange(first_out[v], first_out[v + 1])
                 out = out[closer[out]]

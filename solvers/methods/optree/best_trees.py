@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.errors import BadInput
+from opticoll.errors import refuse
 from opticoll.formulations.optree.radix_trees import NEVER, Fabric, RadixGraph, walks
 
 if TYPE_CHECKING:
@@ -66,8 +66,7 @@ def best_tree(fabric: Fabric, depth: int = 0) -> RadixTree:
     if depth == 0:
         return min(trees.values(), key=lambda tree: (tree.steps, tree.depth))
     if depth not in trees:
-        msg = f"optree: no tree on {fabric.n} nodes has depth {depth}; use 1 to {fabric.deepest}"
-        raise BadInput(msg)
+        refuse("optree", f"no tree on {fabric.n} nodes has depth {depth}; use 1 to {fabric.deepest}")
     return trees[depth]
 
 

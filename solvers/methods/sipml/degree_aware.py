@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.errors import NotApplicable
+from opticoll.errors import NotApplicable, refuse
 from opticoll.formulations import rounding
 from opticoll.formulations.parameters import Parameter
 from opticoll.formulations.sipml.placement import Placement
@@ -311,8 +311,7 @@ def hybrids(spec: str, gpus: int, batch: int, *, degree: int, bandwidth: float, 
         Without bandwidth.
     """
     if not bandwidth > 0:
-        msg = f"hybrids: bandwidth={bandwidth}; the all-reduce needs a positive number of bytes/s"
-        raise NotApplicable(msg)
+        refuse("hybrids", f"bandwidth={bandwidth}; the all-reduce needs a positive number of bytes/s", NotApplicable)
     results = []
     for k in (k for k in range(1, gpus + 1) if gpus % k == 0):
         groups = gpus // k

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.errors import BadInput, NotApplicable
+from opticoll.errors import BadInput, NotApplicable, refuse
 from opticoll.formulations import rounding
 from opticoll.formulations.parameters import Parameter
 from opticoll.formulations.topology.design import Design
@@ -169,12 +169,10 @@ def candidates(
     """
     if data.rack:
         if data.n > MOST_EXCHANGED:
-            msg = f"symmetric-search: the search with racks supports up to {MOST_EXCHANGED} nodes, not {data.n}"
-            raise BadInput(msg)
+            refuse("symmetric-search", f"the search with racks supports up to {MOST_EXCHANGED} nodes, not {data.n}")
         return list(exchange_candidates(data, seed=seed, starts=starts, steps=steps, given=given))
     if data.n > MOST_ELEMENTS:
-        msg = f"symmetric-search: groups of {data.n} elements are too large to search; use n up to {MOST_ELEMENTS}"
-        raise BadInput(msg)
+        refuse("symmetric-search", f"groups of {data.n} elements are too large to search; use n up to {MOST_ELEMENTS}")
     ways = (True, False) if data.directed else (False,)  # a two-way topology is also one of one-way links
     results = [Candidate(spec, 0.0) for spec in named(data.n, data.degree, data.directed)]
     for way in ways:

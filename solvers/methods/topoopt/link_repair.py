@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.errors import NotApplicable
+from opticoll.errors import NotApplicable, refuse
 from opticoll.formulations.parameters import Parameter
 from opticoll.formulations.topoopt.circuit_design import sorted_circuits
 from opticoll.formulations.topoopt.circuit_design_solution import residuals
@@ -41,8 +41,7 @@ def parse_pair(text: str, design: CircuitDesign) -> Pair:
         return u, v
     ends = text.split("-")
     if len(ends) != 2 or not all(end.isdecimal() for end in ends):
-        msg = f"link-repair: failed={text!r}; name a circuit by its servers, such as 0-1"
-        raise NotApplicable(msg)
+        refuse("link-repair", f"failed={text!r}; name a circuit by its servers, such as 0-1", NotApplicable)
     pair = int(ends[0]), int(ends[1])
     if pair not in pairs_of(design):
         msg = f"link-repair: no circuit from server {pair[0]} to {pair[1]}; server {pair[0]} has circuits to "

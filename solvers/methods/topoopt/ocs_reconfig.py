@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.errors import NotApplicable
+from opticoll.errors import NotApplicable, refuse
 from opticoll.formulations.parameters import Parameter
 from opticoll.formulations.topoopt.circuit_design import default_rings, ring_demand
 from opticoll.formulations.topoopt.forwarding import routed_design
@@ -41,8 +41,7 @@ def ocs_reconfig(pool: ServerPool, *, discount: float = HALF, paths: int = 1, tr
         For a discount out of range.
     """
     if not 0 < discount <= 1:
-        msg = f"ocs-reconfig: discount={discount}; use a factor above 0 and at most 1"
-        raise NotApplicable(msg)
+        refuse("ocs-reconfig", f"discount={discount}; use a factor above 0 and at most 1", NotApplicable)
     rings = default_rings(pool, trees=trees)
     traffic = ring_demand(pool, rings)
     circuits = greedy_circuits(traffic, pool.degree, geometric(pool.degree, discount))
