@@ -57,7 +57,7 @@ _PORT = re.compile(
 )
 #: Numbers in brackets in a list of hosts.
 _RANGES = re.compile(r"\[([0-9]{1,6}(?:-[0-9]{1,6})?(?:,[0-9]{1,6}(?:-[0-9]{1,6})?)*)\]")
-_RATE = re.compile(r"\b([0-9]+)x([A-Z]DR(?:10)?)\b")
+_RATE = re.compile(r"\b([0-9]{1,3})x([A-Z]DR(?:10)?)\b")
 
 
 def read_hwloc(data: bytes, what: str, options: ReadOptions) -> Topology:
@@ -80,7 +80,7 @@ def read_hwloc(data: bytes, what: str, options: ReadOptions) -> Topology:
         refuse(where, f"{len(values)} values for {len(keys)} known objects; write the whole file with lstopo x.xml")
     graph = ListedGraph(what, "entry", options)
     graph.unit = "GB/s"
-    names, total = list[str](), dict[tuple[str, str], int]()
+    names, total = list[str](), dict[tuple[str, str], float]()
     for key in keys:
         kind = objects[key].get("subtype") or objects[key].get("type", "")
         names.append("nvswitch" if kind == "NVSwitch" else objects[key].get("name") or ":".join(map(str, key)))
@@ -88,9 +88,9 @@ def read_hwloc(data: bytes, what: str, options: ReadOptions) -> Topology:
             graph.add_node(names[-1], {"type": kind, "terminal": key[0] == "OSDev"})
     for k, text in enumerate(values):
         pair = names[k // len(keys)], names[k % len(keys)]
-        if pair[0] != pair[1] and int(text):
-            total[pair] = total.get(pair, 0) + int(text)
-            if int(text) < _LEAST_MBS:
+        if pair[0] != pair[1] and float(text):
+            total[pair] = total.get(pair, 0.0) + float(text)
+            if float(text) < _LEAST_MBS:
                 refuse(where, f"a bandwidth of {text} MB/s; write lstopo x.xml without the transform links")
     if names.count("nvswitch") > 1:
         if any("nvswitch" not in pair for pair in total):
@@ -175,10 +175,14 @@ def _hosts(text: str, where: str) -> list[str]:
     names = list[str]()
     for word in re.findall(r"(?:[^,\[]|\[[^\]]*)+", text):
         choices = [[part] for part in _RANGES.split(word)]
-        for k in range(1, len(choices), 2):
-            ends = [one.partition("-")[::2] for one in choices[k][0].split(",")]
-            choices[k] = [f"{v:0{len(u)}}" for u, w in ends for v in range(int(u), int(w or u) + 1)]
-        if any("[" in part for (part,) in choices[::2]) or prod(map(len, choices)) > MAX_VERTICES:
+        ends = [[one.partition("-")[::2] for one in part.split(",")] for (part,) in choices[1::2]]
+        ranges = [[(len(u), range(int(u), int(w or u) + 1)) for u, w in pairs] for pairs in ends]
+        count = prod(sum(len(values) for _, values in part) for part in ranges)
+        whole = all(values for part in ranges for _, values in part) and not any(
+            "[" in part for (part,) in choices[::2]
+        )
+        if not whole or len(names) + count > MAX_VERTICES:
             refuse(where, f"{word[:60]!r} is no list of at most {MAX_VERTICES} hosts, such as n[1-4,07]; correct it")
+        choices[1::2] = [[f"{v:0{digits}}" for digits, values in part for v in values] for part in ranges]
         names.extend(map("".join, product(*choices)))
     return names

@@ -66,7 +66,7 @@ def read_metis(text: str, what: str, options: ReadOptions) -> Topology:
     )
     if lone or len(ends) != 2 * int(heading[1][:12]):
         fault = f"the edge from {lone} is not the same" if lone else f"there are {len(ends)} neighbours"
-        refuse(what, f"{fault}, but each of {heading[1]} edges stands at both its ends; correct the file")
+        refuse(what, f"{fault}, but each of {heading[1][:12]} edges stands at both its ends; correct the file")
     return graph.build()
 
 
@@ -151,7 +151,7 @@ def read_anynet(text: str, what: str, options: ReadOptions) -> Topology:
         ends = re.findall(r"(router|node)\s+([0-9]+)(?:\s+[0-9]+)?(?=\s|$)", line)
         if not ends or not re.fullmatch(r"(?:\s*(?:router|node)\s+[0-9]+(?:\s+[0-9]+)?(?=\s|$))+", line):
             refuse(graph.where(number), f"{line[:60]!r} is no line of anynet, such as router 0 node 0 router 1 5")
-        names = [f"{kind}{int(count)}" for kind, count in ends]
+        names = [kind + (count.lstrip("0") or "0") for kind, count in ends]
         if re.search(r"node\s+[0-9]+\s+[0-9]|^node.*[0-9]\s+[0-9]", line):
             others = "which BookSim 2 takes for another channel (docs/reference/other-tools.md)"
             graph.note(f"line {number}: a length of a node's channel, {others}")

@@ -32,7 +32,7 @@ import msgspec
 from msgspec import Meta
 
 from opticoll.errors import BadFile
-from opticoll.instances.readers.listed_graph import ListedGraph, declarations
+from opticoll.instances.readers.listed_graph import ListedGraph, declarations, short
 from opticoll.instances.readers.read_options import ReadOptions
 from opticoll.instances.readers.reading import as_struct, parse_json, refuse
 
@@ -105,7 +105,7 @@ def read_json(text: str, what: str, options: ReadOptions | None = None) -> Topol
         return _taccl(data, what, options)
     kinds = {dict: "an empty object", list: "a list", str: "a string", type(None): "null", bool: "true or false"}
     found = kinds.get(type(data), "a number")
-    found = f"an object with {', '.join(map(repr, list(data)[:5]))}" if isinstance(data, dict) and data else found
+    found = f"an object with {', '.join(map(short, list(data)[:5]))}" if isinstance(data, dict) and data else found
     msg = f"{what}: {found} has neither {FORMAT!r} in 'format' nor 'nodes' with 'edges', and is no topology of msccl "
     raise BadFile(msg + "or TACCL; write one of these formats")
 

@@ -110,6 +110,14 @@ def test_nvlinks_of_hwloc_stand_in_pieces_and_lead_to_one_switch(tmp_path: Path)
     assert [topology.labels[v] for v in topology.terminals] == ["nvml0", "nvml1"]
 
 
+def test_numbers_of_5000_digits_are_refused(tmp_path: Path) -> None:
+    number = "9" * 5000
+    with pytest.raises(BadFile, match=r"capacity inf must be positive and finite"):
+        read(tmp_path, HWLOC.replace("25000", number), "xml")
+    with pytest.raises(BadFile, match="the cable has no width and speed, such as 4xEDR"):
+        read(tmp_path, IBNETDISCOVER.replace("4xEDR", f"{number}xEDR"), "txt")
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -149,6 +157,9 @@ def test_trees_of_slurm_need_the_rate_of_a_cable(tmp_path: Path) -> None:
         ("[0-1,07]", "[a-b]", r"line 2: 'tux\[a-b\]' is no list of at most 1000000 hosts, such as"),
         ("[0-1,07]", "[0-1,07", "line 2: .* is no list of"),
         ("[0-1,07]", "[0-9999]n[0-999]", "line 2: .* is no list of"),
+        ("[0-1,07]", f"[{'1-900000,' * 9999}1]", "line 2: .* is no list of"),  # no memory for 9,000,000,000 names
+        ("[0-1,07]", f"{'[1-9000],n' * 9999}", "line 2: .* is no list of"),
+        ("[0-1,07]", "[1-0,07]", "line 2: .* is no list of"),
         ("SwitchName=s2", "RingName=s2", "line 4: .* is no line of a tree, such as SwitchName=s0 Nodes=n"),
     ):
         with pytest.raises(BadFile, match=message):

@@ -101,6 +101,8 @@ def test_nodes_of_anynet_are_ranks_and_its_lengths_no_capacities(tmp_path: Path)
     ends.append(("node3", "router1"))
     assert arcs(topology) == sorted((u, v, 1.0) for pair in ends for u, v in (pair, pair[::-1]))
     assert [topology.labels[v] for v in topology.terminals] == ["node0", "node1", "node2", "node3"]
+    long = f"1{'0' * 5000}"
+    assert f"router{long}" in parse(saved(tmp_path, f"router 00 node 0 router {long} node 1\n", "anynet")).labels
     assert topology.notes[0].startswith(
         "line 3: a length of a node's channel, which BookSim 2 takes for another channel"
     )
