@@ -19,6 +19,7 @@ from opticoll.solvers import verify
 from opticoll.solvers.compile.compilation import compile_built, declared_arrays, declared_duals
 from opticoll.solvers.methods.registry import prepared
 from opticoll.solvers.plan import parameters_on
+from opticoll.solvers.task import Task
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -30,6 +31,12 @@ if TYPE_CHECKING:
     from opticoll.formulations.model import Bound
     from opticoll.instances import Instance
     from opticoll.instances.topology import F64
+
+
+#: Arguments of a solve that a task does not hold, and the fields of a task that hold the others.
+_OF_RUN = ("plugins", "log", "shard", "start", "on_progress", "stop")
+_OF_TASK = {name: name for name in ("method", "form", "tol", "seed", "threads", "exact")}
+_OF_TASK |= {"time_limit": "time_limit_s", "memory_limit": "memory_limit_gib"}
 
 
 class Problem(Printed):
@@ -158,8 +165,13 @@ class Problem(Printed):
     # solving
 
     def solve(self, **options: Any) -> Result:
-        """Solve it; the options are those of :func:`opticoll.solve`, such as ``method`` and ``time_limit``."""
-        return solve(self._asked, self.instance, **self.settings, **options)
+        """Solve it; the options are those of :func:`opticoll.solve`, such as ``method`` and ``time_limit``.
+
+        Parameters of the problem with the name of an option, such as ``seed`` or ``start``, keep their values.
+        """
+        of_run = {name: options.pop(name) for name in _OF_RUN if name in options}
+        of_task = {field: options.pop(name) for name, field in _OF_TASK.items() if name in options}
+        return solve(Task(self._asked, self.instance, settings={**self.settings, **options}, **of_task), **of_run)
 
     def lines(self) -> dict[str, str]:
         """Meaning, parameters, size, and the tightest bound, by name of the line."""

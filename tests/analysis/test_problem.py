@@ -212,3 +212,13 @@ def test_complex_capacities_are_no_change_of_a_model() -> None:
     for capacity in (1j, np.ones(8) * 1j):
         with pytest.raises(oc.BadInput, match="is no number"):
             oc.model("alltoall.master", RING).update(capacity=capacity)
+
+
+def test_a_solve_keeps_parameters_with_the_names_of_its_options() -> None:
+    """The circuits of seeds 3 and 0 overlap twice and once."""
+    problem = oc.problem("lumorph.min-overlap", "lightpath:2x2,lasers=3", seed=3, model="path", k=1)
+    asked = oc.Task("lumorph.min-overlap", problem.instance, settings=problem.settings)
+    assert [problem.solve(seed=1).value, problem.solve().value, oc.solve(asked).value] == [2.0, 2.0, 2.0]
+    timed = {"delay": "1us", "shard": "1MB", "bandwidth": "100Gb/s"}
+    stands = oc.problem("topology.sequence", "servers:n=3,degree=2", start="ring:3", configurations=1, **timed)
+    assert "T_s" in stands.solve(start=stands.solve()).metrics
