@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from opticoll.array_copies import copy_into
 from opticoll.compiled import compiled
 
 if TYPE_CHECKING:
@@ -124,5 +125,5 @@ def _next_permutation(items: I64) -> bool:
     while items[m] < items[k]:
         m -= 1
     items[k], items[m] = items[m], items[k]
-    items[k + 1 :] = items[k + 1 :][::-1].copy()
+    copy_into(items[k + 1 :], items[k + 1 :][::-1].copy())
     return True

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from opticoll.array_copies import copy_into
 from opticoll.compiled import compiled
 
 if TYPE_CHECKING:
@@ -124,7 +125,7 @@ def least_flow(
     residual = np.zeros(2 * tail.size, dtype=np.int64)
     for j in range(ranks.size):
         i = (begin + j) % ranks.size
-        residual[0::2] = capacity
+        copy_into(residual[0::2], capacity)
         residual[1::2] = 0
         sent = max_flow(first, listed, tail, head, residual, source, source, ranks[i], need)
         if sent < need:

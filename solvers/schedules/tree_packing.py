@@ -36,6 +36,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from opticoll.array_copies import copy_into
 from opticoll.compiled import compiled
 from opticoll.errors import NotApplicable
 from opticoll.formulations.flows.worst_cuts import Network, least_time_of, network_of
@@ -483,7 +484,7 @@ def _grow(
                 if reached[y] or blocked[a] or capacity[a] <= most:
                     continue
                 room = min(capacity[a], count)
-                residual[0::2] = capacity
+                copy_into(residual[0::2], capacity)
                 residual[1::2] = 0
                 sent = max_flow(first, listed, tail, head, residual, x, n - 1, y, others + room)
                 served = min(room, sent - others)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from opticoll.array_copies import copy_into
 from opticoll.compiled import compiled
 
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ def shorten(
     for level in range(layers):
         _ascending(order[level], over, tail, head, length, sources, distance[level])
     now = _work(distance, demand, far)
-    best, kept, before = now, order.copy(), np.empty(demand.shape)
+    best, kept = now, order.copy()
     for move in range(moves):
         if best <= enough:
             break
@@ -101,18 +102,18 @@ def shorten(
         if j < 0:
             continue
         _shift(order[own], i, j)
-        before[:] = distance[own]
+        before = distance[own].copy()
         _ascending(order[own], over, tail, head, length, sources, distance[own])
         then = _work(distance, demand, far)
         heat = hot * (cool / hot) ** (move / moves)
         if then <= now or np.random.random() < np.exp((now - then) / heat):  # noqa: NPY002
             now = then
             if now < best:
-                best, kept[:] = now, order
+                best, kept = now, order.copy()
         else:
-            distance[own] = before
+            copy_into(distance[own], before)
             _shift(order[own], j, i)
-    order[:] = kept
+    copy_into(order, kept)
     return best
 
 

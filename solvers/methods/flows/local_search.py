@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from opticoll.array_copies import copy_into
 from opticoll.compiled import compiled
 from opticoll.formulations.flows.path_kernels import backtracked
 
@@ -137,7 +138,7 @@ def reroute(  # noqa: C901 - compiled
             load[a] += q
             if using[a] == room:
                 wider = np.empty((m, 2 * room), dtype=np.int64)
-                wider[:, :room] = users
+                copy_into(wider[:, :room], users)
                 users, room = wider, 2 * room
             users[a, using[a]] = mover
             using[a] += 1
@@ -149,11 +150,10 @@ def reroute(  # noqa: C901 - compiled
         choice[mover] = target
         tabu[mover] = step + 5 + np.random.randint(10 + count)  # noqa: NPY002
         if total < best:
-            best = total
-            best_choice[:] = choice
+            best, best_choice = total, choice.copy()
         if step % 2000 == 0:
-            price[:] = 1.0 + (price - 1.0) * 0.5
-    choice[:] = best_choice
+            price = 1.0 + (price - 1.0) * 0.5
+    copy_into(choice, best_choice)
     return best, step
 
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from opticoll.array_copies import copy_into
 from opticoll.compiled import compiled
 
 if TYPE_CHECKING:
@@ -211,9 +212,9 @@ def eject(  # noqa: C901 - compiled
             copied[after[by]] += 1
         _put(k, by, into, start, needs, slot, users, used)
         if count < best:
-            best = count
-            best_bin[:], best_choice[:] = bin_of, choice
-    bin_of[:], choice[:] = best_bin, best_choice
+            best, best_bin, best_choice = count, bin_of.copy(), choice.copy()
+    copy_into(bin_of, best_bin)
+    copy_into(choice, best_choice)
     for k in range(items):
         for b in range(bins):
             until[k, b] = max(until[k, b] - step, 0)

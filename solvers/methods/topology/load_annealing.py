@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from opticoll.array_copies import copy_into
 from opticoll.compiled import compiled
 from opticoll.solvers.methods.topology.minimum_load import least_load, with_distances
 
@@ -120,7 +121,7 @@ def raised_bound(
             price += trial[a]
         if paid > low * price:
             low = paid / price
-            lengths[:] = trial
+            copy_into(lengths, trial)
         if low >= worst:
             return low, step + 1
         least = LEAST * price
@@ -166,17 +167,7 @@ def _proposed(tail, head, count, most, links, ends):  # type: ignore[no-untyped-
 
 @compiled()
 def anneal_loads(
-    tail: I64,
-    head: I64,
-    best_tail: I64,
-    best_head: I64,
-    loads: F64,
-    most: int,
-    demand: F64,
-    moves: int,
-    heat: float,
-    cool: float,
-    seed: int,
+    state: I64, best: I64, loads: F64, most: int, demand: F64, moves: int, heat: float, cool: float, seed: int
 ) -> None:
     """Anneal the minimum maximum load by exchanges of the heads of two links, or of the places of two nodes.
 
@@ -185,17 +176,18 @@ def anneal_loads(
 
     Parameters
     ----------
-    tail, head
-        Links, ``(m,)`` each; on return the last state.
-    best_tail, best_head, loads
-        The best links, ``(m,)`` each, and the loads of both states, ``(2,)``; the best one is initially infinite.
+    state, best
+        Tails and heads of the links, ``(2, m)``: on return those of the last state, and of the best one.
+    loads
+        The loads of both, ``(2,)``; that of the best one is initially infinite.
     most, demand
         Most links of a pair; demand between all nodes, ``(n, n)``.
     moves, heat, cool
         Number of exchanges; first and last temperature, relative to the load.
     """
     np.random.seed(seed)  # noqa: NPY002 - the generator of the compiled code
-    n, m = demand.shape[0], tail.size
+    n, m, new = demand.shape[0], state.shape[1], state.copy()
+    tail, head, new_tail, new_head = state[0], state[1], new[0], new[1]
     count, lengths = np.zeros((n, n), np.int64), np.ones((n, n))
     for a in range(m):
         count[tail[a], head[a]] += 1
@@ -205,9 +197,9 @@ def anneal_loads(
     with_distances(count, lengths)
     if now < loads[1]:
         loads[1] = now
-        best_tail[:], best_head[:] = tail, head
+        copy_into(best, state)
     links, ends, trial = np.empty(m, np.int64), np.empty((2, m), np.int64), lengths.copy()
-    new_tail, new_head, raised, nodes = tail.copy(), head.copy(), np.empty(m), np.empty((n, n), np.int64)
+    raised, nodes = np.empty(m), np.empty((n, n), np.int64)
     for s in range(n):
         for v in range(n):
             nodes[s, v] = (s + v) % n
@@ -217,7 +209,7 @@ def anneal_loads(
             continue
         level = heat * (cool / heat) ** (move / moves)
         worst = now * (1.0 - level * np.log(1.0 - np.random.random()))  # noqa: NPY002
-        new_tail[:], new_head[:] = tail, head
+        copy_into(new, state)
         for i in range(size):
             new_tail[links[i]], new_head[links[i]] = ends[0, i], ends[1, i]
             count[tail[links[i]], head[links[i]]] -= 1
@@ -233,13 +225,13 @@ def anneal_loads(
         if low < worst:
             low, high = least_load(count, demand, trial, worst)
         if high <= worst:
-            tail[:], head[:] = new_tail, new_head
+            copy_into(state, new)
             now = high
             with_distances(count, trial)
-            lengths[:] = trial
+            copy_into(lengths, trial)
             if now < loads[1] * (1.0 - 1e-9):
                 loads[1] = now
-                best_tail[:], best_head[:] = tail, head
+                copy_into(best, state)
         else:
             for i in range(size):
                 count[ends[0, i], ends[1, i]] -= 1

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from opticoll.array_copies import copy_into
 from opticoll.compiled import compiled
 from opticoll.formulations import rounding
 from opticoll.solvers.methods.topology.matching_schedules import MatchingSchedule, fitted
@@ -266,7 +267,8 @@ def enumerate_assignments(  # noqa: C901 - compiled
         for side in range(2):
             own[ends[p, side]] |= sets[o]
             spare[ends[p, side]] -= size[o] - 1
-        lows[d + 1], highs[d + 1] = low, high
+        copy_into(lows[d + 1], low)
+        copy_into(highs[d + 1], high)
         for c in range(m):
             if sets[o] >> c & 1:
                 used[c] += 1

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from opticoll.array_copies import copy_into
 from opticoll.compiled import compiled
 
 if TYPE_CHECKING:
@@ -196,7 +197,7 @@ def least_load(count: I64, demand: F64, lengths: F64, worst: float) -> tuple[flo
                 paid += _shortest(count, mixed, demand, unit, s, number, dist, before, order, need, loads[s])
             if paid / price > low:
                 low = paid / price
-                lengths[:] = mixed
+                copy_into(lengths, mixed)
             if low >= worst or low >= x[full] * (1.0 - CLOSED):
                 break
             for s in range(n):

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from opticoll.array_copies import copy_into
 from opticoll.compiled import compiled
 from opticoll.formulations.topology import sequence_bounds
 from opticoll.instances.families.low_diameter import inverse, product
@@ -229,10 +230,10 @@ def annealed(
             total = orbit_hops(table, trial, step)
             if total <= now or rng.random() < np.exp((now - total) / (HOT * (COLD / HOT) ** (move / moves))):
                 now = total
-                generators[k] = trial[k]
+                copy_into(generators[k], trial[k])
                 if now < best:
                     best, kept = now, generators.copy()
-        trial[k] = generators[k]
+        copy_into(trial[k], generators[k])
     return best, kept
 
 

@@ -315,7 +315,7 @@ class WiringSearch:
     def _descend(self, moves: int | None = None) -> None:
         if self.loads % CHAIN and moves is None:
             self.descents += 1
-            self._anneal_loads(self.chain[0], self.chain[1], None)
+            self._anneal_loads(self.chain, None)
             return
         circuits = np.argsort(self.order)[self.best.circuits] if self.descents == 0 else self._random(self.random)
         self.descents += 1
@@ -325,7 +325,7 @@ class WiringSearch:
         if not self.loaded or (moves is None and self.descents > 1):
             tail, head = self._over_splits(tail, head, moves)
         if self.loaded:
-            self._anneal_loads(tail, head, moves)
+            self._anneal_loads(np.stack([tail, head]), moves)
         else:
             self._take_circuits(tail, head)
 
@@ -352,7 +352,7 @@ class WiringSearch:
         tail, head = np.nonzero(best)
         return np.repeat(tail, best[tail, head]), np.repeat(head, best[tail, head])
 
-    def _anneal_loads(self, tail: I64, head: I64, moves: int | None) -> None:
+    def _anneal_loads(self, links: I64, moves: int | None) -> None:
         """Anneal optimal loads in ``moves`` steps (None: as many as the chain has, for at most half of the time left).
 
         A chain of runs begins at random circuits, with annealing at a high temperature. The others begin at the best
@@ -360,27 +360,24 @@ class WiringSearch:
         """
         left, heat = self.tick(), WARM_LOADS
         if moves is None:
-            chain, least = self.loads // CHAIN, FIRST_MOVES * tail.size**2
-            moves = LOAD_MOVES * restart_length(chain) * tail.size**2 if chain else least
+            chain, least = self.loads // CHAIN, FIRST_MOVES * links.shape[1] ** 2
+            moves = LOAD_MOVES * restart_length(chain) * links.shape[1] ** 2 if chain else least
             if left is not None and np.isfinite(self.load_pace):
                 moves = max(min(moves, int(self.load_pace * left / 2)), least)
             if self.loads % CHAIN:
                 heat = REHEATED
             else:
                 self.chain_load = np.inf
-        tail, head = tail.copy(), head.copy()
-        best_tail, best_head, loads = tail.copy(), head.copy(), np.full(2, np.inf)
+        state, best, loads = links.copy(), links.copy(), np.full(2, np.inf)
         begun = time.monotonic()
-        pieces = LOAD_PIECES * max(moves // (FIRST_MOVES * tail.size**2), 1)
-        heats = np.geomspace(heat, COOL_LOADS, pieces + 1) / (tail.size * self.data.degree)
+        pieces = LOAD_PIECES * max(moves // (FIRST_MOVES * links.shape[1] ** 2), 1)
+        heats = np.geomspace(heat, COOL_LOADS, pieces + 1) / (links.shape[1] * self.data.degree)
         for hot, cool in zip(heats[:-1].tolist(), heats[1:].tolist(), strict=True):
             self.tick()
             load = loads[1]
             anneal_loads(
-                tail,
-                head,
-                best_tail,
-                best_head,
+                state,
+                best,
                 loads,
                 self.data.parallel,
                 self.demand,
@@ -390,11 +387,11 @@ class WiringSearch:
                 int(self.random.integers(2**31)),
             )
             if loads[1] < min(load, self._cut()):
-                self._take_circuits(best_tail, best_head)
+                self._take_circuits(best[0], best[1])
                 self.settled = 0
         self.load_pace = moves / max(time.monotonic() - begun, 1e-9)
         if loads[1] <= self.chain_load:
-            self.chain, self.chain_load = np.stack([best_tail, best_head]), loads[1]
+            self.chain, self.chain_load = best, loads[1]
         if np.isfinite(loads[1]):
             self.loads += 1
         if self.small and self.loads % CHAIN == 0 and self.chain_load <= self.value * (1 + self.tol):

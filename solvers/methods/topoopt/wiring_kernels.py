@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from opticoll.array_copies import copy_into
 from opticoll.compiled import compiled
 from opticoll.solvers.methods.topology.minimum_load import least_load, with_distances
 
@@ -257,13 +258,9 @@ def enumerate_wirings(  # noqa: C901 - compiled
     count, lengths, kept = np.zeros((n, n), np.int64), np.ones((n, n)), np.ones((n, n))
     freed, excluding, trial = np.zeros((n + 1, n + 1), np.int64), np.ones((n, n + 1, n + 1)), np.ones((n + 1, n + 1))
     extended = np.zeros((n + 1, n + 1))
-    extended[:n, :n] = demand
+    copy_into(extended[:n, :n], demand)
     goal = target if tax else target * n * degree
-    for i in range(first):
-        for t in range(n):
-            entering[t] += options[index[i], t]
-        reach[i] = masks[index[i]]
-    i = first
+    i = 0
     while i < n and index[i] >= 0:  # resumed: the last wired server gets its next option, those before it stay
         for t in range(n):
             entering[t] += options[index[i], t]
@@ -338,15 +335,15 @@ def enumerate_wirings(  # noqa: C901 - compiled
                 continue
         if i < n - 1 and not tax:
             for u in range(i + 1):
-                count[u] = options[index[u]]
+                copy_into(count[u], options[index[u]])
             with_free_ports(count, i + 1, degree, freed)
-            trial[:] = excluding[i]
+            copy_into(trial, excluding[i])
             bound = least_load(freed, extended, trial, target)[0]
             if bound >= target:
                 tally[3] += 1
                 if bound < np.inf:  # the next partial wiring is often similar
                     with_distances(freed, trial)
-                    excluding[i] = trial
+                    copy_into(excluding[i], trial)
                 continue
         if i < n - 1:
             i += 1
@@ -355,16 +352,16 @@ def enumerate_wirings(  # noqa: C901 - compiled
         bound = least.sum() + constant
         if not tax:
             for v in range(n):
-                count[v] = options[index[v]]
-            lengths[:] = kept
+                copy_into(count[v], options[index[v]])
+            copy_into(lengths, kept)
             bound = least_load(count, demand, lengths, target)[0]
             if bound >= target:
                 tally[3] += 1
                 if bound < np.inf:  # the next wiring is often similar
                     with_distances(count, lengths)
-                    kept[:] = lengths
+                    copy_into(kept, lengths)
                 continue
-        wirings[tally[0]] = index
+        copy_into(wirings[tally[0]], index)
         values[tally[0]] = bound
         tally[0] += 1
         if tally[0] == wirings.shape[0]:

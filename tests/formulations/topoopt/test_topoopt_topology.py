@@ -214,16 +214,16 @@ def test_few_whole_wirings_remain_for_a_proof():
 def test_annealed_loads_are_minimum_loads(seed, n, degree):
     random = np.random.default_rng(seed)
     count, pool = random_wiring(random, n, degree), pool_of(seed, n, degree, sparse=0.3)
-    tail, head = (np.repeat(end, count[count > 0]) for end in np.nonzero(count))
-    best, loads = (tail.copy(), head.copy()), np.full(2, np.inf)
+    state = np.stack([np.repeat(end, count[count > 0]) for end in np.nonzero(count)])
+    best, loads = state.copy(), np.full(2, np.inf)
     before = flow_time(count, pool.traffic)
-    anneal_loads(tail, head, *best, loads, degree, pool.traffic.copy(), 300, 0.05, 1e-3, seed)
+    anneal_loads(state, best, loads, degree, pool.traffic.copy(), 300, 0.05, 1e-3, seed)
     if not np.isfinite(before):
         assert not np.isfinite(loads).any()
         return
-    for value, ends in zip(loads, ((tail, head), best), strict=True):
+    for value, ends in zip(loads, (state, best), strict=True):
         made = np.zeros_like(count)
-        np.add.at(made, ends, 1)
+        np.add.at(made, tuple(ends), 1)
         assert (made.sum(axis=0) == degree).all()
         assert (made.sum(axis=1) == degree).all()
         assert made.max() <= degree
@@ -270,9 +270,9 @@ def test_minimum_loads_of_degenerate_and_uneven_traffic(spec, given):
 
 def test_annealed_loads_reach_the_optimum():
     pool = pool_of(3, 4, 2)
-    tail, head = np.repeat(np.arange(4), 2), np.roll(np.repeat(np.arange(4), 2), 2)
-    best, loads = (tail.copy(), head.copy()), np.full(2, np.inf)
-    anneal_loads(tail, head, *best, loads, 2, pool.traffic.copy(), 3000, 0.05, 1e-3, 1)
+    tail = np.repeat(np.arange(4), 2)
+    state, loads = np.stack([tail, np.roll(tail, 2)]), np.full(2, np.inf)
+    anneal_loads(state, state.copy(), loads, 2, pool.traffic.copy(), 3000, 0.05, 1e-3, 1)
     assert loads[1] == pytest.approx(brute(pool), rel=1e-8)
 
 
