@@ -145,7 +145,10 @@ def family(
 
 
 def population(name: str, *, example: str, source: str) -> Callable[[Members], Members]:
-    """Register a population under ``name``: a function of the spec's arguments that returns the members' specs."""
+    """Register a population under ``name``: a function of the spec's arguments that returns the members' specs.
+
+    No two members may be isomorphic.
+    """
 
     def register(members: Members) -> Members:
         POPULATIONS[name] = SpecPart(name, members, example, _first_line(members), source)
@@ -515,6 +518,11 @@ def expand(text: str) -> list[str]:
     specs = [spec for words in itertools.product(*choices) for spec in _members("".join(words))]
     _check_count(text, len(specs))
     return specs
+
+
+def is_population(text: str) -> bool:
+    """Whether ``text`` stands for the members of one population as they are, without braces or modifiers."""
+    return text.strip().partition(":")[0] in POPULATIONS and not set("{+") & set(text)
 
 
 def _check_count(text: str, count: int) -> None:

@@ -34,7 +34,7 @@ from opticoll.arguments import check_mapping, number
 from opticoll.errors import BadInput, SolverUnavailable
 from opticoll.instances import Instance, Topology, parse
 from opticoll.instances.readers.objects import as_instance
-from opticoll.instances.spec import expand
+from opticoll.instances.spec import expand, is_population
 from opticoll.nearest_names import nearest
 from opticoll.solvers.task import Fields, Task, plain, texts
 
@@ -240,6 +240,7 @@ def sweep(
     specs, instances = instances_of(over)
     quantity = _quantity(model, function, on, sense, lambda: _quantities(model, instances[0], given))
     alike = not quantity.metric and model._label_invariant(parameters_of(model, given))
+    alike = alike and not (len(specs) == 1 and is_population(specs[0]))  # whose members are not isomorphic
     classes = _classes(model, function or label, instances, given, merged=alike)
     if quantity.inverse:
         _refuse_without_time(model, classes[0].instance, given)

@@ -534,10 +534,12 @@ def codes(n: int, d: int | None, *, directed: bool) -> tuple[tuple[int, ...], ..
     """
     from opticoll.instances.enumeration import wirings
 
+    vertices = np.arange(n)
+
     def fillable(links: Mask, decided: int, _: int) -> bool:
         """Whether the undecided vertices can give every vertex d links in."""
-        givers = n - decided - (np.arange(n) >= decided)
+        givers = n - decided - (vertices >= decided)
         return d is None or bool((d - links.sum(axis=0) <= givers).all())
 
     found = wirings(n, n - 1 if d is None else d, directed=directed, wanted=fillable, lacking=None if d is None else 0)
-    return tuple(tuple((links @ (1 << np.arange(n))).tolist()) for links in found)
+    return tuple(tuple((links @ (1 << vertices)).tolist()) for links in found)
