@@ -149,19 +149,17 @@ def read_demand(text: object, topology: Topology, where: str) -> F64:
     """
     word, ranks = DemandSpec(text), topology.num_ranks
     if ranks > MAX_RANKS:
-        msg = (
-            f"{where}: a demand matrix of {ranks:,} ranks is too large; the limit is {MAX_RANKS:,}; use demand=uniform"
+        refuse(
+            where, f"a demand matrix of {ranks:,} ranks is too large; the limit is {MAX_RANKS:,}; use demand=uniform"
         )
-        raise BadInput(msg)
     kind, colon, rest = word.partition(":")
     if word.data is not None:
         return checked(rank_matrix(word.data, topology, f"{where}: demand"), topology, f"{where}: demand")
     if kind in {"matrix", "table"}:
-        msg = (
-            f"{where}: demand={_short(word)} names data of a Python session; write them to a file and give "
-            "demand=file:PATH"
+        refuse(
+            where,
+            f"demand={_short(word)} names data of a Python session; write them to a file and give demand=file:PATH",
         )
-        raise BadInput(msg)
     if word.startswith(PREFIX) and rest:
         return _from_file(word, topology, where)
     if word == UNIFORM:

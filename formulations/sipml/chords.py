@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.errors import BadInput
+from opticoll.errors import BadInput, refuse
 from opticoll.formulations.index import Index
 from opticoll.formulations.rounds.segments import offsets
 from opticoll.formulations.rounds.wavelengths import arcs_taken
@@ -61,10 +61,9 @@ def chord_index(high: I64, where: str) -> Index:
     """
     each = np.maximum(high - 1, 1)
     if each.sum() > MOST_CHORDS:
-        msg = (
-            f"{where}: the model would have {each.sum():,} chords; use fewer circuits or pairs, or a method without a "
-            "matrix"
+        refuse(
+            where,
+            f"the model would have {each.sum():,} chords; use fewer circuits or pairs, or a method without a matrix",
         )
-        raise BadInput(msg)
     pair = np.repeat(np.arange(high.size), each)
     return Index.table("pair count", {"pair": pair, "count": np.arange(pair.size) - offsets(each)[pair]})

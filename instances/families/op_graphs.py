@@ -135,7 +135,7 @@ class OpGraph(Instance):
 
 def _refuse(wrong: bool, spec: str, reason: str) -> None:
     if wrong:
-        refuse(spec, str(reason))
+        refuse(spec, reason)
 
 
 #: Sustained rate of one GPU [flop/us], and bytes per number.
