@@ -48,6 +48,7 @@ from opticoll.solvers.methods.lumorph.patterns import (
     Pattern,
     beside,
     binomial_tree,
+    copies,
     exchange,
     heap_tree,
     neighbour_exchange,
@@ -472,15 +473,7 @@ def layer_to_layer(collective: Collective, lasers: int, *, limit: LaserLimit = "
         first = np.searchsorted(copying.pre[:, 0], chunk)
         source = copying.pre[first + random.integers(0, copying.holders[chunk]), 1]
         when = greedy_rounds(source, target, lasers, limit=limit, seed=seed + number)
-        order = np.argsort(when, kind="stable")
-        spread = Pattern(
-            int(when.max(initial=-1)) + 1,
-            when[order],
-            source[order],
-            target[order],
-            chunk[order],
-            np.zeros(chunk.size, dtype=bool),
-        )
+        spread = copies(int(when.max(initial=-1)) + 1, (when, source, target, chunk))
         pattern = spread.backwards() if phase.backwards else spread
         joined = pattern if joined is None else joined.then(pattern)
     assert joined is not None

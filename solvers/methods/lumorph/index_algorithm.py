@@ -10,7 +10,7 @@ import numpy as np
 from opticoll.errors import NotApplicable
 from opticoll.formulations.lumorph.forwarded_solution import most_peers
 from opticoll.formulations.parameters import Parameter
-from opticoll.solvers.methods.lumorph.patterns import Pattern
+from opticoll.solvers.methods.lumorph.patterns import Pattern, copies
 from opticoll.solvers.methods.lumorph.realisation import realised
 from opticoll.solvers.methods.lumorph.round_algorithms import ROUTING
 from opticoll.solvers.methods.method import Answer, Beyond, Method
@@ -52,10 +52,9 @@ def index_pattern(collective: Collective, radix: int) -> Pattern:
         to = (at + digit[moving] * stride) % p
         moves = np.unique(np.column_stack([members[at], members[to], chunk[moving]]), axis=0)
         moves = moves[~np.isin(moves[:, 2] * collective.n + moves[:, 1], held)]
-        parts.append(np.column_stack([np.full(len(moves), steps), moves]))
+        parts.append((steps, *moves.T))
         stride, steps = stride * radix, steps + 1
-    step, source, to, which = np.concatenate(parts).T
-    return Pattern(steps, step, source, to, which, np.zeros(step.size, dtype=bool))
+    return copies(steps, *parts)
 
 
 def messages(schedule: RoundSchedule) -> tuple[int, int]:

@@ -55,18 +55,16 @@ class Pattern:
         """Number of transfers."""
         return int(self.step.size)
 
+    def taken(self, rows: I64 | Mask) -> Pattern:
+        """These transfers, in their order."""
+        arrays = {name: getattr(self, name)[rows] for name in ("step", "source", "target", "chunk", "adds")}
+        return replace(self, **arrays, group=None if self.group is None else self.group[rows])
+
     def backwards(self) -> Pattern:
         """The pattern, which sums nothing, backwards in time: every transfer is reversed and adds."""
         when = self.steps - 1 - self.step
-        order = np.argsort(when, kind="stable")
-        return Pattern(
-            self.steps,
-            when[order],
-            self.target[order],
-            self.source[order],
-            self.chunk[order],
-            np.ones(self.transfers, dtype=bool),
-        )
+        reverse = replace(self, step=when, source=self.target, target=self.source, adds=np.ones_like(self.adds))
+        return reverse.taken(np.argsort(when, kind="stable"))
 
     def then(self, other: Pattern) -> Pattern:
         """Append ``other`` in time."""
@@ -74,18 +72,8 @@ class Pattern:
 
     def after(self, steps: int) -> Pattern:
         """The pattern without its first ``steps`` steps."""
-        kept = self.step >= steps
-        group = None if self.group is None else self.group[kept]
-        return Pattern(
-            self.steps - steps,
-            self.step[kept] - steps,
-            self.source[kept],
-            self.target[kept],
-            self.chunk[kept],
-            self.adds[kept],
-            self.whole,
-            group,
-        )
+        left = self.taken(self.step >= steps)
+        return replace(left, steps=self.steps - steps, step=left.step - steps)
 
     def renamed(self, vertices: ArrayLike, chunk_of: ArrayLike) -> Pattern:
         """Vertex i becomes ``vertices[i]``, chunk c ``chunk_of[c]``."""
@@ -105,16 +93,8 @@ class Pattern:
         _refuse_large(int(count[self.chunk].sum()))
         chunks = np.argsort(owner, kind="stable")
         row, at = positions(offsets(count), self.chunk)
-        return Pattern(
-            self.steps,
-            self.step[row],
-            place[self.source[row]],
-            place[self.target[row]],
-            chunks[at],
-            self.adds[row],
-            self.whole,
-            None if self.group is None else self.group[row],
-        )
+        source, target = place[self.source[row]], place[self.target[row]]
+        return replace(self.taken(row), source=source, target=target, chunk=chunks[at])
 
     def pairs(self, n: int) -> tuple[I64, I64, I64, I64]:
         """Pairs of every step and their payload: step, source, target, number of chunks, each ``(P,)``, sorted."""
@@ -136,23 +116,13 @@ def _joined(patterns: Sequence[Pattern], steps: int) -> Pattern:
         group = np.zeros(pattern.transfers, dtype=np.int64) if pattern.group is None else pattern.group
         groups.append(group + offset)
         offset += int(group.max(initial=-1)) + 1
-    step, source, target, chunk = (
-        np.concatenate([getattr(pattern, name) for pattern in patterns])
-        for name in ("step", "source", "target", "chunk")
-    )
-    adds = np.concatenate([pattern.adds for pattern in patterns])
-    order = np.argsort(step, kind="stable")
+    arrays = {
+        name: np.concatenate([getattr(pattern, name) for pattern in patterns])
+        for name in ("step", "source", "target", "chunk", "adds")
+    }
     whole = any(pattern.whole for pattern in patterns)
-    return Pattern(
-        steps,
-        step[order],
-        source[order],
-        target[order],
-        chunk[order],
-        adds[order],
-        whole,
-        np.concatenate(groups)[order] if whole else None,
-    )
+    together = np.concatenate(groups) if whole else None
+    return Pattern(steps, **arrays, whole=whole, group=together).taken(np.argsort(arrays["step"], kind="stable"))
 
 
 def _refuse_large(transfers: int) -> None:
@@ -161,12 +131,11 @@ def _refuse_large(transfers: int) -> None:
         raise BadInput(msg)
 
 
-def _copies(steps: int, step: ArrayLike, source: ArrayLike, target: ArrayLike, chunk: ArrayLike) -> Pattern:
-    """A pattern of copies from arrays of one shape, sorted by step."""
-    when, *rest = (np.asarray(a, dtype=np.int64).ravel() for a in np.broadcast_arrays(step, source, target, chunk))
-    order = np.argsort(when, kind="stable")
-    u, v, c = (a[order] for a in rest)
-    return Pattern(steps, when[order], u, v, c, np.zeros(order.size, dtype=bool))
+def copies(steps: int, *parts: tuple[ArrayLike, ...]) -> Pattern:
+    """A pattern of copies from step, source, target and chunk, arrays that are broadcast, sorted by step."""
+    rows = [np.broadcast_arrays(*part) for part in parts]
+    when, u, v, c = (np.concatenate([np.ravel(row[i]) for row in rows]).astype(np.int64) for i in range(4))
+    return Pattern(steps, when, u, v, c, np.zeros(when.size, dtype=bool)).taken(np.argsort(when, kind="stable"))
 
 
 # Sizes --------------------------------------------------------------------------------------------------------
@@ -220,10 +189,10 @@ def exchange(radices: Sequence[int], *, near: bool = True) -> Pattern:
         other = (digit + np.arange(1, m)[None, :, None]) % m
         target = rank + (other - digit) * s
         shard = rank - offset[:, None, None] + held[None, None, :]
-        parts.append(np.broadcast_arrays(step, rank, target, shard))
+        parts.append((step, rank, target, shard))
         held = (held[:, None] + np.arange(m)[None, :] * s).ravel()
         offset += digit[:, 0, 0] * s
-    return _copies(len(radices), *(np.concatenate([part[i].ravel() for part in parts]) for i in range(4)))
+    return copies(len(radices), *parts)
 
 
 def circulant(p: int, radix: int) -> Pattern:
@@ -235,9 +204,9 @@ def circulant(p: int, radix: int) -> Pattern:
             many = min(held, p - d * held)
             if many > 0:
                 target = (rank - d * held) % p
-                parts.append(np.broadcast_arrays(steps, rank, target, (rank + np.arange(many)) % p))
+                parts.append((steps, rank, target, (rank + np.arange(many)) % p))
         held, steps = min(p, held * radix), steps + 1
-    return _copies(steps, *(np.concatenate([part[i].ravel() for part in parts]) for i in range(4)))
+    return copies(steps, *parts)
 
 
 def recursive(
@@ -270,7 +239,7 @@ def ring(p: int) -> Pattern:
     """Ring all-gather: rank i sends to i + 1 in every step."""
     _refuse_large(p * (p - 1))
     step, rank = np.arange(p - 1)[:, None], np.arange(p)[None, :]
-    return _copies(p - 1, step, rank, (rank + 1) % p, (rank - step) % p)
+    return copies(p - 1, (step, rank, (rank + 1) % p, (rank - step) % p))
 
 
 def neighbour_exchange(p: int) -> Pattern:
@@ -285,10 +254,10 @@ def neighbour_exchange(p: int) -> Pattern:
     last, parts = rank[:, None], []
     for step in range(p // 2):
         partner = np.where(rank % 2 == step % 2, rank + 1, rank - 1) % p
-        parts.append(np.broadcast_arrays(step, rank[:, None], partner[:, None], last))
+        parts.append((step, rank[:, None], partner[:, None], last))
         got = last[partner]
         last = np.concatenate([last, got], axis=1) if step == 0 else got
-    return _copies(p // 2, *(np.concatenate([part[i].ravel() for part in parts]) for i in range(4)))
+    return copies(p // 2, *parts)
 
 
 # Trees --------------------------------------------------------------------------------------------------------
@@ -359,7 +328,7 @@ def tree_spread(parent: I64, owners: ArrayLike, delay: ArrayLike) -> Pattern:
         target[k] = np.where(up, parent[child], child)
         when[k] = hops[source[k]]
     steps = int((when[which] + late[:, None]).max(initial=-1)) + 1
-    return _copies(steps, when[which] + late[:, None], source[which], target[which], np.arange(owner.size)[:, None])
+    return copies(steps, (when[which] + late[:, None], source[which], target[which], np.arange(owner.size)[:, None]))
 
 
 def _meeting(parent: I64, depth: I64, ancestors: Sequence[int]) -> I64:
@@ -384,8 +353,8 @@ def tree_all_reduce(parent: I64, delay: ArrayLike) -> Pattern:
     child = np.flatnonzero(parent >= 0)
     chunk, late = np.arange(late.size)[:, None], late[:, None]
     _refuse_large(2 * late.size * child.size)
-    up = _copies(0, height - depth[child] + late, child, parent[child], chunk)
-    down = _copies(0, height + depth[child] - 1 + late, parent[child], child, chunk)
+    up = copies(0, (height - depth[child] + late, child, parent[child], chunk))
+    down = copies(0, (height + depth[child] - 1 + late, parent[child], child, chunk))
     steps = 2 * height + int(late.max(initial=0))
     return _joined((replace(up, adds=~up.adds), down), steps)
 
