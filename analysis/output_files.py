@@ -178,8 +178,7 @@ def chunk_numbers(chunks: object) -> int | tuple[int, ...] | None:
     several = list(chunks) if isinstance(chunks, Iterable) and not isinstance(chunks, str) else [chunks]
     numbers = tuple(int(one) for one in several if isinstance(one, Integral) and 0 < int(one) <= MOST_NUMBER)
     if not numbers or len(numbers) < len(several):
-        msg = f"chunks={chunks!r:.40}: give a whole number of chunks per shard from 1 to {MOST_NUMBER}, or several"
-        raise BadInput(msg)
+        refuse(f"chunks={chunks!r:.40}", f"give a whole number of chunks per shard from 1 to {MOST_NUMBER}, or several")
     return numbers[0] if isinstance(chunks, Integral) else numbers
 
 

@@ -454,23 +454,19 @@ def _check_axes(cls: type[Formulation]) -> None:
         near = [(axis, get_close_matches(axis, declared_axes.KNOWN, n=1, cutoff=0.75)) for axis in along]
         wrong = next(((axis, close[0]) for axis, close in near if close and axis not in declared_axes.KNOWN), None)
         if wrong is not None:
-            msg = f"formulation {cls.name!r}: variables[{name!r}] has {wrong[0]!r}; did you mean {wrong[1]!r}?"
-            raise BadInput(msg)
+            refuse(f"formulation {cls.name!r}", f"variables[{name!r}] has {wrong[0]!r}; did you mean {wrong[1]!r}?")
     if "units" not in vars(cls):  # those of a class from which it is derived
         cls.units = {name: unit for name, unit in cls.units.items() if name in cls.variables}
     for name, unit in cls.units.items():
         if not isinstance(unit, str):
-            msg = f"formulation {cls.name!r}: units[{name!r}] must be a text such as 'shards', not {unit!r}"
-            raise BadInput(msg)
+            refuse(f"formulation {cls.name!r}", f"units[{name!r}] must be a text such as 'shards', not {unit!r}")
     for name in (*cls.units, *([] if cls.concurrent is None else [cls.concurrent])):
         if name not in cls.variables:
             what = "concurrent" if name == cls.concurrent else "units"
             stated = ", ".join(cls.variables)
-            msg = f"formulation {cls.name!r}: {what} names {name!r}, which is none of the variables: {stated}"
-            raise BadInput(msg)
+            refuse(f"formulation {cls.name!r}", f"{what} names {name!r}, which is none of the variables: {stated}")
     if cls.concurrent is not None and (cls.variables[cls.concurrent] != () or vars(cls).get("sense", "max") != "max"):
-        msg = f"formulation {cls.name!r}: the concurrent flow {cls.concurrent} has the axes () and is maximised"
-        raise BadInput(msg)
+        refuse(f"formulation {cls.name!r}", f"the concurrent flow {cls.concurrent} has the axes () and is maximised")
 
 
 def states(formulation: Formulation | type[Formulation], method: str) -> bool:
@@ -538,8 +534,7 @@ def check_stated(cls: type[Formulation]) -> None:
     """
     where = f"formulation {cls.name!r}"
     if not isinstance(cls.name, str) or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", cls.name):
-        msg = f"class {cls.__name__}: name must consist of letters, digits, '.', '-' and '_', not {cls.name!r}"
-        raise BadInput(msg)
+        refuse(f"class {cls.__name__}", f"name must consist of letters, digits, '.', '-' and '_', not {cls.name!r}")
     for word in ("where", "example", "meaning"):
         value = getattr(cls, word)
         if isinstance(value, property):  # depends on the parameters

@@ -69,8 +69,7 @@ def formulation(name: str | type[Formulation]) -> type[Formulation]:
             raise BadInput(msg)
         known = _lookup(name.name)
         if known is not None and known is not name:
-            msg = f"formulation {name.name!r}: opticoll or a plug-in already uses this name; choose another name"
-            raise BadInput(msg)
+            refuse(f"formulation {name.name!r}", "opticoll or a plug-in already uses this name; choose another name")
         return name
     if not isinstance(name, str):
         of = f"; pass its class {type(name).__name__}" if isinstance(name, Formulation) else ""

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from opticoll.analysis.study.study_file import STUDIES, tasks
-from opticoll.errors import BadFile, BadInput
+from opticoll.errors import BadFile, BadInput, refuse
 from opticoll.nearest_names import nearest
 
 if TYPE_CHECKING:
@@ -133,8 +133,7 @@ def problems(path: Path = STUDIES / f"{STUDY}.toml") -> tuple[BenchmarkProblem, 
         result[one.key] = replace(known, tols=tuple(sorted({*known.tols, task.tol})))
     names = [one.name for one in result.values()]
     if len(set(names)) < len(names):
-        msg = f"study {path}: two problems have the name {max(names, key=names.count)!r}"
-        raise BadFile(msg)
+        refuse(f"study {path}", f"two problems have the name {max(names, key=names.count)!r}", BadFile)
     return tuple(result.values())
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Literal, TypeVar
 
-from opticoll.errors import BadInput, refuse
+from opticoll.errors import refuse
 
 #: Whether the optimum is at least, or at most, the bound.
 Sense = Literal["lower", "upper"]
@@ -26,8 +26,7 @@ def bound_on(quantity: str, sense: Sense | None = None) -> Callable[[Function], 
         ``"lower"`` or ``"upper"``; by default that of a relaxation.
     """
     if not (isinstance(quantity, str) and quantity):
-        msg = f"bound_on({quantity!r}): name what is bounded: 'objective', 'T' or a metric"
-        raise BadInput(msg)
+        refuse(f"bound_on({quantity!r})", "name what is bounded: 'objective', 'T' or a metric")
     if sense not in (None, "lower", "upper"):
         refuse("bound_on", f"sense={sense!r} must be 'lower' or 'upper'")
 

@@ -309,8 +309,7 @@ def envelope(n: int, degree: int, *, directed: bool = False, others: Sequence[Se
     if n > MOST_NODES:
         refuse("envelope", f"n={n} exceeds the limit of {MOST_NODES} nodes; use fewer")
     if not 1 <= degree < n:
-        msg = f"n={n}, degree={degree}: give at least two nodes, and from 1 to n - 1 ports"
-        raise BadInput(msg)
+        refuse(f"n={n}, degree={degree}", "give at least two nodes, and from 1 to n - 1 ports")
     known = [*direct_records(n, degree, directed), *sequence_records().get((n, degree, directed), ()), *others]
     if (n, degree, directed) not in sequence_records():
         known += cyclic_records(n, degree, directed)

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from math import ceil, log2
 from typing import TYPE_CHECKING, Literal
 
-from opticoll.errors import BadInput, refuse
+from opticoll.errors import refuse
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -71,8 +71,7 @@ def formula(
         For an unknown algorithm, a number of GPUs that is not a power of two, or a variant without such a formula.
     """
     if algorithm not in ALGORITHMS or n < 2 or n & (n - 1):
-        msg = f"all-reduce by {algorithm!r} on {n} GPUs: use one of {', '.join(ALGORITHMS)}, and a power of two"
-        raise BadInput(msg)
+        refuse(f"all-reduce by {algorithm!r} on {n} GPUs", f"use one of {', '.join(ALGORITHMS)}, and a power of two")
     if (variant, algorithm) in {("printed", TREE), ("printed", SQUARES), ("coded", SQUARES)}:
         refuse(algorithm, f"there is no {variant} formula; use variant plotted")
     digits, fraction = log2(n), 2 * (n - 1) / n

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 import numpy as np
 
-from opticoll.errors import BadInput
+from opticoll.errors import BadInput, refuse
 from opticoll.instances.readers import reading
 from opticoll.instances.readers.reading import PREFIX, pinned, read_pinned
 from opticoll.nearest_names import nearest
@@ -236,26 +236,21 @@ def collective(name: str, n: int, ranks: ArrayLike | None = None, *, root: int =
     if name.startswith(PREFIX):
         for word, value, default in (("root", root, 0), ("pieces", pieces, 1)):
             if value != default:
-                msg = f"collective {name!r}: {word}={value} has no effect; the file states all chunks"
-                raise BadInput(msg)
+                refuse(f"collective {name!r}", f"{word}={value} has no effect; the file states all chunks")
         return read_collective(name, n)
     if name not in _NAMED:
         msg = f"no collective {name!r}; {nearest(name, _NAMED)}, or file:PATH"
         raise BadInput(msg)
     members = np.arange(n) if ranks is None else np.asarray(ranks, dtype=np.int64)
     if members.size < 2 or np.unique(members).size < members.size or members.min() < 0 or members.max() >= n:
-        msg = f"collective {name!r}: the ranks must be at least 2 distinct vertices of 0..{n - 1}"
-        raise BadInput(msg)
+        refuse(f"collective {name!r}", f"the ranks must be at least 2 distinct vertices of 0..{n - 1}")
     if root and name not in ROOTED:
-        msg = f"collective {name!r}: root={root} has no effect; only {', '.join(ROOTED)} have a root"
-        raise BadInput(msg)
+        refuse(f"collective {name!r}", f"root={root} has no effect; only {', '.join(ROOTED)} have a root")
     if not 0 <= root < members.size:
-        msg = f"collective {name!r}: root={root} is out of range; use 0..{members.size - 1}"
-        raise BadInput(msg)
+        refuse(f"collective {name!r}", f"root={root} is out of range; use 0..{members.size - 1}")
     pairs = members.size * members.size * pieces
     if pieces < 1 or pairs > MOST_PAIRS:
-        msg = f"collective {name!r}: {pieces} chunks per shard give {pairs} pairs; use 1 to {MOST_PAIRS}"
-        raise BadInput(msg)
+        refuse(f"collective {name!r}", f"{pieces} chunks per shard give {pairs} pairs; use 1 to {MOST_PAIRS}")
     make, summing = _NAMED[name]
     chunks, pre, post = make(members, root, pieces)
     return Collective(name, n, chunks, pre, post, summing)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.errors import BadInput, refuse
+from opticoll.errors import refuse
 from opticoll.formulations.index import Index
 from opticoll.formulations.rounds.segments import offsets
 from opticoll.formulations.rounds.wavelengths import arcs_taken

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.errors import SolverUnavailable
+from opticoll.errors import SolverUnavailable, refuse
 from opticoll.solvers.adapters.interface import (
     Adapter,
     Capabilities,
@@ -74,8 +74,7 @@ class CuPdlpx(Adapter):
 
         cupdlpx = self.load()
         if gpus() == 0:
-            msg = f"solver {self.name!r}: no NVIDIA GPU found; {_NO_GPU}"
-            raise SolverUnavailable(msg)
+            refuse(f"solver {self.name!r}", f"no NVIDIA GPU found; {_NO_GPU}", SolverUnavailable)
         trivial = without_matrix(form)
         if trivial is not None:
             return trivial

@@ -24,7 +24,7 @@ import msgspec
 import numpy as np
 
 from opticoll.arguments import read_text
-from opticoll.errors import BadInput, BadOption, MethodMismatch, SolverUnavailable, one_line
+from opticoll.errors import BadOption, MethodMismatch, SolverUnavailable, one_line, refuse
 from opticoll.formulations.standard_form import StandardForm
 from opticoll.plugin_faults import place_of
 from opticoll.solvers.task import Fields, Outcome, SolveRequest, Termination
@@ -334,8 +334,7 @@ def returned(chosen: Adapter, form: StandardForm, outcome: object) -> Outcome:
     """
     where = place_of(chosen.solve)
     if not isinstance(outcome, Outcome):
-        msg = f"{where}solver {chosen.name!r}: solve returned {type(outcome).__name__}; return an Outcome"
-        raise BadInput(msg)
+        refuse(f"{where}solver {chosen.name!r}", f"solve returned {type(outcome).__name__}; return an Outcome")
     result = accepted(chosen.name, form, outcome)
     if where and result.raw == INVALID:
         result.message = where + result.message
