@@ -24,7 +24,7 @@ from opticoll.analysis.ledger.verdict import (
     marked,
     sensitivity,
 )
-from opticoll.errors import BadInput, refuse
+from opticoll.errors import refuse
 from opticoll.plugin_faults import FAULTS, blame, place_of
 from opticoll.solvers.task import PROVEN, Environment, Fields, plain
 from opticoll.types import Json
@@ -64,7 +64,8 @@ class Measurement:
     instances
         Instances measured: specs, or a range in words.
     reason
-        Explanation of the verdict: under which assumption the claim would hold, or what prevents a test.
+        Explanation of the verdict: under which assumption the claim would hold, or what prevents a test. By default
+        that of the claim, which does not depend on what is measured.
     count, violations
         For a theorem or bound tested on many cases: their number, and the number in which it fails.
     tightness
@@ -335,7 +336,8 @@ class Claim:
     measure
         Tests the claim; None if it cannot be tested here. The laboratory has the scope.
     reason
-        Why it cannot be tested and what that would need; only for ``measure=None``.
+        Explanation of the verdict where it does not depend on what is measured; for ``measure=None`` why the claim
+        cannot be tested, and what that would need.
     """
 
     id: str
@@ -358,17 +360,13 @@ class Claim:
 
     def __post_init__(self) -> None:
         if self.weight not in list(Weight):
-            msg = f"claim {self.id!r}: weight must be one of {', '.join(Weight)}, not {self.weight!r}"
-            raise BadInput(msg)
+            refuse(f"claim {self.id!r}", f"weight must be one of {', '.join(Weight)}, not {self.weight!r}")
         if self.natural is None and not (self.lost or self.unpublished):
-            msg = f"claim {self.id!r}: has no natural reading; state one, or what is lost or unpublished"
-            raise BadInput(msg)
+            refuse(f"claim {self.id!r}", "has no natural reading; state one, or what is lost or unpublished")
         if self.measure is not None and not callable(self.measure):
-            msg = f"claim {self.id!r}: measure must be a function of the laboratory, not {self.measure!r}"
-            raise BadInput(msg)
+            refuse(f"claim {self.id!r}", f"measure must be a function of the laboratory, not {self.measure!r}")
         if self.measure is None and not self.reason.strip():
-            msg = f"claim {self.id!r}: has no measure; add one, or a reason why it cannot be tested"
-            raise BadInput(msg)
+            refuse(f"claim {self.id!r}", "has no measure; add one, or a reason why it cannot be tested")
 
     def examine(self, laboratory: Laboratory) -> ClaimRow:
         """Test the claim and return its row of the ledger.
@@ -384,7 +382,7 @@ class Claim:
         choices: tuple[Choice, ...] = ()
         verdict = Verdict.NOT_TESTABLE
         if self.measure is None:
-            result = Measurement(None, reason=self.reason)
+            result = Measurement(None)
             verdict = self._undecided
         else:
             try:
@@ -454,6 +452,7 @@ class Claim:
             {
                 **{name: getattr(self, name) for name in _STATED},
                 **{name: getattr(result, name) for name in _MEASURED},
+                "reason": result.reason or self.reason,
                 "verdict": verdict,
                 "choices": plain(choices),
                 "printed": printed,
@@ -543,4 +542,4 @@ _STATED = (
     "rests_on",
     "second",
 )
-_MEASURED = ("instances", "reason", "count", "violations", "tightness", "witness")
+_MEASURED = ("instances", "count", "violations", "tightness", "witness")

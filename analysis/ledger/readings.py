@@ -53,7 +53,9 @@ class Readings(list[Choice]):
         ends = {"least": min(numbers), "most": max(numbers)} if len(numbers) == len(self) else {}
         return {"readings that agree": f"{agree} of {len(self)}", **ends}
 
-    def measurement(self, instances: tuple[str, ...], reason: str, measured: object = None, **more: Any) -> Measurement:
+    def measurement(
+        self, instances: tuple[str, ...], reason: str = "", measured: object = None, **more: Any
+    ) -> Measurement:
         """Return the measurement that follows from the readings; ``measured`` is by default :attr:`by_reading`."""
         found = self.by_reading if measured is None else measured
         return Measurement(found, None, instances, reason, choices=tuple(self), **more)
@@ -65,7 +67,7 @@ def spread(ratios: Sequence[float]) -> dict[str, float]:
 
 
 def swept(
-    wrong: Sequence[str], count: int, measured: object, instances: tuple[str, ...], reason: str, **more: Any
+    wrong: Sequence[str], count: int, measured: object, instances: tuple[str, ...], reason: str = "", **more: Any
 ) -> Measurement:
     """Return the measurement of a claim about ``count`` cases: it holds if none is wrong; the first is the witness."""
     first = wrong[0] if wrong else None
@@ -109,6 +111,6 @@ class Sweep:
         """Number of cases with ratio 1."""
         return sum(abs(ratio - 1) <= SAME for ratio in self.ratios)
 
-    def measurement(self, measured: object, instances: tuple[str, ...], reason: str, **more: Any) -> Measurement:
+    def measurement(self, measured: object, instances: tuple[str, ...], reason: str = "", **more: Any) -> Measurement:
         """Return the measurement of a claim that holds if no case fails."""
         return Measurement(measured, verdict_if(not self.wrong), instances, reason, **self.row, **more)

@@ -107,14 +107,7 @@ def _sufficient(laboratory: Laboratory) -> Measurement:
             f"{len(specs) - len(sweep.wrong)} of {len(specs)} networks have the optimum of the matrix form",
         )
     inflow = sweeps[SINK_INFLOW]
-    return choices.measurement(
-        tuple(specs),
-        "If (4) counts all flow that enters the sink and (3) omits the sink, flow may run in a cycle through the "
-        "sink and count as delivered although nothing leaves the source. If (4) counts the net flow, or no flow leaves "
-        "a sink, the inequalities suffice. The formulas are lost, so we cannot tell which is printed. Ratio: T by "
-        "the sink-inflow reading over the true T.",
-        **inflow.row,
-    )
+    return choices.measurement(tuple(specs), **inflow.row)
 
 
 def _link_optimum(topology: Topology) -> float:
@@ -171,12 +164,7 @@ def _children(laboratory: Laboratory) -> Measurement:
         topology = parse(spec)
         ratio = laboratory.proven(LINK, spec, method="master-child")["objective"] / certified_flow(topology)
         sweep.add(ratio, holds=abs(ratio - 1) <= SAME, size=topology.n, case=f"{spec}: F / optimum = {ratio:.8g}")
-    return sweep.measurement(
-        f"{sweep.met} of {len(specs)} equal",
-        tuple(specs),
-        "The flows of all pairs that the child LPs yield are checked as a solution of the link MCF. They always exist: "
-        "a flow from one source splits into paths.",
-    )
+    return sweep.measurement(f"{sweep.met} of {len(specs)} equal", tuple(specs))
 
 
 # time steps ---------------------------------------------------------------------------------------------------------
@@ -239,12 +227,7 @@ def _steps_by_source(laboratory: Laboratory) -> Measurement:
             size=topology.n,
             case=f"{spec}: {source:.6g} by source, {pair:.6g} by pair",
         )
-    return sweep.measurement(
-        f"{sweep.met} of {len(specs)} equal",
-        tuple(specs),
-        "The demand of the program by source is what stays at a destination, as in (8). It is exact: a flow from one "
-        "source in the graph unrolled over time splits into paths. Ratio: optimum by source over optimum by pair.",
-    )
+    return sweep.measurement(f"{sweep.met} of {len(specs)} equal", tuple(specs))
 
 
 # running times ------------------------------------------------------------------------------------------------------
@@ -290,12 +273,7 @@ def _decomposition(laboratory: Laboratory) -> Measurement:
     for name in ("simplex", "interior point"):
         last = ratios[name, sizes[-1]]
         choices.add(name, number.holds(last), last, name="algorithm, ratio at the largest size")
-    return choices.measurement(
-        tuple(specs),
-        "Processor time of the link MCF over that of the master LP on the same solver. The child LPs run in parallel "
-        "and are not counted. The ratio grows with the size; the size at which the paper reports two orders is lost.",
-        {f"{name}, N={n}": ratio for (name, n), ratio in ratios.items()},
-    )
+    return choices.measurement(tuple(specs), measured={f"{name}, N={n}": ratio for (name, n), ratio in ratios.items()})
 
 
 @MEASURES.of("forty-minutes")
@@ -340,9 +318,4 @@ def _against_approximation(laboratory: Laboratory) -> Measurement:
         choices.add(epsilon, exact <= (1 + ABOUT) * seconds, dict(figures), name="epsilon tried")
         longest = seconds
     choices.add("the smallest", exact <= (1 + ABOUT) * longest, float(f"{longest / exact:.2g}"))
-    return choices.measurement(
-        (spec,),
-        "Competitive is at most 10 % slower. The number of shortest-path trees grows as 1/epsilon^2, so the LP "
-        "gains with small epsilon. Both run compiled code on one core. The paper's epsilon and sizes are lost.",
-        measured,
-    )
+    return choices.measurement((spec,), measured=measured)

@@ -58,12 +58,7 @@ def _disjoint(laboratory: Laboratory) -> Measurement:
             choices.add(name, max(tested) <= 1 + SAME, round(max(tested), 4))
     return choices.measurement(
         tuple(ratios),
-        "One maximum set of arc-disjoint paths per pair, of least total length; no pair has more than d. It is exact "
-        "on tori, hypercubes, random regular graphs and Xpanders, and on most of them with disabled links. GenKautz "
-        "graphs of 8 and 16 nodes need other paths, as do 60 random maximum sets; the larger ones come close. The "
-        "paper reads the equality off a plot whose sizes are lost. Ratio: largest T over the path set to the optimal "
-        "T.",
-        f"{sweep.met} of {len(ratios)} equal the MCF; the smallest that does not: {sweep.row['witness']}",
+        measured=f"{sweep.met} of {len(ratios)} equal the MCF; the smallest that does not: {sweep.row['witness']}",
         tightness=spread(sweep.ratios),
         saved_by="networks of figure 7 that are not among ours",
     )
@@ -77,12 +72,7 @@ def _extracted(laboratory: Laboratory) -> Measurement:
         topology = parse(spec)
         ratio = certified_flow(topology) / laboratory.solve(PATHS, spec, method="mcf-extp", paths="all")["objective"]
         sweep.add(ratio, holds=ratio <= 1 + SAME, size=topology.n, case=f"{spec}: T / optimum = {ratio:.6g}")
-    return sweep.measurement(
-        f"{sweep.met} of {len(specs)} equal the MCF",
-        tuple(specs),
-        "The paths of a flow without cycles carry all of it, so only cycles can be lost. Ratio: T of the paths to "
-        "the optimal T.",
-    )
+    return sweep.measurement(f"{sweep.met} of {len(specs)} equal the MCF", tuple(specs))
 
 
 def even_load(data: PathFlow) -> float:
@@ -104,14 +94,7 @@ def _even_weights(laboratory: Laboratory) -> Measurement:
         measured[spec] = {"one path": round(single, 4), "shortest paths, equal weights": round(even, 4)}
         if min(single, even) > 1 + SAME:
             wrong.append(spec)
-    return swept(
-        wrong,
-        len(measured),
-        measured,
-        tuple(measured),
-        "Load over T. One path per pair suffices on the hypercube and the torus but not on the bipartite graph (3 "
-        "instead of 2.5), where equal weights on all shortest paths suffice.",
-    )
+    return swept(wrong, len(measured), measured, tuple(measured))
 
 
 @MEASURES.of("path-throughput")
@@ -125,8 +108,6 @@ def _path_throughput(laboratory: Laboratory) -> Measurement:
     return Measurement(
         {"link-based": round(link, 6), "path-based": round(path, 6), f"time-stepped, {steps} steps": round(stepped, 6)},
         instances=(spec,),
-        reason="A throughput of the testbed, with the latency and software of each runtime, which no model here "
-        "contains. In the model (T in shards over link bandwidth; measured: path-based over link-based) all are equal.",
         value=round(path / link, 6),
     )
 
@@ -229,9 +210,8 @@ def _spread_alike(laboratory: Laboratory) -> Measurement:
     every = [value for ratios in measured.values() for values in ratios.values() for value in values]
     return choices.measurement(
         tuple(spec for specs in families.values() for spec in specs),
-        "T over that of the MCF; the largest of each family. Congestion control that "
-        "finds the best weights does well on expanders with few paths, and poorly on larger tori; with equal weights "
-        "the order is reversed or both do poorly. The paper cites the result for expanders.",
-        {name: {family: max(values) for family, values in ratios.items()} for name, ratios in measured.items()},
+        measured={
+            name: {family: max(values) for family, values in ratios.items()} for name, ratios in measured.items()
+        },
         tightness=spread(every),
     )

@@ -91,10 +91,7 @@ def _sssp(laboratory: Laboratory) -> Measurement:
         choices.add(name, max(values) > more, max(values), name="appendix D: more than 2 times")
     return choices.measurement(
         tuple(scope["networks"]),
-        "Load over T, least and largest of the means over random orders. The trees of the cited work have 1.6 to 1.7 "
-        "times the load of the MCF on 3-D and 4-D tori, the pair-wise variant of Appendix D less. We do not find more "
-        "than 2 times, as Appendix D; its networks and those of figure 7 are not given.",
-        {
+        measured={
             name: f"{min(values):.2f} to {max(values):.2f}, means {min(means[name].values()):.2f} to "
             f"{max(means[name].values()):.2f}"
             for name, values in ends.items()
@@ -121,9 +118,7 @@ def _order(laboratory: Laboratory) -> Measurement:
     choices.add("the routes", not changed, f"arc loads change on {', '.join(changed) or 'none'}")
     return choices.measurement(
         tuple(measured),
-        "A start weight above the number of pairs keeps every route as short as possible, whatever the order. Which of "
-        "several shortest routes a pair takes does depend on the order.",
-        {f"largest loads, {spec}": loads for spec, loads in measured.items()},
+        measured={f"largest loads, {spec}": loads for spec, loads in measured.items()},
         count=len(measured),
         violations=len(changed),
         witness=f"{changed[0]}: largest loads {measured[changed[0]]}" if changed else None,
@@ -145,14 +140,7 @@ def _single_path(laboratory: Laboratory) -> Measurement:
     specs = laboratory.scope["networks"]
     measured = {spec: proven_load(laboratory, spec) / certified_time(spec) for spec in specs}
     wrong = [spec for spec, ratio in measured.items() if abs(ratio - 1) > SAME]
-    return swept(
-        wrong,
-        len(specs),
-        rounded(measured),
-        tuple(specs),
-        "Proven least load of single paths over T. The sizes in the paper are lost.",
-        tightness=spread(list(measured.values())),
-    )
+    return swept(wrong, len(specs), rounded(measured), tuple(specs), tightness=spread(list(measured.values())))
 
 
 @MEASURES.of("eighty-one")
@@ -163,12 +151,7 @@ def _eighty_one(laboratory: Laboratory) -> Measurement:
     choices = Readings("network")
     for spec, ratio in measured.items():
         choices.add(spec, similar(ratio), round(ratio, 3))
-    return choices.measurement(
-        tuple(specs),
-        "Load with one path per pair over T, by rerouting and then branch and bound to a gap of 5 %. Loads are "
-        "whole numbers; T need not be. The paper's tolerance is lost.",
-        rounded(measured),
-    )
+    return choices.measurement(tuple(specs), measured=rounded(measured))
 
 
 def dimension_loads(shape: tuple[int, ...]) -> tuple[float, list[float]]:
@@ -207,9 +190,6 @@ def _dimension_order(laboratory: Laboratory) -> Measurement:
     return sweep.measurement(
         f"optimal on {sweep.met} of {len(shapes)} tori",
         (f"tori of {len(shapes)} shapes, 2x2 to {side}x{side} and 3-D",),
-        "Ratio: load over a lower bound on T. Traffic to the opposite node of an even ring is split evenly over both "
-        "directions, not always possible with whole shards. So path-based schedules can only tie with it in this "
-        "model; the paper measures slightly more on its testbed, which we cannot test.",
     )
 
 
@@ -217,12 +197,7 @@ def _dimension_order(laboratory: Laboratory) -> Measurement:
 def _balanced(laboratory: Laboratory) -> Measurement:
     specs = laboratory.scope["networks"]
     measured = {spec: proven_load(laboratory, spec, paths="shortest") / certified_time(spec) for spec in specs}
-    return Measurement(
-        rounded(measured),
-        instances=tuple(specs),
-        reason="A throughput of the testbed. In the model, least load of single shortest paths over T, only the "
-        "bipartite graph needs weighted paths; on both cubes single shortest paths are optimal.",
-    )
+    return Measurement(rounded(measured), instances=tuple(specs))
 
 
 @MEASURES.of("virtual-channels")
@@ -235,11 +210,4 @@ def _layers(laboratory: Laboratory) -> Measurement:
         if not record["verified"]:
             wrong.append(f"{spec}, {heuristic}: {record['message']}")
         measured[f"{spec}, {heuristic}"] = int(record["objective"])
-    return swept(
-        wrong,
-        len(measured),
-        measured,
-        tuple(specs),
-        "Number of layers for least-congestion routes; no layer has a dependency cycle. The paper states no number. Of "
-        "its third heuristic, random assignment, it does not say that no cycle is left.",
-    )
+    return swept(wrong, len(measured), measured, tuple(specs))

@@ -48,8 +48,6 @@ def _coverage(laboratory: Laboratory) -> Measurement:
     return sweep.measurement(
         f"{count - len(sweep.wrong)} of {count} are d-regular and strongly connected; {loops} of them have loops",
         (f"genkautz, d={least_degree}..{largest_degree}, n=d+1..{most}",),
-        "Loops count towards the degree but carry nothing; there are none only if d + 1 divides N. Ratio: share of the "
-        "arcs that are not loops.",
     )
 
 
@@ -99,9 +97,7 @@ def _over_tori(laboratory: Laboratory) -> Measurement:
         choices.add(f"N={n}", printed.holds(ratio), round(ratio, 3))
     return choices.measurement(
         tuple(f"torus:{round(n**0.5)}x{round(n**0.5)}" for n in sizes),
-        "Throughput of GenKautz over that of the square 2-D torus. The ratio grows without limit, as sqrt(N) / log(N), "
-        "and passes 2.4 near N = 400. So the sizes of figure 9, which are lost, decide.",
-        rounded({f"N={n}": ratio for n, ratio in measured.items()}),
+        measured=rounded({f"N={n}": ratio for n, ratio in measured.items()}),
     )
 
 
@@ -180,7 +176,6 @@ def _alike(laboratory: Laboratory) -> Measurement:
         len(ratios),
         rounded(ratios),
         tuple(f"{family}:n={scope['N'][-1]},d={scope['d']},seed=1..8" for family in scope["families"]),
-        "Ratio of the mean throughputs of eight graphs of each family. The paper cites this result of other authors.",
         value=max(ratios.values(), key=lambda ratio: abs(ratio - 1)),
     )
 
@@ -203,8 +198,6 @@ def _shortest_path_expanders(laboratory: Laboratory) -> Measurement:
         measured,
         verdict_if(not wrong),
         tuple(f"sp-expander:n={n},d={scope['d']},seed=1..{count}" for n, count in scope["graphs of N nodes"].items()),
-        "Throughput over that of GenKautz of the same size, smallest and largest. "
-        "The paper leaves ties, the order of pairs and nodes with too few links open.",
         count=len(ratios),
         violations=sum(ratio < near for ratio in ratios),
         tightness=spread(ratios),
@@ -251,10 +244,7 @@ def _regular(laboratory: Laboratory) -> Measurement:
     choices.add("some order of the pairs", some, f"{len(ratios) - len(wrong)} of {len(ratios)}", name="seed")
     return choices.measurement(
         tuple(f"N={n}" for n in scope["N"]),
-        "Links formed when all pairs are routed. No vertex gets more than d, but the last vertices with free links "
-        "may have only themselves or neighbours left, so some have fewer. The paper says that it tested a few "
-        "sizes. Ratio: mean degree over d.",
-        measured,
+        measured=measured,
         count=len(ratios),
         violations=len(wrong),
         tightness=spread(ratios),

@@ -64,14 +64,7 @@ def _eight_gpus(laboratory: Laboratory) -> Measurement:
         record = laboratory.solve("lumorph.rounds", spec, method="highs", collective=kind, **settings)
         ended = record["proof"] in PROVEN or record["termination"] == "infeasible"
         choices.add(words, not ended, _outcome(record))
-    return Measurement(
-        choices.by_reading,
-        instances=(spec,),
-        reason="Weak as coded: with up to 10 rounds, as in the authors' public driver, HiGHS takes about ten times as "
-        "long for their program as for a strong formulation of what the text describes: 11 s and 1 s on a free core. "
-        "On a busy one it had the bound 1 after 100 s. The printed one is infeasible. Gurobi, the paper's solver, was "
-        "not tried (its free licence is too small), nor days of it. Section 3.2 names 8 GPUs, section 5 more than 8.",
-    )
+    return Measurement(choices.by_reading, instances=(spec,))
 
 
 @MEASURES.of("algorithm-1")
@@ -98,10 +91,7 @@ def _algorithm_1(laboratory: Laboratory) -> Measurement:
         choices.add(f"{kind} on {grid}", feasible, _outcome(record))
     return choices.measurement(
         tuple(choices.by_reading),
-        "Misprints: the text of the constraints is sound. As printed, (2) counts only chunks received in earlier "
-        "rounds, so no GPU can send first, while (3) demands a transfer of every chunk, whatever the limits on rounds "
-        "and lasers. (3) also allows one delivery per chunk, and (4), (5) force every laser on in every round.",
-        "infeasible",
+        measured="infeasible",
         saved_by="(2) with the chunks of the pre-condition, and (3) for every chunk and destination",
         witness="Section 3: a GPU may send a chunk it received in a previous round or had in the pre-condition. "
         "Formula (2): in round 1 the sum is empty, hence 0, and every C is 0; formula (3) needs a sum of 1. "
@@ -143,9 +133,7 @@ def _algorithm_2(laboratory: Laboratory) -> Measurement:
                 choices.add(f"one circuit on a {grid} mesh", result.status == 0, outcome)
     return choices.measurement(
         tuple(f"mesh:{grid}" for grid in laboratory.scope["grids"]),
-        "Evidently a misprint of 1. With 0, no arc may enter the destination; what leaves the source by (13) "
-        "must also leave every other vertex by (10), so it cannot end anywhere.",
-        measured,
+        measured=measured,
         saved_by="1 in place of 0 on the right-hand side of (16)",
         witness="Appendix A: for each destination the sum of incoming edges is 1. Formula (16), in Algorithm 2 and in "
         "the appendix: the sum over in(v) is 0 for v = d"
@@ -223,13 +211,7 @@ def _log_bound(laboratory: Laboratory) -> Measurement:
     choices = Readings("peers per round")
     choices.add("as section 4 assumes", not sweep.wrong, f"{sweep.met} sizes attain it")
     choices.add("several, as in section 4.1", min(several.values()) >= math.log2(most), several)
-    return choices.measurement(
-        (f"2 to {most} GPUs",),
-        "The bound is stated for electrical interconnects with one peer per round, and section 4.1 says that "
-        "photonic ones lift this assumption. Ratio: log2 N over the fewest rounds.",
-        choices[0].measured,
-        **sweep.row,
-    )
+    return choices.measurement((f"2 to {most} GPUs",), measured=choices[0].measured, **sweep.row)
 
 
 @MEASURES.of("appendix-b")
@@ -242,12 +224,7 @@ def _appendix_b(laboratory: Laboratory) -> Measurement:
     choices = Readings("data sent")
     choices.add("over one circuit", circuit == printed, circuit / n)
     choices.add("by a GPU over its three circuits", chunks == printed, chunks / n)
-    return choices.measurement(
-        (f"{n} GPUs",),
-        "In parts of the buffer B. The paper calls the sum the total amount of data sent. It is that of one of three "
-        "circuits; a GPU sends three times as much, the (N-1)/N B of section 4.",
-        saved_by="3 (B/16 + B/4) in place of B/16 + B/4",
-    )
+    return choices.measurement((f"{n} GPUs",), saved_by="3 (B/16 + B/4) in place of B/16 + B/4")
 
 
 @MEASURES.of("steps")
@@ -259,7 +236,6 @@ def _two_steps(laboratory: Laboratory) -> Measurement:
         measured,
         verdict_if(list(measured.values()) == expected),
         instances=tuple(f"{n} GPUs" for n, _ in cases),
-        reason="Every GPU holds every chunk after 3 and 2 steps, respectively.",
         value=list(measured.values()),
     )
 
@@ -269,13 +245,7 @@ def _index(laboratory: Laboratory) -> Measurement:
     sizes = laboratory.scope["GPUs"]
     steps = {n: index_pattern(collective("all-to-all", n), 2).steps for n in sizes}
     measured = {f"{n} GPUs": count for n, count in steps.items()}
-    return swept(
-        [str(n) for n in sizes if steps[n] != math.log2(n)],
-        len(steps),
-        measured,
-        tuple(measured),
-        "True of the index algorithm, which forwards chunks through other GPUs; see lumorph.forwarding.",
-    )
+    return swept([str(n) for n in sizes if steps[n] != math.log2(n)], len(steps), measured, tuple(measured))
 
 
 @MEASURES.of("forwarding")
@@ -301,10 +271,7 @@ def _forwarding(laboratory: Laboratory) -> Measurement:
     choices.add("holds for Algorithm 1 only", True, "nothing to measure")
     return choices.measurement(
         ("lightpath:2x4", *(f"{n} GPUs" for n in sizes)),
-        "Section 3 says that LUMORPH eliminates the need for forwarding and that only essential transfers are "
-        "made; an all-to-all in log2 N rounds needs forwarding above 64 GPUs. The two agree if section 3 speaks "
-        "of Algorithm 1 only.",
-        {
+        measured={
             f"{n} GPUs, at least": f"{needed} round{'s' * (needed != 1)} directly, log2 N = {stated}"
             for n, (needed, stated) in rounds.items()
         },
@@ -325,9 +292,6 @@ def _once_per_round(laboratory: Laboratory) -> Measurement:
     return sweep.measurement(
         f"{len(sweep.wrong)} of {len(sweep.ratios)} schedules violate a limit or reconfigure more often",
         tuple(f"lightpath:{grid}" for grid in laboratory.scope["grids"]),
-        "Every schedule is replayed: each chunk is summed once and reaches every GPU, and all circuits of a "
-        "round fit the lasers, photodiodes and waveguides at the same time. Ratio: reconfigurations over "
-        "rounds; a ring keeps its circuits and needs one.",
     )
 
 
@@ -336,13 +300,7 @@ def _one_round(laboratory: Laboratory) -> Measurement:
     n, lasers = laboratory.scope.values("GPUs", "lasers")
     spec = f"lightpath:{GRIDS[n]},lasers={lasers},waveguides=1"
     record = laboratory.solve("lumorph.rounds", spec, method="layer-to-layer", collective="all-to-all")
-    return Measurement(
-        int(record["objective"]),
-        verdict_if(record["objective"] == 1),
-        instances=(spec,),
-        reason="Eight wavelengths are just enough with one waveguide: each GPU has seven peers, and 16 pairs cross the "
-        "two arcs in the middle.",
-    )
+    return Measurement(int(record["objective"]), verdict_if(record["objective"] == 1), instances=(spec,))
 
 
 # Algorithm 3 and co-scheduling --------------------------------------------------------------------------------
@@ -370,10 +328,6 @@ def _greedy(laboratory: Laboratory) -> Measurement:
     root = choices[0].measured
     return choices.measurement(
         tuple(choices.by_reading),
-        "Of substance: Algorithm 3 limits how many senders a receiver picks, but not how often a sender is picked; "
-        "only patterns in which every sender has at most 16 receivers are safe. The order of picking cannot help: in "
-        "a scatter every receiver has one sender, and in NCF's layer 129 of the authors' logs 64 receivers pick 16 of "
-        "32 senders each, 32 per sender on average.",
         saved_by="patterns in which every sender has at most 16 receivers, such as all-to-all among 16 GPUs",
         witness=f"Section 3, (4): a laser is used at most once in a round. Algorithm 3 on a scatter: {root}, of "
         f"{lasers} lasers",
@@ -409,11 +363,7 @@ def _cover(laboratory: Laboratory) -> Measurement:
     )
     choices.add("until every call is in a set", True, "no call is left out")
     return choices.measurement(
-        (f"2 to 9 random groups of 2 to 8 of {gpus} GPUs",),
-        "The sets can cover all GPUs and still leave out a call whose GPUs all appear in other calls. Sets that cover "
-        "all calls, which the sentence may mean, leave none out. Ratio: calls scheduled over calls.",
-        choices[0].measured,
-        **sweep.row,
+        (f"2 to 9 random groups of 2 to 8 of {gpus} GPUs",), measured=choices[0].measured, **sweep.row
     )
 
 
@@ -444,10 +394,4 @@ def _co_scheduling(laboratory: Laboratory) -> Measurement:
             spent = sum(max(times[k] for k in batch) for batch in batches)
             saved[spec] = round(100 * (1 - spent / sum(times)), 1)
         choices.add(words, all(value > 0 for value in saved.values()), saved)
-    return choices.measurement(
-        tuple(spec for each in specs.values() for spec in each),
-        "Time saved [%] by greedy independent sets, a set taking as long as its slowest call. In the logs of "
-        "the three models every all-reduce of more than one GPU uses all GPUs: any two calls conflict, so "
-        "a set has one call and no order saves anything. Random calls among few GPUs do gain. The paper "
-        "reports no gain.",
-    )
+    return choices.measurement(tuple(spec for each in specs.values() for spec in each))

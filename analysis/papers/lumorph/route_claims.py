@@ -26,7 +26,6 @@ from opticoll.instances.published.lumorph_numbers import figure
 
 if TYPE_CHECKING:
     from opticoll.analysis.ledger.claim import Laboratory
-    from opticoll.types import Json
 
 
 MEASURES = Measures("lumorph")
@@ -49,11 +48,7 @@ def _figure_5(laboratory: Laboratory) -> Measurement:
             if (least := proven_overlap(grids[n], VARIANTS[name], by)) != drawn[f"{name}+{MCF}"][n]
         ]
         choices.add(words, not off, off or f"all {len(points)} points")
-    return choices.measurement(
-        ("figure 5, left",),
-        "Circuits on the busiest edge in both directions together, with straight routes; every value is "
-        "proven by a cut. With GPUs numbered by rows, all points agree except LUMORPH-4 on 8 GPUs (4x2 tiles).",
-    )
+    return choices.measurement(("figure 5, left",))
 
 
 @MEASURES.of("random-worse")
@@ -61,7 +56,6 @@ def _random(laboratory: Laboratory) -> Measurement:
     sizes, seeds = laboratory.scope["GPUs"], laboratory.seeds(laboratory.scope["seeds"])
     drawn = figure("5", "left")
     choices = Readings("random routes; algorithm; GPUs numbered by")
-    measured: dict[str, Json] = {}
     closest = math.inf
     for name, radix in VARIANTS.items():
         ratios = {n: round(drawn[f"{name}+{RANDOM}"][n] / drawn[f"{name}+{MCF}"][n], 2) for n in sizes}
@@ -79,14 +73,12 @@ def _random(laboratory: Laboratory) -> Measurement:
                 least_ratio = min(least_ratio, mean)
                 text.append(f"{n}: {mean:.2f} ({mean - half:.2f} to {mean + half:.2f})")
             choices.add(("uniform shortest paths", name, by), least_ratio > 1 + ABOUT, ", ".join(text))
-    measured = choices.by_reading
     return choices.measurement(
         ("figure 5, left", *(f"lightpath:{GRIDS[n]}" for n in sizes)),
         f"Ratio of overlaps, random over least; mean and 95 % interval over {len(seeds)} seeds. True of the "
         "drawn curves, whose random routes are not all shortest in the authors' code. In doubling, partners lie "
         "in one row or column under both numberings, so the shortest path is unique and nothing is lost; "
         "in quadrupling it depends on the numbering.",
-        measured,
         value=round(closest, 3),
     )
 
@@ -115,12 +107,7 @@ def _grows(laboratory: Laboratory) -> Measurement:
             a <= b for a, b in zip(*least.values(), strict=True)
         )
         choices.add(by, holds, least, name="least overlap computed, GPUs numbered")
-    return choices.measurement(
-        ("figure 5, left", *(f"lightpath:{GRIDS[n]}" for n in sizes)),
-        "Least overlaps never fall. The drawn overlaps of random routes fall at one step, from 32 to 64 GPUs, "
-        "where the grid becomes square.",
-        curves,
-    )
+    return choices.measurement(("figure 5, left", *(f"lightpath:{GRIDS[n]}" for n in sizes)), measured=curves)
 
 
 @MEASURES.of("thirty-waveguides")
@@ -204,8 +191,4 @@ def _route_times(laboratory: Laboratory) -> Measurement:
     )
     took = seconds_of(record)
     choices.add("heuristic routes and a cut as proof", took < limit, f"proven in {took:.0f} s", name="solved here")
-    return choices.measurement(
-        (spec,),
-        "The text agrees with figure 3. Other programs and machines take other times: our heuristic is a different "
-        "algorithm.",
-    )
+    return choices.measurement((spec,))

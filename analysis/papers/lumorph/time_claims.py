@@ -91,11 +91,7 @@ def _seventy_four(laboratory: Laboratory) -> Measurement:
         choices.add(tried, number.holds(most), round(most, 1), name="64 MB, as in section 5")
     met = [choice.tried for choice in choices if choice.verdict is Verdict.REPRODUCED]
     return choices.measurement(
-        (f"figure 7, {n} GPUs",),
-        "At 64 MB on 256 GPUs, the point of section 5, LUMORPH-2 is 74 % faster than the tree and 59 % faster than the "
-        "ring. At small buffers it gains more over the ring: up to 90 % of the time is saved. Section 5 gives nearly "
-        "80 % for what may be the same comparison, see lumorph.eighty-percent.",
-        f"{len(met)} of {len(choices)} readings agree: {'; '.join(met)}",
+        (f"figure 7, {n} GPUs",), measured=f"{len(met)} of {len(choices)} readings agree: {'; '.join(met)}"
     )
 
 
@@ -136,12 +132,7 @@ def _against_80(laboratory: Laboratory) -> Measurement:
     choices = Readings("baselines and meaning of faster of both")
     choices.add("the same", laboratory.number(nearly, 100.0).ends[0] <= most, f"{nearly} and {most}")
     choices.add("not the same", True, "two statements")
-    return choices.measurement(
-        (),
-        "If no all-reduce gains more than 74 %, none can gain nearly 80 %. The two sentences may have different "
-        "baselines or meanings of faster, which the paper does not give.",
-        [most, float(nearly)],
-    )
+    return choices.measurement((), measured=[most, float(nearly)])
 
 
 def closed_form(name: str, n: int, size: float, delay: float = DELAY, factor: float = 1.0) -> float:
@@ -263,10 +254,7 @@ def _figure_7(laboratory: Laboratory) -> Measurement:
     choices.add("MB and GB/s", decimal <= DRAWN, f"LUMORPH-2 deviates by up to {decimal:.1%}")
     return choices.measurement(
         tuple(f"figure 7, {n} GPUs" for n in grids),
-        "Alpha 0.7 us, 3.7 us per reconfiguration, 300 GiB/s. The paper writes MB and GB/s; the curves are those of "
-        "powers of two. The tree's curve is two passes of the buffer at "
-        "half the bandwidth each, without pipelining.",
-        {name: f"largest deviation {value:.2%}" for name, value in worst.items()},
+        measured={name: f"largest deviation {value:.2%}" for name, value in worst.items()},
         count=3 * len(sizes) * len(grids),
         violations=0,
     )
@@ -284,12 +272,7 @@ def _quadrupling_cost(laboratory: Laboratory) -> Measurement:
     ):
         off = max(abs(closed_form("Lumorph-4", n, x, factor=factor) / curve[x] - 1) for x in sizes)
         choices.add(words, off <= DRAWN, round(off, 6))
-    return choices.measurement(
-        (f"figure 7, {n} GPUs",),
-        "Measured: largest relative deviation of the closed form from the curve. Figure 7 charges LUMORPH-4 with 4/3 "
-        "of the volume, a factor that the paper does not print. With 16 "
-        "lasers three circuits of five each leave only one laser idle, for which the factor is 16/15.",
-    )
+    return choices.measurement((f"figure 7, {n} GPUs",))
 
 
 @MEASURES.of("squares-cross")
@@ -333,7 +316,6 @@ def _laser_rates(laboratory: Laboratory) -> Measurement:
         gains,
         verdict_if(values == sorted(values) and values[-1] > 100 * ABOUT),
         instances=("figure 8b",),
-        reason="Time saved [%] from the slowest to the fastest laser, by buffer.",
         count=len(gains),
         violations=0,
     )
@@ -363,9 +345,6 @@ def _more_peers(laboratory: Laboratory) -> Measurement:
         choices.add(words, max(gains) < 1, spread(gains))
     return choices.measurement(
         (f"{n} GPUs",),
-        "Ratio: time saved by seven peers over three, divided by time saved by three over one, for 1 KB to 10 "
-        "GB where three save time. Where three hardly save anything over one, seven can save more. The text "
-        "promises a discussion in section 5, which has none.",
         count=len(first),
         violations=sum(ratio >= 1 for ratio in first),
         witness=f"seven peers save {max(first):.3g} times as much" if max(first) >= 1 else None,
@@ -382,7 +361,5 @@ def _volume(laboratory: Laboratory) -> Measurement:
         equal = bool(np.isclose(moved, bound))
         sweep.add(bound / moved, holds=equal, size=n, case=f"{n} GPUs: {moved} B, bound {bound} B")
     return sweep.measurement(
-        [case for _, case in sweep.wrong] or "equal",
-        tuple(f"lightpath:{GRIDS[n]}" for n in laboratory.scope["GPUs"]),
-        "Bytes over the bandwidth of a GPU, added up over the rounds of the schedule as built.",
+        [case for _, case in sweep.wrong] or "equal", tuple(f"lightpath:{GRIDS[n]}" for n in laboratory.scope["GPUs"])
     )

@@ -145,9 +145,7 @@ def _figure_10(laboratory: Laboratory) -> Measurement:
                 worst = max(worst, min(abs(y - share) for share in near))
         choices.add(words, worst <= DRAWN, f"largest deviation {worst:.2g}")
     counts = {model: len(call_sizes(model)) for model in laboratory.scope["models"]}
-    return choices.measurement(
-        ("figure 10",), "Measured: calls per iteration among more than one GPU. Each call counts once.", counts
-    )
+    return choices.measurement(("figure 10",), measured=counts)
 
 
 @MEASURES.of("ncf-calls")
@@ -160,10 +158,7 @@ def _larger(laboratory: Laboratory) -> Measurement:
         holds = all(values[few] > values[m] and counts[few] < counts[m] for m in others)
         choices.add(name, holds, {m: f"{v / 1e6:.3g} MB" for m, v in values.items()})
     return choices.measurement(
-        ("published logs, 256 GPUs",),
-        "Few calls are large: half of NCF's are below 16 KB, but the mean, which decides whether bandwidth "
-        "is the bottleneck, is the largest.",
-        {"calls": counts, "mean size": choices[0].measured},
+        ("published logs, 256 GPUs",), measured={"calls": counts, "mean size": choices[0].measured}
     )
 
 
@@ -181,9 +176,7 @@ def _many_small(laboratory: Laboratory) -> Measurement:
     choices.add("more calls than NCF", counts[model] > counts["ncf"], counts, name="many")
     return choices.measurement(
         ("published logs, 256 GPUs",),
-        "This holds for BERT against NCF. Inception has more calls (190 against 134) that are smaller on "
-        "average, and gains less.",
-        {"calls": counts, "mean size": {name: f"{value / 1e6:.3g} MB" for name, value in means.items()}},
+        measured={"calls": counts, "mean size": {name: f"{value / 1e6:.3g} MB" for name, value in means.items()}},
     )
 
 
@@ -195,9 +188,7 @@ def _comparable(laboratory: Laboratory) -> Measurement:
         ratio = rule(call_sizes(second)) / rule(call_sizes(first))
         choices.add(name, similar(ratio), float(f"{ratio:.3g}"))
     return choices.measurement(
-        ("published logs, 256 GPUs",),
-        "BERT's calls over Inception's, from the logs. The largest calls are of the same order, typical ones are not.",
-        saved_by="a factor of three that counts as comparable, and the largest calls",
+        ("published logs, 256 GPUs",), saved_by="a factor of three that counts as comparable, and the largest calls"
     )
 
 
@@ -212,9 +203,7 @@ def _eight_lasers(laboratory: Laboratory) -> Measurement:
     choices.add("those that the ports of a GPU can drive", drawn <= stated, f"{drawn} of {stated}")
     return choices.measurement(
         (),
-        "Section 3 lets a GPU drive the eight lasers on the tile and stresses that ports limit their number; "
-        "sections 1, 2.1 and 5 give a tile 16 lasers, all in use at 300 GB/s.",
-        [drawn, stated],
+        measured=[drawn, stated],
         value=stated,
         saved_by=f"{stated} in place of {drawn}, or fewer lasers in the example",
     )
@@ -228,13 +217,7 @@ def _lane_rates(laboratory: Laboratory) -> Measurement:
     choices = Readings("range")
     choices.add("contains the rates shown", bits == shown and all(low <= rate <= high for rate in shown), shown)
     choices.add("ends at the highest rate shown", [low, high] == shown, f"{high} and {shown[-1]}")
-    return choices.measurement(
-        (),
-        "PAM-4 carries two bits per symbol: 56 and 112 GHz give 112 and 224 Gb/s. Section 1 says up to 224; "
-        "228 occurs only in section 5.",
-        bits,
-        saved_by=f"{shown[-1]} in place of {high}",
-    )
+    return choices.measurement((), measured=bits, saved_by=f"{shown[-1]} in place of {high}")
 
 
 @MEASURES.of("rack-all-to-all")
@@ -242,11 +225,7 @@ def _rack(laboratory: Laboratory) -> Measurement:
     lasers, n = laboratory.scope.values("lasers", "GPUs")
     rounds = {k: -(-(k - 1) // lasers) for k in (8, 16, 32, 64, n)}
     return Measurement(
-        {f"{k} GPUs": count for k, count in rounds.items()},
-        verdict_if(rounds[n] > 1),
-        instances=(f"{n} GPUs",),
-        reason="A GPU receives from every other GPU with one photodiode, which takes at least ceil((N-1)/16) rounds. "
-        "One round is possible up to 17 GPUs.",
+        {f"{k} GPUs": count for k, count in rounds.items()}, verdict_if(rounds[n] > 1), instances=(f"{n} GPUs",)
     )
 
 
@@ -274,11 +253,4 @@ def _losses(laboratory: Laboratory) -> Measurement:
             "crossings [dB], at most": round((sum(hops) - fibres) * crossing, 2),
             "waveguides [dB], at most": round(length * per_cm, 2),
         }
-    return Measurement(
-        measured,
-        instances=(f"lightpath:{grid}",),
-        reason="A test needs the optical power budget (laser power, sensitivity of the detectors, losses of switches "
-        "and of the fibres between wafers), which the paper does not give. Measured: the losses along the "
-        "longest of Algorithm 2's routes on eight wafers, straight routes of proven least overlap, from the "
-        "numbers of section 7. Propagation, of which section 7 gives only an upper bound, is the larger part.",
-    )
+    return Measurement(measured, instances=(f"lightpath:{grid}",))

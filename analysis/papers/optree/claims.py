@@ -116,10 +116,6 @@ def _optimal(laboratory: Laboratory) -> Measurement:
     ratios = [trees["lemma"][n].steps / step_counts.optree_steps(n, w) for n in sizes]
     return choices.measurement(
         (f"wdm-ring:n=16..{most} in steps of 4, wavelengths={w}",),
-        "The theorem minimises over trees with one real radix n^(1/k), the options of section III-D, where it "
-        "holds apart from rounding the depth (see optree.theorem2). An m-ary tree in the general sense has "
-        "at most m children per node; whole numbers of children that differ by stage often take fewer steps. "
-        "Ratio: steps of the best integer radices over S(k*). Measured: the fewest S(k) over S(k*).",
         value=min(_least_over_theorem(sizes, w)),
         count=len(sizes),
         violations=len(strictest),
@@ -221,12 +217,7 @@ def _table_depth(laboratory: Laboratory) -> Measurement:
     for name, rule in DEPTHS.items():
         choices.add(name, rule(step_counts.theorem_2_root(n)) == printed, rule(step_counts.theorem_2_root(n)))
     choices.add("any depth with the fewest whole steps", printed in tied, tied)
-    return choices.measurement(
-        specs([(n, w)]),
-        "Theorem 2 and section IV-B give depth 6 for 1024 nodes, Table I depth 7: the paper rounds the root in two "
-        "ways. Rounded up, both depths take 70 steps; in fractional steps 6 is better.",
-        step_counts.theorem_2(n),
-    )
+    return choices.measurement(specs([(n, w)]), measured=step_counts.theorem_2(n))
 
 
 # Lemmas and theorems --------------------------------------------------------------------------------------------
@@ -352,9 +343,6 @@ def _theorem_1(laboratory: Laboratory) -> Measurement:
     n, m, k, w, steps, formula = min(wrong["whole steps, fewest wavelengths"])
     return choices.measurement(
         (f"wdm-ring:n=m^k up to {most}",),
-        "The formula treats steps and m as real numbers. It is exact there for even m. For odd m a segment "
-        "needs floor(m^2/4) wavelengths, less than m^2/4. Whole steps round up at every remainder. Ratio: steps "
-        "over S(k).",
         count=cases["fractional steps, m even"],
         violations=len(wrong["fractional steps, m even"]),
         tightness=spread(ratios),
@@ -425,7 +413,6 @@ def _depths(laboratory: Laboratory) -> Measurement:
         measured,
         verdict_if(measured == best == printed),
         instances=specs([(n, 64) for n in sizes]),
-        reason="The rounded root and the integer k with the least S(k) agree with the claim.",
         count=len(sizes),
         violations=len(wrong),
         witness=wrong[0] if wrong else None,
@@ -448,10 +435,4 @@ def _example(laboratory: Laboratory) -> Measurement:
         name: {"by stage": stages, "steps": sum(stages), "rounds of the schedule": rounds}
         for name, stages, rounds in zip(trees, (one, four, three), built, strict=True)
     }
-    return Measurement(
-        measured,
-        verdict_if(good),
-        instances=specs([(n, w)]),
-        value=[sum(one), sum(four)],
-        reason="No tree takes fewer than 12 steps (proven). Every schedule is built and checked circuit by circuit.",
-    )
+    return Measurement(measured, verdict_if(good), instances=specs([(n, w)]), value=[sum(one), sum(four)])

@@ -77,11 +77,7 @@ def _abstract(laboratory: Laboratory) -> Measurement:
         choices.add(name, holds, rounded, name="another mean of the two figures")
     return choices.measurement(
         (),
-        "A misprint by 0.035 points: the mean of the paper's two averages gives 72.21 and 94.30 exactly, and 88.615 "
-        "instead of 88.58. The number for WRHT fixes the weight at one half, also if all numbers are rounded; the "
-        "number for NE needs another weight. The paper has no other comparison with the three algorithms, and section "
-        "V calls the numbers averages.",
-        {name: round(value, 3) for name, value in means.items()},
+        measured={name: round(value, 3) for name, value in means.items()},
         count=len(means),
         violations=1,
         saved_by="88.61 or 88.62 in place of 88.58",
@@ -143,14 +139,7 @@ def _lowest(laboratory: Laboratory) -> Measurement:
         measured[f"n={n}, w={w}"] = {name: math.ceil(value - 1e-9) for name, value in steps.items()}
         if not steps["OpTree"] < steps["NE"] < steps["Ring"]:
             wrong.append(f"n={n}, w={w}")
-    return swept(
-        wrong,
-        len(measured),
-        measured,
-        specs(laboratory.scope["(nodes, wavelengths)"]),
-        "Steps decide, since all algorithms take the same time per step for a given message. WRHT takes 259 "
-        "steps at 1024 nodes and 64 wavelengths by Table I, between OpTree and NE; its formula is lost.",
-    )
+    return swept(wrong, len(measured), measured, specs(laboratory.scope["(nodes, wavelengths)"]))
 
 
 @MEASURES.of("fig4-saving")
@@ -205,10 +194,4 @@ def _slowly(laboratory: Laboratory) -> Measurement:
     choices = Readings("message size")
     for name, value in ratio.items():
         choices.add(name, value - 1 <= ABOUT * growth, round(value, 2))
-    return choices.measurement(
-        specs([(n, 64)]),
-        "Time at the largest message over time at the smallest, by (3) with 40 Gb/s and 25 us. If the message "
-        "is the data of each node, transmission dominates and the time grows with it; if it is the total size, "
-        "reconfiguration does.",
-        {name: round(value, 2) for name, value in ratio.items()},
-    )
+    return choices.measurement(specs([(n, 64)]), measured={name: round(value, 2) for name, value in ratio.items()})

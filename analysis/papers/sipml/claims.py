@@ -130,13 +130,7 @@ def _ilp(laboratory: Laboratory) -> Measurement:
         ilp = laboratory.proven("sipml.ocs-circuits", spec, method="highs")["objective"]
         case = f"{spec}: ILP {ilp}, optimum {least}"
         sweep.add(ilp / least, holds=abs(ilp / least - 1) <= SAME, size=pool.n, case=case)
-    return sweep.measurement(
-        f"{len(specs) - len(sweep.wrong)} of {len(specs)} optimal",
-        specs,
-        "The objective max V/n is not linear in the number n of circuits, but linear chords represent it at all "
-        "integers, so an ILP exists. The paper's own is lost. None is necessary: bisection on the time is "
-        "exact and polynomial. Ratio: optimum of the ILP over that of the polynomial method.",
-    )
+    return sweep.measurement(f"{len(specs) - len(sweep.wrong)} of {len(specs)} optimal", specs)
 
 
 # The running example ------------------------------------------------------------------------------------------------
@@ -161,9 +155,4 @@ def _example(laboratory: Laboratory) -> Measurement:
             measured[f"{rule}, Delta = {delta}"] > side_by_side == measured[f"{rule}, Delta = {k - 1}"],
             measured[f"{rule}, Delta = {delta}"],
         )
-    return choices.measurement(
-        (spec,),
-        "With at most 2 others, B's GPU and two more can run C, so its four sub-ops take two rounds. With "
-        "3 others they take one. The makespans are proven by exhaustive search.",
-        measured,
-    )
+    return choices.measurement((spec,), measured=measured)

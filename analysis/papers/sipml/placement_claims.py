@@ -280,9 +280,6 @@ def _convergence(laboratory: Laboratory) -> Measurement:
     choices.add(LINE, unrolled == 0, f"{unrolled} of {len(problems)} do not end")
     return choices.measurement(
         (f"{len(problems)} different random graphs of {sizes[0]} to {sizes[-1]} sub-ops, k at most 8",),
-        "The paper claims no proof, and leaves tie-breaks open. On the circle, with every tie-break tried, the "
-        "repair of some graphs returns to an earlier state and so never ends. If the circle is unrolled to a "
-        "line on which moves only go ahead, it always ends: no move passes the sub-op that caused it.",
         count=len(problems) * (len(NEAREST) * len(PLACES) + 1),
         violations=len(failing),
         witness=min(failing)[2] if failing else None,
@@ -440,10 +437,7 @@ def _cap(laboratory: Laboratory) -> Measurement:
     )
     return choices.measurement(
         (f"{ops} sequential ops, up to {most} k parts", "two ops of times 3 and 1, k = 2"),
-        "Measured: best run time with any number of parts over that with at most k. Sequential ops gain nothing "
-        "from more than k parts. Ops that run side by side can: smaller parts balance the GPUs better. The "
-        "minimum quantum of computing time is ignored.",
-        {"sequential": min(ratios), "two ops side by side": free / capped},
+        measured={"sequential": min(ratios), "two ops side by side": free / capped},
         value=min(ratios),
         count=len(ratios),
         violations=len(wrong),
@@ -487,12 +481,7 @@ def _figure_4(laboratory: Laboratory) -> Measurement:
         ]
         fitting = ", ".join(f"{a} and {d}" for a, d in fits) or "none"
         choices.add(rule, bool(fits), f"parts of A and D: {fitting}")
-    return choices.measurement(
-        (f"A, B, C, D in sequence; B one part, C {c}; k = {k}",),
-        "The sizes of A and D are lost with the figure. Every part depends on all parts of the op before. A and "
-        "D cannot have four parts: B's GPU would receive from three others, or a GPU of C would send to three.",
-        count=len(choices) * k * k,
-    )
+    return choices.measurement((f"A, B, C, D in sequence; B one part, C {c}; k = {k}",), count=len(choices) * k * k)
 
 
 @MEASURES.of("hybrid-search")
@@ -515,10 +504,4 @@ def _search(laboratory: Laboratory) -> Measurement:
         if best is not None and {1, gpus} <= set(times):
             gain = f"; {times[1] / times[best]:.3g} and {times[gpus] / times[best]:.3g} times as fast as k = 1 and N"
         choices.add(model, list(times) == every, f"{len(times)} of {len(every)} placed{gain}")
-    return choices.measurement(
-        tuple(choices.by_reading),
-        "Algorithm 1 places every combination; with the all-reduce between groups after the step, the shortest "
-        "iteration is read off. Where parameters are few relative to the computation, data parallelism alone "
-        "is best; DLRM's tables favour a hybrid.",
-        measured,
-    )
+    return choices.measurement(tuple(choices.by_reading), measured=measured)

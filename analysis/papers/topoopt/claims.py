@@ -39,13 +39,7 @@ def _theorem_2(laboratory: Laboratory) -> Measurement:
     walked = [p for p in range(1, 12) if ring_permutations.is_single_ring(12, p)]
     if walked != example:
         wrong.append(f"12 servers: {walked}, not {example}")
-    return swept(
-        wrong,
-        count,
-        {"steps of single rings among 12 servers": walked},
-        (f"n = 2 .. {most}, every p < n",),
-        "Every +p ring is walked. Different p give different rings, since server 0 is followed by p.",
-    )
+    return swept(wrong, count, {"steps of single rings among 12 servers": walked}, (f"n = 2 .. {most}, every p < n",))
 
 
 @MEASURES.of("theorem-1")
@@ -58,10 +52,7 @@ def _theorem_1(laboratory: Laboratory) -> Measurement:
         case = f"n={n}, d={d}: diameter {longest}, d n^(1/d) = {bound:.3f}"
         sweep.add(bound / longest, holds=longest <= bound, size=n, case=case)
     return sweep.measurement(
-        {"largest diameter / (d n^(1/d))": max(1 / r for r in sweep.ratios)},
-        (f"n = 2 .. {most}, d = 1 .. {degrees}",),
-        "The diameter never exceeds d n^(1/d), even with constant 1, although the steps are projected to coprime "
-        "numbers. The sweep supports the order but cannot prove it for all n.",
+        {"largest diameter / (d n^(1/d))": max(1 / r for r in sweep.ratios)}, (f"n = 2 .. {most}, d = 1 .. {degrees}",)
     )
 
 
@@ -100,9 +91,7 @@ def _kappa(laboratory: Laboratory) -> Measurement:
     choices.add("an upper bound of the order d n^(1/d)", not above, f"{len(above)} cases above d x")
     return choices.measurement(
         (f"x = 2 .. {larger}, d = 1 .. {degrees}",),
-        "The greedy digits of n - 1 = x^d - 1 are all x - 1, so d (x - 1) coins are needed, here for the largest x "
-        "and d. The appendix argues for an order of magnitude, which this does not change.",
-        choices.agreement,
+        measured=choices.agreement,
         saved_by="d (x - 1) in place of d x",
         count=len(most),
         tightness=spread([x * d / coins for (x, d), coins in most.items()]),
@@ -145,9 +134,7 @@ def _coin_change(laboratory: Laboratory) -> Measurement:
         holds = np.array_equal(true, distance) and np.array_equal(true, routed)
         sweep.add(longest, holds=holds, size=n, case=f"n={n}, coins {coins}")
     return sweep.measurement(
-        {"longest route / shortest path": max(sweep.ratios)},
-        (f"n = 2 .. {most}, d in {degrees}",),
-        "The number of coins equals the distance in the circulant graph for every pair.",
+        {"longest route / shortest path": max(sweep.ratios)}, (f"n = 2 .. {most}, d in {degrees}",)
     )
 
 
@@ -169,9 +156,7 @@ def _coin_print(laboratory: Laboratory) -> Measurement:
     choices.add("number of servers that forward", not relays_wrong, f"wrong in {len(relays_wrong)}")
     return choices.measurement(
         (f"n = 3 .. {most}, d in {degrees}",),
-        "Line 8 starts a coin at distance 0, so every distance is one less than the number of coins. Line 20 uses the "
-        "back trace alone, and the routes are shortest.",
-        choices.agreement,
+        measured=choices.agreement,
         saved_by="1 in place of 0 in line 8",
         count=cases,
     )
@@ -231,9 +216,7 @@ def _line_12(laboratory: Laboratory) -> Measurement:
         busiest = max(Counter(end for pair in three for end in enumerate(pair)).values())
         found = {f"circuits, d = {even}": len(two), f"circuits of a server, d = {odd}": busiest}
         choices.add(words, busiest <= odd and len(two) >= n * even - 1, found)
-    return choices.measurement(
-        tuple(specs), "An even degree leaves half of the interfaces unused, an odd one is exceeded.", saved_by="once"
-    )
+    return choices.measurement(tuple(specs), saved_by="once")
 
 
 @MEASURES.of("one-failure")
@@ -259,7 +242,6 @@ def _failure(laboratory: Laboratory) -> Measurement:
         count,
         f"{count - len(wrong)} of {count} failures leave the servers connected",
         (f"n = 3 .. {most}, d in {degrees}, every circuit",),
-        "Rings of data-parallel jobs with one circuit removed, one for each ring (the others are symmetric).",
     )
 
 
@@ -273,11 +255,7 @@ def _trees(laboratory: Laboratory) -> Measurement:
         inner = np.delete(sent, roots)
         even = bool(np.allclose(inner, 2.0)) and sent.max() <= 2.0 + 1e-9
         sweep.add(float(inner.min() / inner.max()) if inner.size else 1.0, holds=even, size=n, case=f"n={n}")
-    return sweep.measurement(
-        "2 S bytes per server",
-        (f"even n = 2 .. {most}",),
-        "All servers except the roots of the two trees send 2 S bytes, with half of S in each tree.",
-    )
+    return sweep.measurement("2 S bytes per server", (f"even n = 2 .. {most}",))
 
 
 @MEASURES.of("direct-rings")
@@ -293,7 +271,5 @@ def _direct(laboratory: Laboratory) -> Measurement:
     return sweep.measurement(
         {"largest communication time / ideal switch": max(sweep.ratios)},
         (f"{', '.join(models)}, data parallel, n = {n}, d = {', '.join(map(str, degrees))}",),
-        "The busiest circuit carries what a server sends over d: no byte is forwarded. Equal communication times give "
-        "equal iteration times, whatever the computation takes.",
         value=round(max(sweep.ratios), 9),
     )

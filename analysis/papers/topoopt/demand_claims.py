@@ -60,13 +60,7 @@ def _reduce(laboratory: Laboratory) -> Measurement:
     choices = Readings("all-reduce of the data")
     for name, value in ring_bytes(sizes, servers).items():
         choices.add(name, number.holds(value), value)
-    return choices.measurement(
-        (f"{servers} servers, {sizes} GB",),
-        "Section 2.1 does not state how it counts. Its two numbers, 44 GB for 22 GB and 4 GB for the 2 GB left besides "
-        "20 GB of tables, are twice the data. Appendix D counts what a server sends, 37.5 GB for 20 GB; the same rule "
-        "gives 41.25 GB for 22 GB.",
-        choices.agreement,
-    )
+    return choices.measurement((f"{servers} servers, {sizes} GB",), measured=choices.agreement)
 
 
 @MEASURES.of("hybrid-transfer")
@@ -78,10 +72,7 @@ def _hybrid(laboratory: Laboratory) -> Measurement:
     for name in before:
         choices.add(name, whole.holds(before[name]) and rest.holds(after[name]), [before[name], after[name]])
     return choices.measurement(
-        (f"{servers} servers, {model} GB, of which {tables} GB are tables",),
-        "The size of the part that stays replicated is not stated; it is what appendix D's tables leave. "
-        "Transfers of rows are 32 MB, so the largest transfer is an all-reduce.",
-        choices.agreement,
+        (f"{servers} servers, {model} GB, of which {tables} GB are tables",), measured=choices.agreement
     )
 
 
@@ -95,7 +86,6 @@ def _reduce_size(laboratory: Laboratory) -> Measurement:
         {"sent [GB]": sent, "time [s]": seconds},
         verdict_if(good),
         (f"{servers} servers, {data} GB",),
-        "A ring sends 2 (k-1)/k of the data over every hop; sending and receiving overlap.",
         value=[sent, seconds],
     )
 
@@ -108,9 +98,7 @@ def _transfer_size(laboratory: Laboratory) -> Measurement:
     choices = Readings("MB")
     choices.add("2^20 bytes", number.holds(size / 2**20), size / 2**20)
     choices.add("10^6 bytes", number.holds(size / 1e6), size / 1e6)
-    return choices.measurement(
-        (spec,), "8192 samples with 512 activations of 8 bytes are 32 * 2^20 bytes.", choices.agreement
-    )
+    return choices.measurement((spec,), measured=choices.agreement)
 
 
 def dlrm_weights(servers_section: str) -> dict[str, float]:
@@ -199,9 +187,4 @@ def _switches(laboratory: Laboratory) -> Measurement:
             plain and orders.holds(faster),
             {**ratios, "orders of magnitude": faster},
         )
-    return choices.measurement(
-        ("Table 1, appendix B",),
-        "The ratios round to five and three. Between 2 and 10 minutes are four orders of magnitude, rounded or cut to "
-        "the printed digit.",
-        choices.agreement,
-    )
+    return choices.measurement(("Table 1, appendix B",), measured=choices.agreement)

@@ -353,12 +353,7 @@ def _mitigates(laboratory: Laboratory) -> Measurement:
             theirs = seconds("dlrm-128-tables", batch, wired / slower[tree], 1.0, convention, overlap)
             ratios.append(ours / theirs)
         choices.add((convention, overlap, tree, routing), ratios[1] < ratios[0], [round(ratio, 3) for ratio in ratios])
-    return choices.measurement(
-        (job(few, batch), job(many, batch)),
-        "TopoOpt's time over the fat-tree's by Eq. (1) at both degrees. With more interfaces paths are shorter, but "
-        "CoinChangeMod loads the rings less evenly; and in readings with a slow fat-tree there is no loss to mitigate.",
-        choices.agreement,
-    )
+    return choices.measurement((job(few, batch), job(many, batch)), measured=choices.agreement)
 
 
 def _degrees(model: str, holds: Callable[[float, float], bool], reason: str) -> Callable[[Laboratory], Measurement]:
@@ -447,8 +442,5 @@ def _reconfiguration(laboratory: Laboratory) -> Measurement:
             tried = row["model"], f"{row['interval_ms']} ms"
             choices.add(tried, similar(ratio), round(ratio, 3))
     return choices.measurement(
-        tuple(f"{model}, 128 servers, d = {degree}" for model in ("dlrm", "bert")),
-        "Simulated time without forwarding over TopoOpt's. How often circuits are chosen at small latencies is not "
-        "stated; in every interval a server reaches at most d others, but DLRM's tables send to all.",
-        choices.agreement,
+        tuple(f"{model}, 128 servers, d = {degree}" for model in ("dlrm", "bert")), measured=choices.agreement
     )
