@@ -151,7 +151,7 @@ def as_struct(value: Json, kind: type[Kind], where: str | Path) -> Kind:
             refuse(where, f"unknown field {unknown[:60]!r}; {nearest(unknown, names)}")
     try:
         return msgspec.convert(value, kind)
-    except msgspec.ValidationError as error:
+    except (msgspec.ValidationError, UnicodeError) as error:
         msg = f"{where}: {error}"
         raise BadFile(msg) from None
 
@@ -308,6 +308,8 @@ def numpy_matrix(data: bytes, where: str) -> F64:
     BadFile
         If it is truncated, not a square matrix, or contains anything but real numbers.
     """
+    from tokenize import TokenError  # of a header that is no literal
+
     import numpy as np
 
     stream = io.BytesIO(data)
@@ -318,7 +320,7 @@ def numpy_matrix(data: bytes, where: str) -> F64:
         square = len(shape) == 2 and shape[0] == shape[1] and kind.kind in "biuf" and kind.itemsize <= 8
         entries = np.frombuffer(data, kind, offset=stream.tell()) if square else np.empty(0)
         matrix = entries.reshape(shape if square else (0, 0), order="F" if by_columns else "C")
-    except (ValueError, EOFError) as error:
+    except (ValueError, EOFError, SyntaxError, TokenError) as error:
         msg = f"{where} is not a complete NumPy file ({str(error)[:80]}); write it with numpy.save"
         raise BadFile(msg) from None
     if not square:

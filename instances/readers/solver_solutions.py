@@ -260,7 +260,7 @@ def _highs(lines: list[str], where: str) -> SolFile:
             part, target = heading.split()[1], None
         elif heading.startswith("# columns"):
             target = solution.values if part == "primal" else {}
-            stated = int(is_number(heading[10:]) and heading[10:]) if part == "primal" else stated
+            stated = int(is_number(heading[10:]) and heading[10:28]) if part == "primal" else stated
             solution.solved = solution.solved or part == "primal"
         elif heading.startswith("# rows"):
             target = {}

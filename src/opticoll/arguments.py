@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Mapping
 from functools import wraps
-from inspect import signature
+from inspect import Parameter, signature
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -88,13 +88,20 @@ def flag(value: object, what: str) -> bool:
 
 
 def flags_checked(function: _Function) -> _Function:
-    """A public function that refuses, for its arguments that are true or false, anything else."""
+    """A public function that refuses, for its arguments that are true or false, anything else.
+
+    One with an argument ``settings`` names it where a parameter of a formulation is given as an argument of its own.
+    """
     kinds = {"bool": False, "bool | None": True}
-    stated = ((name, str(one.annotation)) for name, one in signature(function).parameters.items())
-    flags = {name: kinds[kind] for name, kind in stated if kind in kinds}
+    parameters = signature(function).parameters
+    flags = {name: kinds[str(one.annotation)] for name, one in parameters.items() if str(one.annotation) in kinds}
+    settings = "settings" in parameters and parameters["settings"].kind is not Parameter.VAR_KEYWORD
 
     @wraps(function)
     def called(*positional: Any, **named: Any) -> Any:
+        if settings and (unknown := sorted(named.keys() - parameters)):
+            remedy = f"give parameters of the formulation as settings={{{unknown[0]!r}: ...}}"
+            refuse(function.__name__, f"has no argument {unknown[0]!r}; {remedy}")
         for name in flags.keys() & named.keys():
             if named[name] is not None or not flags[name]:
                 named[name] = flag(named[name], f"{function.__name__}: {name}")

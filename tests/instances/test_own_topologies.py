@@ -297,7 +297,8 @@ def test_other_files_of_numpy_are_refused(tmp_path, array, reason):
 def test_damaged_files_of_numpy_are_refused(tmp_path):
     np.save(tmp_path / "net.npy", np.ones((3, 3)) - np.eye(3))
     data = (tmp_path / "net.npy").read_bytes()
-    for damaged in (data[:7], data[:30], data[:-8], data + b"x" * 8, data[:6] + b"\x09" + data[7:]):
+    opened = data[:80] + b"(" + data[81:]  # in the header, which is a literal of Python
+    for damaged in (data[:7], data[:30], data[:-8], data + b"x" * 8, data[:6] + b"\x09" + data[7:], opened):
         (tmp_path / "net.npy").write_bytes(damaged)
         with pytest.raises(BadInput, match="not a complete NumPy file"):
             parse(f"file:{tmp_path / 'net.npy'}")

@@ -68,6 +68,8 @@ def test_compressed_files(tmp_path):
 def test_a_file_of_highs_that_ends_early_is_refused():
     text = "Model status\nOptimal\n\n# Primal solution values\nFeasible\nObjective 4\n# Columns 2\nx 1\ny 3\n"
     assert parse_sol(text, "a").values == {"x": 1.0, "y": 3.0}
+    with pytest.raises(BadFile, match=r"a: ends after 2 of 9{18} columns; write it again"):
+        parse_sol(text.replace("Columns 2", f"Columns {'9' * 5000}"), "a")
     with pytest.raises(BadFile, match="a: ends after 1 of 2 columns; write it again"):
         parse_sol(text[:-4], "a")
 

@@ -197,7 +197,7 @@ def test_wrong_numbers_in_schedules_are_refused(tmp_path, capsys):
 
     move = {"format": "opticoll-schedule/1", "kind": "moves", "collective": "alltoall", "chunks": 1}
     route = {**move, "kind": "routes"}
-    for value in (2**63, -1, 3, float("nan"), 0.5, "0", None, [0]):
+    for value in (2**63, -1, 3, float("nan"), 0.5, "0", None, [0], "\ud800"):
         for ends_of, at in itertools.product((0, 1), repeat=2):
             pairs: list[list[object]] = [[0, 1], [0, 1]]
             pairs[ends_of][at] = value
