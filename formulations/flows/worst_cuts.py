@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.errors import BadInput
+from opticoll.errors import refuse
 from opticoll.instances.symmetry import one_of_each_orbit
 
 if TYPE_CHECKING:
@@ -144,8 +144,7 @@ def least_time_of(network: Network, receivers: I64 | None = None) -> tuple[Fract
         if w < W and entering[v] and (best is None or Fraction(W - w, entering[v]) > best[0]):
             best = Fraction(W - w, entering[v]), everything - {v}
     if best is None:
-        msg = "tree packing: no arc enters a rank; use a connected topology"
-        raise BadInput(msg)
+        refuse("tree packing", "no arc enters a rank; use a connected topology")
     ranks, settled = deque(place if receivers is None else receivers.tolist()), 0
     while settled < len(ranks):
         v, p, q = ranks[0], best[0].numerator, best[0].denominator
@@ -158,8 +157,7 @@ def least_time_of(network: Network, receivers: I64 | None = None) -> tuple[Fract
         inside, settled = everything - outside, 0
         leaving = sum(c for u, w, c in arcs if u in inside and w in outside)
         if not leaving:
-            msg = f"tree packing: vertex {v} cannot be reached; use a connected topology"
-            raise BadInput(msg)
+            refuse("tree packing", f"vertex {v} cannot be reached; use a connected topology")
         best = Fraction(sum(w for u, w in place.items() if u in inside), leaving), inside
     return best
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.errors import BadInput, NotApplicable
+from opticoll.errors import NotApplicable, refuse
 from opticoll.formulations.rounds.segments import offsets
 from opticoll.instances.photonics import WdmFibres
 
@@ -101,8 +101,7 @@ def assign(n: int, *, ring: bool, mirrored: bool = False) -> WavelengthAssignmen
         If ``2 <= n <= MOST_NODES`` does not hold.
     """
     if not 2 <= n <= MOST_NODES:
-        msg = f"one-stage assignment: n must be from 2 to {MOST_NODES}, not {n}"
-        raise BadInput(msg)
+        refuse("one-stage assignment", f"n must be from 2 to {MOST_NODES}, not {n}")
     (u, v, colour), (x, y, other) = _circles(n) if ring else _chains(n)
     source, target = np.concatenate([u, y]), np.concatenate([v, x])
     onward = np.concatenate([np.ones(u.size, dtype=bool), np.zeros(x.size, dtype=bool)])

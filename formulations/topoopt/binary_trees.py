@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.errors import NotApplicable
+from opticoll.errors import NotApplicable, refuse
 
 if TYPE_CHECKING:
     from opticoll.instances.topology import F64, I64
@@ -21,8 +21,7 @@ def binary_tree(n: int) -> I64:
         For fewer than two servers.
     """
     if n < 2:
-        msg = f"binary tree: a tree needs at least 2 servers, not {n}"
-        raise NotApplicable(msg)
+        refuse("binary tree", f"a tree needs at least 2 servers, not {n}", NotApplicable)
     servers = np.arange(1, n)
     bit = servers & -servers
     up = (servers ^ bit) | (bit << 1)

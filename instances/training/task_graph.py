@@ -98,8 +98,7 @@ class TaskGraph:
             raise BadInput(msg)
         for members in self.groups:
             if len(members) < 2 or len(set(members)) < len(members) or not set(members) <= set(range(self.servers)):
-                msg = f"task graph: the group {members[:8]} needs at least two distinct servers of the graph"
-                raise BadInput(msg)
+                refuse("task graph", f"the group {members[:8]} needs at least two distinct servers of the graph")
         if (
             self.waits.size
             and (

@@ -482,8 +482,7 @@ def measured_kinds(model: str, section: str, batch: int, servers: int) -> tuple[
     bare = replace(training_job(model, section, batch), layers=(), tables=())
     measured = operators(measured_model(model, section), bare.batch, servers)
     if all(len(one.forward) == 1 for one in measured):
-        msg = f"compute times: those of {model} are for data parallelism alone; choose another model"
-        raise BadInput(msg)
+        refuse("compute times", f"those of {model} are for data parallelism alone; choose another model")
     kinds, rest = [], 0.0
     for operator in measured:
         kind, *sizes = operator.name.split("_")

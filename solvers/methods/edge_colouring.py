@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.errors import BadInput
+from opticoll.errors import refuse
 
 if TYPE_CHECKING:
     from opticoll.instances.topology import I64
@@ -71,8 +71,7 @@ def matchings(n: int, source: I64, target: I64, colours: int) -> I64:
     for name, degree in (("out of", count.sum(axis=1)), ("into", count.sum(axis=0))):
         if degree.max(initial=0) > colours:
             i = int(degree.argmax())
-            msg = f"edge colouring: {int(degree[i])} circuits {name} server {i} on {colours} switches; remove some"
-            raise BadInput(msg)
+            refuse("edge colouring", f"{int(degree[i])} circuits {name} server {i} on {colours} switches; remove some")
     match = np.repeat(*permutations_and_weights(filled_up(count, colours)), axis=0)
     servers = np.arange(n)
     for row in match:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from opticoll.errors import BadInput
+from opticoll.errors import BadInput, refuse
 from opticoll.formulations.flows.path_sets import PathSet
 from opticoll.formulations.flows.single_source import WeightedPath, strip_paths, unit_flow
 from opticoll.formulations.rounds.segments import offsets
@@ -60,8 +60,7 @@ def from_flow(data: ConcurrentFlow, flow: F64) -> WeightedPaths:
     topology, shards = data.topology, data.demand
     unit = unit_flow(topology, data.sources, shards, flow)
     if unit is None:
-        msg = f"weighted paths: the flow on {topology.spec} cannot serve every rank"
-        raise BadInput(msg)
+        refuse("weighted paths", f"the flow on {topology.spec} cannot serve every rank")
     parts = []
     for i, source in enumerate(data.sources.tolist()):
         targets = np.flatnonzero(shards[:, i])

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.errors import BadInput, refuse
+from opticoll.errors import refuse
 from opticoll.formulations.optree import step_counts
 from opticoll.formulations.optree.step_counts import refuse_sizes
 from opticoll.formulations.optree.tree_schedules import refuse_broken
@@ -60,8 +60,7 @@ def neighbour_exchange_steps(n: int, wavelengths: int = 1) -> int:
     """
     refuse_sizes(n, wavelengths)
     if n % 2:
-        msg = f"neighbour exchange: nodes work in pairs, so n must be even, not {n}"
-        raise BadInput(msg)
+        refuse("neighbour exchange", f"nodes work in pairs, so n must be even, not {n}")
     return n // 2
 
 
