@@ -127,18 +127,19 @@ def shortest_routes(topology: Topology, sources: I64, targets: I64, random: np.r
     paths: list[list[int]] = [[] for _ in range(sources.size)]
     tails, heads = topology.tail, topology.head
     distances = topology.distances(np.ones(topology.arcs))
+    for k in np.flatnonzero(np.isinf(distances[sources, targets]))[:1]:
+        u, v = topology.labels[sources[k]], topology.labels[targets[k]]
+        refuse(topology.spec, f"no path from {u} to {v}", NotApplicable)
     for target in np.unique(targets).tolist():
-        hops = distances[:, target]
+        hops, routed = distances[:, target], np.flatnonzero(targets == target)
         closer = np.isfinite(hops[tails]) & (hops[heads] == hops[tails] - 1)
         ways = np.zeros(topology.n)
         ways[target] = 1.0
-        for distance in range(1, int(hops[np.isfinite(hops)].max()) + 1):
+        for distance in range(1, int(hops[sources[routed]].max()) + 1):
             steps = np.flatnonzero(closer & (hops[tails] == distance))
             ways += np.bincount(tails[steps], ways[heads[steps]], topology.n)
-        for k in np.flatnonzero(targets == target).tolist():
+        for k in routed.tolist():
             v = int(sources[k])
-            if not np.isfinite(hops[v]):
-                refuse(topology.spec, f"no path from {topology.labels[v]} to {topology.labels[target]}", NotApplicable)
             while v != target:
                 out = np.arange(first_out[v], first_out[v + 1])
                 out = out[closer[out]]
