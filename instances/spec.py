@@ -14,7 +14,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
@@ -90,6 +90,11 @@ class SpecPart:
     rest: bool = False
     automorphisms: Callable[..., Iterable[I64]] | None = None
     closed_form: Callable[..., Fraction | None] | None = None
+
+    @cached_property
+    def parameters(self) -> Mapping[str, inspect.Parameter]:
+        """What the function takes, by name."""
+        return inspect.signature(self.function).parameters
 
 
 #: Modules of families in which a name is sought first: all others, some of which import much, only if it is in none.
@@ -354,7 +359,7 @@ def family_of(instance: Instance) -> tuple[SpecPart, dict[str, Json]] | None:
     """
     known = _named_in(FAMILIES, family_name(instance.spec))
     recorded = dict(instance.parameters)
-    names = inspect.signature(known.function).parameters if known else {}
+    names = known.parameters if known else {}
     if known is None or not recorded.keys() >= names.keys():
         return None
     return known, {name: recorded[name] for name in names}
@@ -407,7 +412,7 @@ def parse(spec: str) -> Any:
         rest, name = f"+{tail}{colon}{rest}", name.strip()
     known = _family_of(spec, name, rest)
     base, changes = _split_modifiers(rest)
-    parameters = inspect.signature(known.function, eval_str=False).parameters
+    parameters = known.parameters
     if known.rest:
         values = {next(iter(parameters)): base}
         canonical = f"{name}:{base}"
@@ -422,7 +427,7 @@ def parse(spec: str) -> Any:
             refuse(f"instance {spec!r}", f"unknown modifier {key!r}; {nearest(key, MODIFIERS)}", BadSpec)
         if not isinstance(instance, Topology):
             refuse(f"instance {spec!r}", f"modifier {key!r} needs arcs, and {name!r} has no arcs; omit it")
-        wanted = dict(list(inspect.signature(change.function).parameters.items())[1:])
+        wanted = dict(list(change.parameters.items())[1:])
         settings = _arguments(wanted, text, f"instance {spec!r}, modifier {key!r}")
         printed = _printed(wanted, settings)
         canonical = f"{canonical}+{key}={printed}" if printed else f"{canonical}+{key}"
@@ -541,7 +546,7 @@ def _members(spec: str) -> list[str]:
     if known is None:
         return [spec]
     base, changes = _split_modifiers(rest)
-    values = _arguments(inspect.signature(known.function).parameters, base, f"instance {spec!r}")
+    values = _arguments(known.parameters, base, f"instance {spec!r}")
     return [
         member + "".join(f"+{key}={text}" if text else f"+{key}" for key, text in changes)
         for member in known.function(**values)

@@ -194,8 +194,7 @@ def isomorphism_classes(topologies: Sequence[Topology]) -> list[int]:
 def _invariant(topology: Topology) -> bytes:
     """Digest that isomorphic topologies share: degrees, capacities, distances and numbers of walks."""
     n = topology.n
-    ends = np.zeros(n, dtype=np.int64)
-    ends[topology.terminals] = 1
+    ends = topology.is_terminal.astype(np.int64)
     hops = np.where(np.isfinite(topology.hops), topology.hops, -1).astype(np.int64)
     columns = [ends[:, None], topology.out_degree[:, None], topology.in_degree[:, None], np.sort(hops.T, axis=1)]
     if n <= MOST_WALKED:
@@ -331,8 +330,7 @@ def _coloured(*topologies: Topology) -> list[ColouredGraph]:
     _, kind = np.unique(np.concatenate([one.capacity for one in topologies]), return_inverse=True)
     result, start = [], 0
     for one in topologies:
-        colour = np.zeros(one.n, dtype=np.int64)
-        colour[one.terminals] = 1
+        colour = one.is_terminal.astype(np.int64)
         result.append(ColouredGraph(colour, one.tail, one.head, kind[start : start + one.arcs]))
         start += one.arcs
     return result

@@ -435,6 +435,11 @@ class Topology(Instance):
             seen.update(new)
         return np.array(order)
 
+    @cached_property
+    def is_terminal(self) -> NDArray[np.bool_]:
+        """Whether every vertex is a terminal, shape ``(n,)``."""
+        return np.isin(np.arange(self.n), self.terminals)
+
     @property
     def diameter(self) -> float:
         """Largest hop distance between two terminals; ``inf`` if some pair is unreachable."""

@@ -239,7 +239,7 @@ class Fields(msgspec.Struct, frozen=True, kw_only=True):
     """Immutable fields, accessible as attributes or, as in the JSON object, by name: ``record["gap"]``."""
 
     @classmethod
-    def read(cls, values: Mapping[str, Json]) -> Self:
+    def read(cls, values: Mapping[str, object]) -> Self:
         """Validate fields from outside; unknown ones are ignored.
 
         Raises
@@ -250,6 +250,18 @@ class Fields(msgspec.Struct, frozen=True, kw_only=True):
         result = plain(values)
         with _READING:
             return msgspec.convert(result, cls)
+
+    @classmethod
+    def parse(cls, line: bytes) -> Self:
+        """The same of a JSON object.
+
+        Raises
+        ------
+        msgspec.MsgspecError
+            If it is no such object, or a field has the wrong type.
+        """
+        with _READING:
+            return msgspec.json.decode(line, type=cls)
 
     def __getitem__(self, name: str) -> Any:
         if name not in self.__struct_fields__:
@@ -552,18 +564,18 @@ def plain(value: object) -> Json:
     """Convert a value to JSON types: plain Python numbers, lists and strings; NaN and infinity become None."""
     if value is None or type(value) in (bool, int, str):
         return cast("Json", value)
-    if isinstance(value, Enum):
-        return plain(value.value)
     if isinstance(value, float):
         return float(value) if math.isfinite(value) else None
+    if isinstance(value, Enum):
+        return plain(value.value)
     if isinstance(value, str):
         return str(value)
-    if isinstance(value, Mapping | Fields):
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [plain(item) for item in value]
+    if isinstance(value, dict | Fields | Mapping):  # the slow test last
         return {str(key): plain(item) for key, item in value.items()}
     if hasattr(value, "tolist"):
         return plain(value.tolist())
-    if isinstance(value, (list, tuple, set, frozenset)):
-        return [plain(item) for item in value]
     return int(value) if isinstance(value, int) else str(value)
 
 

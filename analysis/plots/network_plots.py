@@ -241,7 +241,7 @@ def _halo() -> dict[str, Any]:
 def _draw_vertices(axes: Axes, drawn: Topology, placed: Arrangement, diameter: float, points: float) -> None:
     """Draw filled terminals and open relays, with labels inside if they fit, else beside them where there is room."""
     place = placed.place
-    ends = np.isin(np.arange(drawn.n), drawn.terminals)
+    ends = drawn.is_terminal
     face = [PALETTE[0] if end else "white" for end in ends]
     axes.scatter(place[:, 0], place[:, 1], s=diameter**2, c=face, edgecolors=PALETTE[0], zorder=3)
     if drawn.n > _MOST_LABELS:

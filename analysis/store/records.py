@@ -25,7 +25,7 @@ from opticoll.errors import BadFile, BadInput
 from opticoll.formulations.variables import NamedArrays, stored
 from opticoll.instances.readers.reading import as_path
 from opticoll.shared_files import STALE_S, AlreadyStored, publish, sweep
-from opticoll.solvers.task import Needed, plain
+from opticoll.solvers.task import Needed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -42,8 +42,6 @@ if TYPE_CHECKING:
 #: Folder of the measured claims.
 CLAIMS = "claims"
 _DUAL = "dual."
-#: Solutions above this size are compressed fast rather than well.
-LARGE_BYTES = 1 << 26
 
 
 def _allows_new_entries(folder: Path) -> bool:
@@ -164,7 +162,7 @@ class Store:
                 "id": name,
                 "attempt": attempt,
                 "study": study,
-                "environment": plain(environment() if where is None else where),
+                "environment": environment() if where is None else where,
                 "started": _utc(started),
                 "finished": _utc(finished or datetime.now(UTC)),
                 "solution": solution,
@@ -325,11 +323,10 @@ class Store:
 
 
 def _write_arrays(file: BinaryIO, arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Write arrays like numpy's ``savez_compressed``, large ones at the fastest level: the default takes minutes."""
+    """Write arrays like numpy's ``savez_compressed``, at the fastest level: others take minutes if they are large."""
     import numpy as np
 
-    level = 1 if sum(np.asarray(v).nbytes for v in arrays.values()) > LARGE_BYTES else None
-    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=level) as archive:
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
         for key, value in arrays.items():
             with archive.open(f"{key}.npy", "w", force_zip64=True) as entry:
                 np.lib.format.write_array(entry, np.asarray(value), allow_pickle=False)

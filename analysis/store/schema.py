@@ -26,7 +26,6 @@ import msgspec
 from opticoll import package_code
 from opticoll.analysis.checkout import CHECKOUT, opticoll_version
 from opticoll.solvers.task import Environment, Fields, Needed, Record, Repaired, SolverClaims, Termination
-from opticoll.types import Json
 
 
 @cache
@@ -145,7 +144,7 @@ def decode(line: bytes) -> StoredRecord:
     ValueError, msgspec.MsgspecError
         As :func:`sound`, or if a field has the wrong type.
     """
-    return StoredRecord.read(msgspec.json.decode(sound(line), type=dict[str, Json]))
+    return StoredRecord.parse(sound(line))
 
 
 def _sum(body: bytes) -> bytes:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from msgspec import structs
 
 from opticoll.analysis.store import schema
-from opticoll.analysis.store.records import Store
 from opticoll.analysis.store.schema import environment
 from opticoll.analysis.study.study_file import unplanned_key
 from opticoll.errors import LimitSpent, MethodMismatch, OpticollError, SolverUnavailable, one_line
@@ -22,6 +21,7 @@ from opticoll.solvers.run import Run
 from opticoll.solvers.task import Proof, Record, Requested, Termination
 
 if TYPE_CHECKING:
+    from opticoll.analysis.store.records import Store
     from opticoll.analysis.store.schema import StoredRecord
     from opticoll.analysis.study.study_file import Cell
     from opticoll.solvers.task import Environment
@@ -47,16 +47,16 @@ class CellResult:
 
 @dataclass(frozen=True)
 class CellJob:
-    """A cell to run for a study, and the folder of the store that gets its record."""
+    """A cell to run for a study, and the store that gets its record."""
 
     cell: Cell
-    root: str
+    store: Store
     study: str
 
 
 def run_cell(job: CellJob) -> CellResult:
     """Run a cell if it has no answer in the store yet, and record the result."""
-    store = Store(job.root)
+    store = job.store
     with claim(store.locks / f"{job.cell.key}.lock") as ours:
         if not ours:
             return CellResult(job.cell.key, "busy")
@@ -109,7 +109,7 @@ def _without_plan(run: Run) -> Run:
 
 def record_attempt(job: CellJob, made: Attempt) -> CellResult:
     """Record the run of a cell, unless the store already has the same."""
-    cell, store, run = job.cell, Store(job.root), made.run
+    cell, store, run = job.cell, job.store, made.run
     # Read the attempts only once: a record that another study adds from here on takes the name of our attempt.
     earlier = store.attempts(cell.key)
     answered = _answer_among(cell, store, earlier)
@@ -200,7 +200,7 @@ def result_of(cell: Cell, record: Record, status: str) -> CellResult:
 
 def record_failure(job: CellJob, message: str) -> CellResult:
     """Record the failure of a worker that died while it ran a cell."""
-    cell, store = job.cell, Store(job.root)
+    cell, store = job.cell, job.store
     run = failed_run(cell, Termination.CRASHED, message)
     run = replace(run, record=structs.replace(run.record, key=cell.key))
     with suppress(AlreadyStored):

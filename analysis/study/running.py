@@ -171,7 +171,7 @@ def run_study(
     for cell in study.cells:
         if cell.key in answered:
             finish(result_of(cell, answered[cell.key], "skipped"))
-    jobs = [CellJob(cell, str(store.root), study.name) for cell in study.cells if cell.key not in answered]
+    jobs = [CellJob(cell, store, study.name) for cell in study.cells if cell.key not in answered]
     try:
         (_work if executor.shares_files else _work_elsewhere)(executor, jobs, finish)
     except KeyboardInterrupt:

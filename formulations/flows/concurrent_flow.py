@@ -182,7 +182,7 @@ class ConcurrentFlow:
         sources = self.sources[groups]
         demand = np.empty((self.topology.n, sources.size))
         for rows in blocks_of_rows(self.topology.n, sources.size):
-            demand[rows] = np.isin(np.arange(rows.start, rows.stop), self.topology.terminals)[:, None]
+            demand[rows] = self.topology.is_terminal[rows, None]
         demand[sources, np.arange(sources.size)] = 0.0
         return demand
 
@@ -213,7 +213,7 @@ class ConcurrentFlow:
             return touched | np.isin(np.arange(self.topology.n), self.targets)
         if self.amounts is not None:
             return touched | self.amounts.any(axis=1)
-        return touched | (self.groups > 1) & np.isin(np.arange(self.topology.n), self.topology.terminals)
+        return touched | (self.groups > 1) & self.topology.is_terminal
 
     @cached_property
     def amount_range(self) -> tuple[float, float]:

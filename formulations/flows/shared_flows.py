@@ -42,7 +42,7 @@ UNITS = {"h": SHARDS, "T": TIME}
 def between_all(cls: type[Any], instance: object, given: Settings) -> Any:
     """The problem between all ranks: the ends v, ``(N,)``, the supply b, ``(n,)``, and the largest flow."""
     topology = all_to_all_topology(instance, cls.name)
-    supply = np.isin(np.arange(topology.n), topology.terminals).astype(float)
+    supply = topology.is_terminal.astype(float)
     return cls(topology, topology.terminals, supply, topology.num_ranks - 1)
 
 

@@ -193,7 +193,7 @@ def forget_peak() -> bool:
 def note_nested_peak(child_mb: float | None) -> None:
     """Record the peak memory of a child together with our own, since it may be too short-lived to be sampled."""
     global nested_peak_mb
-    nested_peak_mb = max(nested_peak_mb or 0.0, (child_mb or 0.0) + (_memory_mb("VmRSS:") or 0.0))
+    nested_peak_mb = max(nested_peak_mb or 0.0, (child_mb or 0.0) + own_memory_mb())
 
 
 def tree_peak_mb() -> float | None:
@@ -206,19 +206,17 @@ def peak_memory_mb() -> float | None:
 
     ``ru_maxrss`` is not used, because after an exec it still includes the parent's memory.
     """
-    return _memory_mb("VmHWM:")
+    return _memory_mb(b"VmHWM:")
 
 
 def own_memory_mb() -> float:
     """Resident memory of this process now [MB]; 0 where the system does not report it."""
-    return _memory_mb("VmRSS:") or 0.0
+    return _memory_mb(b"VmRSS:") or 0.0
 
 
-def _memory_mb(field: str) -> float | None:
+def _memory_mb(field: bytes) -> float | None:
     try:
-        for line in Path("/proc/self/status").read_text(encoding="utf-8").splitlines():
-            if line.startswith(field):
-                return float(line.split()[1]) * 1024 / 1e6
+        _, found, rest = Path("/proc/self/status").read_bytes().partition(field)
     except OSError:
-        pass
-    return None
+        return None
+    return float(rest.split(maxsplit=1)[0]) * 1024 / 1e6 if found else None

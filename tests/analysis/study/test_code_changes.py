@@ -272,7 +272,7 @@ def test_a_dry_run_says_what_would_run_and_why(
     (store.solutions / str(record.solution)).unlink()
     assert reasons(store) == ["stored", "its solution file is missing, cut or changed"]
     (cell,) = study_of("study", looser[:1]).cells
-    record_failure(CellJob(cell, str(store.root), "study"), "it died")
+    record_failure(CellJob(cell, store, "study"), "it died")
     assert reasons(store, looser[:1]) == ["no answer before: crashed"]
     network = tmp_path / "network.csv"
     for capacity in (1, 2):

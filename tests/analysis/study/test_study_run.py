@@ -263,7 +263,7 @@ def test_unavailable_is_asked_again_but_recorded_once(store: Store, solver: Solv
 
 def test_a_cell_without_its_package_is_a_row(store: Store, solver: Solver) -> None:
     cell = Cell(CELL.task, CELL.key, "ring:4", unavailable="the package is not installed", facts={"n": 4})
-    assert run_cell(CellJob(cell, str(store.root), "s")).status == "unavailable"
+    assert run_cell(CellJob(cell, store, "s")).status == "unavailable"
     assert solver.calls == 0
     assert store.read(f"{CELL.key}.1")["message"] == "the package is not installed"
 
@@ -297,7 +297,7 @@ def test_a_held_cell_is_waited_for(store: Store, solver: Solver, monkeypatch: py
             held.__exit__(None, None, None)
 
     monkeypatch.setattr("opticoll.analysis.study.running.time.sleep", nap)
-    assert run_cell(CellJob(CELL, str(store.root), "s")).status == "busy"
+    assert run_cell(CellJob(CELL, store, "s")).status == "busy"
     assert run(store) == "done"
     assert len(naps) == 3
     assert not list(store.locks.iterdir())
@@ -386,7 +386,7 @@ def test_a_cell_that_cannot_be_claimed_is_a_row(store: Store, monkeypatch: pytes
 def test_an_answer_that_another_study_has_stored_meanwhile_is_used(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    job = CellJob(FIVE.cells[3], str(store.root), "rival")
+    job = CellJob(FIVE.cells[3], store, "rival")
 
     def overtaken(seed: int) -> None:
         if seed == 3 and not store.attempts(job.cell.key):

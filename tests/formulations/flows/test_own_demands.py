@@ -566,8 +566,8 @@ def test_cells_with_data_run_in_other_processes_and_are_stored(tmp_path, cluster
         made = dict(executor.map_unordered(attempt, cells))
     store = Store(tmp_path / "results")
     for i, cell in enumerate(cells):
-        assert record_attempt(CellJob(cell, str(store.root), "data"), made[i]).status == "done"
-        run_again = run_cell(CellJob(cell, str(store.root), "data"))
+        assert record_attempt(CellJob(cell, store, "data"), made[i]).status == "done"
+        run_again = run_cell(CellJob(cell, store, "data"))
         assert run_again.status == "skipped"
     result = store.sql("SELECT instance, instance_hash, objective FROM latest")
     assert result["instance"].tolist() == [topology.spec] * 2
