@@ -66,7 +66,7 @@ class MovedRoutes:
     def examined(self) -> tuple[F64, I64] | tuple[str, str]:
         """Paths over every arc ``(m,)`` and on every layer ``(L,)``, of all pairs; or why they are wrong, and in words.
 
-        The reasons are keys of :data:`opticoll.solvers.schedules.schedule_check.REASONS`.
+        The reasons are those of :class:`opticoll.solvers.schedules.schedule_check.ScheduleCheck`.
         """
         paths, topology = self.paths, self.paths.topology
         labels, ends = topology.labels, (paths.sources[paths.pair], paths.targets[paths.pair])

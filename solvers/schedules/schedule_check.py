@@ -16,47 +16,12 @@ if TYPE_CHECKING:
     from opticoll.types import Json
 
 
-#: Reasons for rejecting a schedule.
-REASONS = {
-    "collective": "the schedule performs a different collective",
-    "demand": "the schedule does not send the amounts of the demand",
-    "ranks": "the schedule has a different number of ranks",
-    "no-arc": "a transfer uses an arc that the topology does not have",
-    "two-owners": "two thread blocks of a rank use one end of a connection",
-    "unmatched-send": "a send without a receive",
-    "unmatched-receive": "a receive without a send",
-    "count-mismatch": "the k-th send and the k-th receive of a connection move different numbers of chunks",
-    "numbering": "steps of a thread block do not count up from 0",
-    "bounds": "a step accesses chunks outside its buffer",
-    "no-peer": "a thread block without a peer sends or receives",
-    "dependency": "an instruction waits for a step that does not exist",
-    "deadlock": "no thread block can proceed",
-    "race": "two thread blocks access a chunk, at least one writing it, in no defined order",
-    "missing-chunk": "a chunk never arrives",
-    "wrong-chunk": "an output holds the wrong chunk",
-    "wrong-sum": "a sum lacks a contribution or counts it more than once",
-    "uninitialised": "a chunk was read before it was written",
-    "not-held": "a rank sends a chunk that it does not hold yet",
-    "no-chunk": "a transfer names a chunk that the collective does not have",
-    "duplicate": "a rank receives a chunk that it already holds",
-    "no-route": "a route is not a path from its source to its target",
-    "ports": "circuits are not those that ports, directions or the start allow",
-    "early": "a configuration or a transfer takes too little time",
-    "dark": "a transfer uses a circuit that is not set at the time",
-    "rate": "circuits carry more than their rate",
-    "relayed": "data take more than one circuit in a configuration",
-    "cycle": "routes of a layer of virtual channels wait for each other in a circle",
-    "split": "a pair has several routes, but virtual channels are given to one",
-    "layers": "routes use more layers of virtual channels than are available",
-    "load": "the largest load is more than is allowed",
-    "symmetry": "images by which routes stand for others do not keep the links",
-    "weights": "the routes of a pair do not carry exactly its shard",
-}
-
-
 @dataclass(frozen=True)
 class ScheduleCheck:
-    """The result of a check; an invalid one has a ``reason`` (a key of REASONS) and the first violation."""
+    """The result of a check; an invalid one has a ``reason`` and the first violation.
+
+    ``docs/guide/schedules.md`` lists the reasons.
+    """
 
     valid: bool
     reason: str = ""

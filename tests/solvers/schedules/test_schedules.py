@@ -5,8 +5,10 @@ from __future__ import annotations
 import copy
 import json
 import random
+import re
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -28,13 +30,24 @@ from opticoll.solvers.schedules.lowering import lower, schedule_file
 from opticoll.solvers.schedules.msccl_xml import read_xml, write_xml
 from opticoll.solvers.schedules.program import Place, Program
 from opticoll.solvers.schedules.runtimes import TARGETS, exceeded
-from opticoll.solvers.schedules.schedule_check import REASONS
 from opticoll.solvers.schedules.schedule_json import moves_document, routes_document
 from opticoll.solvers.schedules.shard_routes import Route, cut, routes_of
 from opticoll.solvers.schedules.verification import verify_document, verify_file, verify_program
 from opticoll.solvers.solution_json import check
 
+ROOT = Path(__file__).resolve().parents[3]
+#: Reasons for a refusal, as the guide lists them.
+REASONS = set(re.findall(r"^\| `([a-z-]+)` \| ", (ROOT / "docs/guide/schedules.md").read_text("utf-8"), re.MULTILINE))
+
 relaxed = settings(max_examples=5, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+def test_the_guide_lists_every_reason_for_a_refusal():
+    rooms = [*(ROOT / "solvers/schedules").glob("*.py"), *(ROOT / "analysis/foreign_schedules").glob("*.py")]
+    given = {reason for path in rooms for reason in re.findall(r'refused\(\s*"([a-z-]+)"', path.read_text("utf-8"))}
+    assert given
+    assert given <= REASONS
+
 
 RUNNING = [
     ("alltoall.timestep-mcf", "hypercube:3", {"steps": 3}),
