@@ -58,6 +58,8 @@ MULTIPLES = 24
 NUMBERS = (1, 2, 3, 4, 6, 8, 12, 16, 24)
 #: Ranks from which on trees are copied by translations; up to which trees are grown instead, if copies lose time.
 MANY_RANKS, MOST_GROWN = 32, 128
+#: Number of values of U that are listed; a longer range of them is halved first.
+MOST_STEPS = 1000
 #: Turns of a switch in which capacities out of it may be reduced, on average.
 MOST_TURNS = 50
 TOO_LARGE = (
@@ -216,22 +218,23 @@ def pack_dividing(
 
 def _fewest(network: Network, time: Fraction, k: int) -> list[int]:
     """Capacities floor(c U) for the smallest U that admits k trees per shard."""
-    least = time * k
+    sizes, least = set(network.capacity), time * k
+    low = high = least
 
     def tried(U: Fraction) -> list[int] | None:
         return _without_copies(network, [int(c * U) for c in network.capacity], k)
 
-    high = least
     while tried(high) is None:
-        high = high + least / 8 + Fraction(1, min(network.capacity))
-    steps = sorted(
-        {Fraction(j, c) for c in set(network.capacity) for j in range(int(least * c) + 1, int(high * c) + 1)} | {least}
-    )
-    low, top = 0, len(steps) - 1
-    while low < top:
-        middle = (low + top) // 2
-        low, top = (middle + 1, top) if tried(steps[middle]) is None else (low, middle)
-    result = tried(steps[low])
+        low, high = high, high + least / 8 + Fraction(1, min(sizes))
+    while sum(int(high * c) - int(low * c) for c in sizes) > MOST_STEPS:
+        between = (low + high) / 2
+        low, high = (between, high) if tried(between) is None else (low, between)
+    steps = sorted({Fraction(j, c) for c in sizes for j in range(int(low * c) + 1, int(high * c) + 1)}) or [least]
+    first, last = 0, len(steps) - 1
+    while first < last:
+        middle = (first + last) // 2
+        first, last = (middle + 1, last) if tried(steps[middle]) is None else (first, middle)
+    result = tried(steps[first])
     assert result is not None
     return result
 

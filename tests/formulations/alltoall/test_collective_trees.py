@@ -197,6 +197,14 @@ def test_large_numbers_and_unreachable_ranks():
         least_time(Topology(3, [0, 1], [1, 0]), [1, 1, 1])
 
 
+def test_few_trees_are_packed_into_capacities_that_are_no_short_decimals():
+    """Scaled to whole numbers they are of the order of 1e19, and so are the capacities floor(c U) to choose from."""
+    arcs = [[0, 1, 1, 2, 0, 2], [1, 0, 2, 1, 2, 0], [1 / 3, 0.001, 2.0, 1.0, 1000.0, 1.0]]
+    few = pack(Topology(3, *arcs), None, 4)
+    assert few.chunks <= 4
+    assert few.loss == pytest.approx(0.001), "1 in 1000 through the slow link is none of four trees"
+
+
 def test_partition_bounds():
     topology = parse("nvswitch:boxes=16,gpus=2")
     assert tight_partition(topology, [1] * 32) is not None
