@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opticoll.errors import ModelError, refuse
-from opticoll.formulations.declared_axes import axis_of, topology_of
+from opticoll.formulations.declared_axes import axis_of, sets_of, topology_of
 from opticoll.formulations.index import Index
 from opticoll.formulations.model import CvxpyModel, Named, PyomoModel, is_own
 from opticoll.plugin_faults import place_of
@@ -116,7 +116,7 @@ class _Builder:
 
     @cached_property
     def _sets(self) -> Mapping[str, Sequence[Hashable] | Axis]:
-        sets = self.problem.sets()
+        sets = sets_of(self.problem)
         for name, members in sets.items() if is_own(self.problem) else ():
             if isinstance(members, list | tuple) and len(set(members)) < len(members):
                 twice = next(one for one in members if members.count(one) > 1)

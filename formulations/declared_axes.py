@@ -15,7 +15,7 @@ check of signs follow.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -36,9 +36,10 @@ from opticoll.formulations.variables import (
 )
 from opticoll.instances.demands import UNIFORM, traffic_of, uniform
 from opticoll.instances.topology import Topology
+from opticoll.plugin_faults import called
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Hashable, Mapping
+    from collections.abc import Collection, Hashable
 
     from opticoll.instances.topology import F64, I64
 
@@ -72,12 +73,18 @@ def _axis(name: str, topology: Topology) -> Axis:
     return Axis(name, SolutionSize(name))
 
 
+def sets_of(problem: Any) -> Mapping[str, Sequence[Hashable] | Axis]:
+    """The members of the axes of its own that a problem states."""
+    sets: Mapping[str, Sequence[Hashable] | Axis] = called(problem.sets, Mapping, "a dictionary of lists of members")
+    return sets
+
+
 def axis_of(problem: Any, name: str, sets: Mapping[str, Sequence[Hashable] | Axis] | None = None) -> Axis:
     """The members of an axis: as the problem states them (``sets``), or of its topology.
 
     A sequence of labels stands for an axis whose members have these names.
     """
-    stated = (problem.sets() if sets is None else sets).get(name)
+    stated = (sets_of(problem) if sets is None else sets).get(name)
     if isinstance(stated, Axis):
         return stated
     if stated is None:
@@ -96,7 +103,7 @@ def size(problem: Any, *, without: Collection[str] = (), **exact: int) -> dict[s
     states instead, such as ``variables`` without those that are fixed at 0. None where nothing is declared, or an axis
     has no length before the solve.
     """
-    sets, lengths = problem.sets(), dict[str, int]()
+    sets, lengths = sets_of(problem), dict[str, int]()
     arrays = [
         [axes for name, axes in declared.items() if name not in without]
         for declared in (problem.variables, problem.constraints)
@@ -138,7 +145,7 @@ def arrays(problem: Any, names: Collection[str]) -> dict[str, Array] | None:
 
 def axes_arrays(problem: Any, *duals: str) -> dict[str, Array]:
     """The variables, and the duals of the named constraints, along the axes that the formulation declares."""
-    sets, units = problem.sets(), problem.units
+    sets, units = sets_of(problem), problem.units
 
     def along(axes: tuple[str, ...]) -> tuple[Axis, ...]:
         return tuple(axis_of(problem, axis, sets) for axis in axes)

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NoReturn, Self, TypeAl
 from opticoll.errors import BadInput, refuse
 from opticoll.formulations.modelling_layers import import_layer, many_objects
 from opticoll.formulations.parameters import Parameter, check_listed, parameters_of, read_parameters, unknown_parameter
+from opticoll.plugin_faults import blaming
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -260,7 +261,8 @@ class Formulation:
     @classmethod
     def _prepare(cls, instance: Any, given: dict[str, Any], *needed: Any) -> Self:
         """The problem on an instance, the value of every parameter given."""
-        return cls(instance, *needed, **given)
+        with blaming(cls):
+            return cls(instance, *needed, **given)
 
     @property
     def demand_matrix(self) -> F64:

@@ -426,6 +426,13 @@ WRONG = {
     "residuals": (SUM, "return {}", "residuals returned", r"line 12"),
     "objective": (VALUE, 'return "2"', "objective returned 2", "own.model"),
     "bounds": (CHECKER, f"    def bounds(self): return [2.0]\n{CHECKER}", "bounds returned", "line 12: .*own.model"),
+    "sets": (
+        CHECKER,
+        f"    def sets(self): return None\n{CHECKER}",
+        "sets returned NoneType; return a dict",
+        "line 12",
+    ),
+    "instance": (CHECKER, f"    def __init__(self): pass\n{CHECKER}", "TypeError: .*takes 1 positional", "mine.py: "),
     "metrics": (CHECKER, f"    def metrics(self, value): return 2.5\n{CHECKER}", "metrics returned 2.5", "line 12"),
     "metrics of objects": (
         CHECKER,
