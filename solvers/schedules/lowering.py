@@ -62,6 +62,8 @@ MOST_RETRIED = 200_000
 PROGRAM_CHUNKS, PROGRAM_TREES, MOST_TRIED = (4, 8), (1,), 20_000
 #: Number of moves up to which a file is read and executed, instead of what is written to it.
 MOST_READ = 50_000
+#: Clock entries of a program (:mod:`opticoll.solvers.schedules.interpreter`) up to which its file is read and executed.
+MOST_EXECUTED = 100_000_000
 #: Relative difference of times that counts as round-off.
 ROUND_OFF = 1e-9
 
@@ -319,8 +321,10 @@ def _program_file(
     facts["multiple_of"] = TARGETS[options.target].multiple_of(program)
     facts["channels"] = channels_of(program)
     blocks, verdict = arrays.rank.size, None
-    if blocks * (blocks + int(arrays.signals.sum())) > MOST_CLOCK_ENTRIES:
-        facts["keeps"] = "the times of its moves, which were executed; the program is too large for that"
+    entries = blocks * (blocks + int(arrays.signals.sum()))
+    if entries > MOST_EXECUTED:
+        later = "`opticoll check` executes the program" if entries <= MOST_CLOCK_ENTRIES else "the program is too large"
+        facts["keeps"] = f"the times of its moves, which were executed; {later}"
         verdict = with_limits(run_moves(steps, topology, alpha=alpha, beta=beta), program, arrays.usage())
     return ScheduleFile(xml_of(program, arrays), facts, verdict)
 
