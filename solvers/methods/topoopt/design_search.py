@@ -10,6 +10,7 @@ import numpy as np
 
 from opticoll.formulations.parameters import Parameter
 from opticoll.formulations.standard_form import StandardForm
+from opticoll.formulations.topology.pattern_times import distances
 from opticoll.formulations.topology.sequence import TopologySequence
 from opticoll.formulations.topoopt.circuit_design import default_rings, ring_demand, sorted_circuits
 from opticoll.formulations.topoopt.forwarding import routed_design
@@ -39,15 +40,6 @@ class Routed:
     bound: float
     design: CircuitDesign | None
     value: float
-
-
-def distances(lengths: F64) -> F64:
-    """All shortest distances of a matrix of lengths (infinite where there is no circuit), ``(n, n)``."""
-    dist = lengths.copy()
-    np.fill_diagonal(dist, 0.0)
-    for k in range(len(dist)):
-        np.minimum(dist, dist[:, k : k + 1] + dist[k : k + 1, :], out=dist)
-    return dist
 
 
 class Oracle:
