@@ -549,10 +549,9 @@ class Pyo(_Builder):
             rows[index] = row
         if not rows:
             return
-        stated = iter(rows.values())
         self._add(
             name,
-            pyo.Constraint(list(rows), rule=lambda *_: next(stated)) if along else pyo.Constraint(expr=next(stated)),
+            pyo.Constraint(list(rows), rule=rows) if along else pyo.Constraint(expr=next(iter(rows.values()))),
         )
         self.constraints[name] = along
 
