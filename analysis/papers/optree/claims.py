@@ -254,16 +254,8 @@ def _lemma_1(laboratory: Laboratory, *, ring: bool) -> Measurement:
     for name, sizes_wrong in wrong.items():
         choices.add(name, not sizes_wrong, f"wrong for {len(sizes_wrong)} of {len(sizes)} sizes")
     smallest = wrong[first][0] if wrong[first] else None
-    reason = (
-        "Only the lemma's numbers for 4 and 16 nodes remain in the text; there all three formulas agree and are exact. "
-        "The minimum for every N is ceil(floor(N^2/4)/2). For odd N, ceil(N^2/8) is too large by one: mirrored "
-        "assignments share the odd wavelength."
-        if ring
-        else "An assignment attains it for every N, and the middle arc carries this many paths."
-    )
     return choices.measurement(
         (f"wdm-{kind}:n={sizes[0]}..{sizes[-1]}",),
-        reason,
         count=len(sizes),
         violations=len(wrong[first]),
         tightness=spread([formulas[first](n) / needed[n] for n in sizes]),

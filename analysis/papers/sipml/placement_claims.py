@@ -112,7 +112,6 @@ def _counted(
     cases: Iterator[Placed],
     traffic: Callable[[Placement, I64], Mask],
     limit: Callable[[Placement], int],
-    reason: str,
     instances: tuple[str, ...],
 ) -> Measurement:
     """The verdict on a largest number of communication partners, for both ways of counting them."""
@@ -138,7 +137,7 @@ def _counted(
             f"{len(sweep.wrong)} of {len(sweep.ratios)} placements exceed it"
             + (f" ({min(counts.values())} to {max(counts.values())} per seed)" if sweep.wrong else ""),
         )
-    return choices.measurement(instances, reason, **sweeps[BOTH].row)
+    return choices.measurement(instances, **sweeps[BOTH].row)
 
 
 @MEASURES.of("distance")
@@ -152,10 +151,6 @@ def _distance(laboratory: Laboratory) -> Measurement:
         _placements(laboratory),
         traffic,
         lambda data: data.delta,
-        "The distance (i - j) mod k is one-sided: a GPU sends to at most the Delta after it and receives from at most "
-        "the Delta before it, up to 2 Delta together. On the all-reduce ring, where a GPU sends to one GPU and "
-        "receives from another, the paper counts one neighbour; counted that way, the claim holds. Whether the degree "
-        "constraint counts so too was in content that is lost. Ratio: partners over Delta.",
         (f"random graphs of 12 to {laboratory.scope['sub-ops']} sub-ops on 3 to 11 GPUs",),
     )
 
@@ -184,10 +179,6 @@ def _hybrid(laboratory: Laboratory) -> Measurement:
         _placements(laboratory, k, degree - 1),
         traffic,
         lambda _: int(degree),
-        "Each GPU has one partner on the all-reduce ring and, in each direction, at most D - 1 in its group. Counted "
-        "in both directions it can have all three others of its group and one more. The graph of figure 4 is lost; "
-        "the partners that the paper names for GPU 1 (2, 3 and 5) fit a count of those it sends to. Ratio: partners "
-        "over D.",
         (f"random graphs of 12 to {laboratory.scope['sub-ops']} sub-ops",),
     )
 
