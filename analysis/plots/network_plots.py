@@ -9,7 +9,7 @@ import numpy as np
 
 from opticoll.analysis.plots.layouts import Arrangement, Places, arrangement
 from opticoll.analysis.plots.panels import new_figure
-from opticoll.analysis.plots.style import BAND, GRID, INK, MUTED, ON_SERIES, PALETTE, counted, label, style
+from opticoll.analysis.plots.style import BAND, GRID, INK, MUTED, ON_SERIES, PALETTE, counted, label, labels, style
 from opticoll.arguments import refused
 from opticoll.errors import refuse
 from opticoll.instances import Topology
@@ -124,7 +124,8 @@ def loads(
 
 
 def _ends(drawn: Topology, link: int) -> str:
-    return "->".join(label(drawn.labels[end[link]], 16) for end in (drawn.tail, drawn.head))
+    names = labels(drawn.labels, 16)
+    return "->".join(names[end[link]] for end in (drawn.tail, drawn.head))
 
 
 def _below(title: str, words: str) -> str:
@@ -246,7 +247,7 @@ def _draw_vertices(axes: Axes, drawn: Topology, placed: Arrangement, diameter: f
     axes.scatter(place[:, 0], place[:, 1], s=diameter**2, c=face, edgecolors=PALETTE[0], zorder=3)
     if drawn.n > _MOST_LABELS:
         return
-    names = [label(name, _LONGEST) for name in drawn.labels]
+    names = labels(drawn.labels, _LONGEST)
     longest = max(map(len, names), default=0)
     inside = min(diameter * 0.58, diameter / (0.62 * max(longest, 1)), 9.0)
     if inside >= _SMALLEST_INSIDE:
@@ -452,7 +453,8 @@ def rounds(
             _draw_circuits(axes, instance, place, schedule, indices, colour)
             _draw_vertices(axes, instance, placed, diameter, points)
             _finish(axes, place, 0.55)
-            axes.set_title(f"round {number + 1}: {counted(indices.size, 'circuit')}", loc="left", fontsize=9)
+            words = f"round {number + 1}: {counted(indices.size, 'circuit')}"
+            axes.set_title(words, loc="left", fontsize=9, pad=10.0)  # above the labels of vertices
         _set_title(figure, title if count > 1 else _below(title, "all on one wavelength"))
         if count > 1:
             _wavelength_bar(figure, count)

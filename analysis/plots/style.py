@@ -6,6 +6,7 @@ import io
 import re
 import warnings
 from contextlib import contextmanager
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -51,6 +52,7 @@ _SETTINGS: Any = {
     "figure.constrained_layout.w_pad": 0.06,
 }
 
+_WORDS = re.compile(r"[^\W_]+|[\W_]")
 _UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 
 
@@ -71,6 +73,22 @@ def label(text: object, most: int = 34) -> str:
         return plain
     head = (most - 1) // 2
     return f"{plain[:head]}…{plain[-(most - 1 - head) :]}"
+
+
+def labels(names: Sequence[str], most: int) -> list[str]:
+    """Names as :func:`label` shortens them; where that makes some alike, without the words all begin and end with."""
+    short = [label(name, most) for name in names]
+    if len(set(short)) == len(set(names)):
+        return short
+    words = [_WORDS.findall(name) for name in names]
+    head = _shared(words)
+    tail = _shared([those[head:][::-1] for those in words])
+    return [label(f"…{''.join(those[head : len(those) - tail])}{'…' * (tail > 0)}", most) for those in words]
+
+
+def _shared(words: Sequence[Sequence[str]]) -> int:
+    """How many first words all have in common."""
+    return sum(1 for _ in takewhile(lambda column: len(set(column)) == 1, zip(*words, strict=False)))
 
 
 def counted(number: int, noun: str) -> str:

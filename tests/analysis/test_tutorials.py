@@ -124,7 +124,9 @@ def test_the_solver_of_the_tutorial_passes_the_contract(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "page", [one for one in [*pages("guide"), ROOT / "README.md"] if runs(one)], ids=lambda page: page.stem
+    "page",
+    [one for one in [*pages("guide"), *pages("formulations"), ROOT / "README.md"] if runs(one)],
+    ids=lambda page: page.stem,
 )
 def test_guide(page, tmp_path, monkeypatch, capfd):
     """First tries have ten times the time on the clock, so that a busy machine does not decide what a page shows."""

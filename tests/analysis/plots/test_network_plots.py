@@ -12,6 +12,7 @@ import opticoll as oc
 from opticoll.analysis.plots import network_plots
 from opticoll.analysis.plots.layouts import arrangement, layers_of, positions, rack_of
 from opticoll.analysis.plots.network_plots import label_places
+from opticoll.analysis.plots.style import labels
 
 
 def texts(figure):
@@ -206,6 +207,23 @@ def test_of_many_rounds_the_first_are_drawn_and_the_title_says_so(gather, monkey
     assert len(panels) == 2
     assert f"first 2 of {rounds} rounds" in figure.get_suptitle()
     assert_inside(figure)
+
+
+def test_titles_of_rounds_are_above_the_labels_of_a_large_ring():
+    shown = texts(oc.solve("optree.tree", "wdm-ring:n=64,wavelengths=16").plot())
+    titles = [box for text, box in shown if text.startswith("round ")]
+    names = [box for text, box in shown if text.isdecimal()]
+    assert titles
+    assert len(names) > 64
+    assert not any(title.overlaps(name.shrunk(0.8, 0.6)) for title in titles for name in names)
+
+
+def test_names_that_are_shortened_stay_different():
+    names = [f"host-{k}.rack.example.org" for k in (1, 2, 10, 21)]
+    figure = oc.plot_topology(oc.topology(list(zip(names, names[1:] + names[:1], strict=True))))
+    assert {one.get_text() for one in figure.axes[0].texts} == {"…1…", "…2…", "…10…", "…21…"}
+    assert labels(["a" * 13 + "b", "c"], 12) == ["aaaaa…aaaaab", "c"]
+    assert labels(["a" * 13] * 2, 12) == ["aaaaa…aaaaaa"] * 2
 
 
 def test_names_that_are_too_long_side_by_side_stand_upright():
