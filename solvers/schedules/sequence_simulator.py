@@ -144,6 +144,9 @@ def _held(stated: StatedSequence, data: TopologySequence) -> ScheduleCheck | Non
             return refused("no-route", f"chunk {c} visits a node of {list(move.path)[:12]} twice", rank=u, chunk=c)
         if not move.start < move.end:
             return refused("early", f"chunk {c} takes no time from {u}", rank=u, chunk=c)
+        if move.end > stated.configurations[-1].end + slack:  # however slowly it flows, which _rates may round off
+            msg = f"{u} sends chunk {c} until {move.end:g}, after the last configuration"
+            return refused("dark", msg, rank=u, chunk=c)
         until = move.start
         if data.relays == "step":
             until = begins[max(bisect_right(begins, move.start + slack) - 1, 0)]

@@ -147,7 +147,14 @@ def sooner(document, draw):
     return {"dark", "not-held", "rate"}
 
 
-@pytest.mark.parametrize("change", [dropped, earlier, darker, brighter, faster, larger, sooner])
+def endless(document, draw):
+    """A last transfer at so low a rate that it is lost in the sum of what the circuits carry."""
+    busy = [one["transfers"] for one in document["configurations"] if one["transfers"]][-1]
+    busy[int(draw.integers(len(busy)))][3] = 1e308
+    return {"dark"}
+
+
+@pytest.mark.parametrize("change", [dropped, earlier, darker, brighter, faster, larger, sooner, endless])
 @pytest.mark.parametrize(
     "name",
     [marked(name, slow=name not in ("pass", "overlap-step")) for name in CASES],
