@@ -5,6 +5,7 @@ Repair cancels cycles and reroutes demands in proportion to each vertex's incomi
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -192,11 +193,12 @@ def strip_paths(
     """
     left = np.maximum(flow, 0.0)
     cancel_cycles(topology, left)
-    residual = left.tolist()
-    tails = topology.tail.tolist()
-    into: list[list[int]] = [[] for _ in range(topology.n)]
-    for a in np.flatnonzero(left > 0).tolist():
-        into[topology.head[a]].append(a)
+    used = np.flatnonzero(left > 0)  # few of the arcs, above all of copies in time
+    residual = dict(zip(used.tolist(), left[used].tolist(), strict=True))
+    tails = dict(zip(used.tolist(), topology.tail[used].tolist(), strict=True))
+    into = defaultdict[int, list[int]](list)
+    for a, v in zip(used.tolist(), topology.head[used].tolist(), strict=True):
+        into[v].append(a)
     result = []
     for target, wanted in zip(targets.tolist(), np.broadcast_to(amount, targets.shape).tolist(), strict=True):
         paths: list[WeightedPath] = []
