@@ -88,6 +88,10 @@ def compile_built(formulation: Formulation, model: CvxpyModel | PyomoModel | Sta
     ModelError
         As :func:`compile_model`; also if its sense or problem class differs from what the formulation states.
     """
+    if is_own(formulation) and isinstance(model, PyomoModel):
+        from opticoll.solvers.compile.pyomo_models import with_added
+
+        model = with_added(model)
     try:
         with many_objects():
             form = compile_model(model)

@@ -12,6 +12,7 @@ import logging
 import math
 import threading
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -68,6 +69,14 @@ def as_pyomo_model(model: Any) -> PyomoModel:
     variables = {one.name: axes(one) for one in components(model, pyo.Var)}
     constraints = {one.name: axes(one) for one in components(model, pyo.Constraint)}
     return PyomoModel(model, variables, constraints)
+
+
+def with_added(built: PyomoModel) -> PyomoModel:
+    """What a build has returned, with the rows that were added to its model since, by their names."""
+    import pyomo.core as pyo
+
+    added = [one for one in components(built.model, pyo.Constraint) if one.name not in built.constraints]
+    return replace(built, constraints={**built.constraints, **{one.name: axes(one) for one in added}})
 
 
 def components(model: Any, kind: type) -> list[Any]:

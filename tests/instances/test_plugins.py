@@ -123,6 +123,33 @@ def test_the_smallest_formulation_is_solved_checked_and_exported(tmp_path):
     assert main(["export", *asked, "--to", str(tmp_path / "model.mps")]) == 0
 
 
+def test_a_row_that_is_added_to_what_a_class_builds_is_known_by_its_name(tmp_path):
+    half = oc.load_plugin(
+        write(
+            tmp_path,
+            "half.py",
+            """
+import pyomo.environ as pyo
+from opticoll.formulations import formulation
+class Half(formulation("alltoall.master")):
+    name = "own.half"
+    constraints = {**formulation("alltoall.master").constraints, "half": ("arc",)}
+    def pyomo(self):
+        built = super().pyomo()
+        m, arcs = built.model, dict.fromkeys(a for a, _ in built.model.g)
+        m.half = pyo.Constraint(list(arcs), rule=lambda _, a: sum(m.g[k] for k in m.g if k[0] == a) <= 0.5)
+        return built
+    def residuals(self, values):
+        return {**super().residuals(values), "half": (values["g"].sum(axis=1) - 0.5).max()}
+FORMULATION = Half
+""",
+        )
+    ).FORMULATION
+    result = oc.solve(half, "ring:4")
+    assert (result.proof, round(result.objective, 9), result.record.message) == ("optimal", 0.25, "")
+    assert result.duals["half"].shape == (8,)
+
+
 def test_the_digest_of_a_plug_in_is_in_the_resume_key_of_its_runs_only(tmp_path):
     path = write(tmp_path, "mine.py", MODEL)
     ours = resume_key(oc.Task("alltoall.master", "ring:4", "highs-simplex"))
