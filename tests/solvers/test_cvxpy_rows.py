@@ -51,3 +51,7 @@ def test_rows_are_those_of_another_solver_of_cvxpy(seed, size):
             assert np.array_equal(-form.cost, data["c"])
             assert form.offset == -float(np.squeeze(inverse[-1]["offset"]))
             assert np.array_equal(np.flatnonzero(form.integer), np.sort(data["bool_vars_idx"] + data["int_vars_idx"]))
+            low, high = np.array(data["lower_bounds"], dtype=float), np.array(data["upper_bounds"], dtype=float)
+            low[data["bool_vars_idx"]], high[data["bool_vars_idx"]] = 0.0, 1.0
+            assert np.array_equal(form.col_lower, low)
+            assert np.array_equal(form.col_upper, high)
