@@ -67,14 +67,14 @@ def load_aware_routes(data: PathFlow, seed: int) -> PathSet:
         k = route // data.kappa
         if listed is None:
             count = lightest_path(first_out, topology.head, topology.tail, weight, sources[k], targets[k], buffer)
-            arcs = buffer[:count].copy()
+            arcs = buffer[:count].tolist()
         else:
             allowed = [p for p in listed.of_pair(k) if not taken[p]]
-            path = min(allowed, key=lambda p: float(weight[listed.arcs[listed.start[p] : listed.start[p + 1]]].sum()))
-            arcs = listed.arcs[listed.start[path] : listed.start[path + 1]]
+            path = allowed[int(np.argmin([weight[listed.path(p)].sum() for p in allowed]))]
+            arcs = listed.path(path)
             taken[path] = True
         weight[arcs] += data.share[k] / topology.capacity[arcs]
-        routes[route] = arcs.tolist()
+        routes[route] = arcs
     return routes_from(data, routes)
 
 
