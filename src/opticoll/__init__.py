@@ -38,7 +38,8 @@ def __getattr__(name: str) -> object:
     value = getattr(import_module(homes[name]), name)
     if isinstance(value, FunctionType):
         value = import_module("opticoll.arguments").flags_checked(value)
-    globals()[name] = value
+    if homes[name].startswith("opticoll."):  # those of a plug-in change with its file
+        globals()[name] = value
     return value
 
 

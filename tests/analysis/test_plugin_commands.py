@@ -221,6 +221,16 @@ def test_a_plug_in_adds_a_command_a_list_and_a_format_of_schedules(tmp_path, mon
     assert json.loads(capfd.readouterr().out) == [{"name": "good morning", "words": 2}]
 
 
+def test_a_function_of_an_extension_changes_with_its_file(tmp_path):
+    text = EXTENSION.replace("lists=", 'functions=(f"{__name__}:rows",), lists=')
+    (tmp_path / "greeting.py").write_text(text, encoding="utf-8")
+    oc.load_plugin(tmp_path / "greeting.py")
+    assert oc.rows() == [{"name": "good morning", "words": 2}]
+    (tmp_path / "greeting.py").write_text(text.replace("good", "bad"), encoding="utf-8")
+    oc.load_plugin(tmp_path / "greeting.py")
+    assert oc.rows()[0]["name"] == "bad morning"
+
+
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
