@@ -311,8 +311,11 @@ def test_the_sides_of_a_row_over_integers_are_rounded_not_beyond_a_tolerance():
 def test_a_tree_that_may_never_end_says_so():
     """3 x - 6 y + z = 0 and z in {1, 2} have no solution modulo 3."""
     form = program([[3, -6, 1]], ([0], [0]), ([-INF, -INF, 1], [INF, INF, 2]), [0, 0, 1], integer=[1, 1, 1])
-    task = Task(NAME, instance_of(form), method="certified-branching", time_limit_s=4.0)
-    assert "and 1 more has an infinite bound" in solve.solve(task).record.message
+    for limit in (0.5, 4.0, 32.0, 256.0):  # a busy machine begins late
+        run = solve.solve(Task(NAME, instance_of(form), method="certified-branching", time_limit_s=limit))
+        if run.record.metrics.get("nodes"):
+            break
+    assert "and 1 more has an infinite bound" in run.record.message
 
 
 def test_an_unbounded_relaxation_without_an_integer_point_is_no_unbounded_program():
