@@ -15,7 +15,7 @@ from pathlib import Path
 #: Plots, reports, claims and the command line do not change a row.
 OF_RUNS = ("instances", "formulations", "solvers", "analysis/study", "analysis/store")
 #: Endings of the files that count.
-SUFFIXES = (".py", ".csv")
+SUFFIXES = (".py", ".csv", ".json", ".toml")
 ROOT = Path(__file__).parent
 
 
