@@ -89,6 +89,7 @@ def program() -> int:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; every error is one line on stderr and an exit status, never a traceback."""
+    words = sys.argv[1:] if arguments is None else arguments
     try:
         status = cli.main(args=arguments, prog_name="opticoll", standalone_mode=False)
         sys.stdout.flush()
@@ -97,7 +98,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise
         from opticoll.analysis.cli.hints import explained
 
-        command = error.ctx.command_path if error.ctx is not None else "opticoll"
+        # An option without its argument has no context.
+        named = ["opticoll", *(word for word in words if word in cli.commands)][:2]
+        command = error.ctx.command_path if error.ctx is not None else " ".join(named)
         notify(f"{explained(error)}; see `{command} --help`")
         return 2
     except click.ClickException as error:
@@ -114,7 +117,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return 130
         if os.environ.get("OPTICOLL_DEBUG"):
             raise
-        words = sys.argv[1:] if arguments is None else arguments
         return _report_error(error, next((cli.commands[word] for word in words if word in cli.commands), cli))
     return status if isinstance(status, int) else 0
 

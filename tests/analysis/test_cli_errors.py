@@ -239,3 +239,9 @@ def test_a_value_that_is_no_number_is_refused(option, value, wanted, capsys):
     assert main([*RING, option, value]) == 2
     line = f"opticoll: Invalid value for '{option}': '{value}' is not {wanted}; see `opticoll solve --help`\n"
     assert capsys.readouterr().err == line
+
+
+def test_an_option_without_its_argument_names_the_help_of_its_command(capfd):
+    assert main([*RING, "--solution"]) == 2
+    line = "opticoll: Option '--solution' requires an argument; see `opticoll solve --help`\n"
+    assert capfd.readouterr().err == line
