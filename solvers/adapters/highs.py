@@ -65,7 +65,7 @@ _HIPO_MISSING = (
 )
 
 
-def quiet_highs(highspy: Any) -> Any:
+def quiet_highs(highspy: Any, **options: float | str) -> Any:
     """An object of HiGHS whose output is off; ``highspy.Highs()`` prints a banner, as it sets callbacks before that."""
 
     def enable_callbacks(highs: Any) -> None:
@@ -74,6 +74,8 @@ def quiet_highs(highspy: Any) -> Any:
 
     highs = type("Highs", (highspy.Highs,), {"enableCallbacks": enable_callbacks})()
     highs.resetGlobalScheduler(True)  # an earlier run with other threads would make this one fail
+    for name, value in options.items():
+        highs.setOptionValue(name, value)
     return highs
 
 

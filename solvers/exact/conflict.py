@@ -99,8 +99,7 @@ class _Search:
         form = form if scaled is None else scaled.form
         self.highspy, self.form, self.clock = highspy, form, time.monotonic
         self.until = None if time_limit_s is None else self.clock() + time_limit_s
-        self.highs: Any = quiet_highs(highspy)
-        self.highs.setOptionValue("time_limit", STEP_S)
+        self.highs: Any = quiet_highs(highspy, time_limit=STEP_S)
         pass_form(highspy, self.highs, form)
         count = form.cost.size
         self.highs.changeColsCost(count, np.arange(count, dtype=np.int32), np.zeros(count))

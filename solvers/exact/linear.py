@@ -185,20 +185,14 @@ class _FloatingLp:
         self.wide, self._size = wide, form.shape[1]
         form = _with_activities(form) if wide else form
         self._form, self._remaining, self._highspy = form, remaining, highspy
-        self._highs: Any = quiet_highs(highspy)
         self._origin = _Pair((_ZERO,) * form.shape[1], [_ZERO] * form.shape[0])
         self._units = (0, 0)
         rows, columns = form.shape
         first = "ipx" if len(form.values) > SIMPLEX_NONZEROS and presolve else "simplex"
-        for name, value in (
-            ("threads", 1),
-            ("solver", first),
-            ("presolve", "on" if presolve else "off"),
-            ("primal_feasibility_tolerance", 1e-9),
-            ("dual_feasibility_tolerance", 1e-9),
-            *((("simplex_scale_strategy", 0), ("simplex_strategy", 4)) if plain else ()),
-        ):
-            self._highs.setOptionValue(name, value)
+        precise = {"primal_feasibility_tolerance": 1e-9, "dual_feasibility_tolerance": 1e-9}
+        primal = {"simplex_scale_strategy": 0, "simplex_strategy": 4} if plain else {}
+        presolved = "on" if presolve else "off"
+        self._highs: Any = quiet_highs(highspy, threads=1, solver=first, presolve=presolved, **precise, **primal)
         pass_form(highspy, self._highs, floating_form(form))
         self._columns, self._rows = np.arange(columns, dtype=np.int32), np.arange(rows, dtype=np.int32)
 

@@ -341,15 +341,8 @@ class NodeSolver:
     def __init__(self, form: StandardForm, leaf: LeafBounds | None = None) -> None:
         import highspy
 
-        self._highs = quiet_highs(highspy)
-        for name, value in (
-            ("presolve", "off"),
-            ("solver", "simplex"),
-            ("threads", 1),
-            ("primal_feasibility_tolerance", 1e-9),
-            ("dual_feasibility_tolerance", 1e-9),
-        ):
-            self._highs.setOptionValue(name, value)
+        precise = {"primal_feasibility_tolerance": 1e-9, "dual_feasibility_tolerance": 1e-9}
+        self._highs = quiet_highs(highspy, presolve="off", solver="simplex", threads=1, **precise)
         pass_form(highspy, self._highs, replace(form, integer=np.zeros(form.cost.size, dtype=bool)))
         self._lower, self._upper = form.col_lower.copy(), form.col_upper.copy()
         self._leaf, self._row_lower, self._row_upper = leaf, form.row_lower, form.row_upper

@@ -209,10 +209,8 @@ class RestrictedMaster:
         self._pair: list[I64] = []
         self._arcs: list[I64] = []
         self._length: list[I64] = []
-        self.highs: Any = quiet_highs(highspy)
+        self.highs: Any = quiet_highs(highspy, output_flag=solver_log.shown(), threads=1)
         self.inexact = algorithm == "ipx" or (algorithm == "auto" and pairs + topology.arcs > SIMPLEX_ROWS)
-        for option, value in (("output_flag", solver_log.shown()), ("threads", 1)):
-            self._set(option, value)
         self._choose()
         m = topology.arcs
         lower = np.concatenate([np.ones(pairs), np.full(m, -highspy.kHighsInf)])
