@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from opticoll import compiled, plugins
+from opticoll.errors import BadInput
 from opticoll.extensions import part
 from opticoll.shared_files import SCRATCH, scratch_place
 from opticoll.solvers.process import solver_log
@@ -67,7 +68,22 @@ def interpreter(target: str) -> list[str]:
 
 def importable_places() -> list[str]:
     """The import path of this process, with the working directory as an absolute path."""
-    return [entry or str(Path.cwd()) for entry in sys.path]
+    return [entry or working_folder() for entry in sys.path]
+
+
+def working_folder() -> str:
+    """The working folder of this process.
+
+    Raises
+    ------
+    BadInput
+        If it has been removed.
+    """
+    try:
+        return str(Path.cwd())
+    except FileNotFoundError:
+        msg = "the working folder has been removed; change to another one"
+        raise BadInput(msg) from None
 
 
 def isolated_environment(threads: int | None = None) -> dict[bytes, bytes]:
@@ -294,7 +310,7 @@ def worker_job(
         "target": target,
         "arguments": arguments,
         "path": importable_places(),
-        "folder": str(Path.cwd()),
+        "folder": working_folder(),
         "plugins": plugins.shipment(),
         "own": plugins.known(),
         "pooled": pooled,

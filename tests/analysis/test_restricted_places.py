@@ -12,8 +12,10 @@ from pathlib import Path
 import pytest
 from slow_cases import marked
 
+import opticoll as oc
 from opticoll.analysis.cli.main import main
 from opticoll.analysis.store import Store
+from opticoll.errors import BadInput
 
 ROOT = Path(__file__).resolve().parents[2]
 STUDY = """
@@ -157,3 +159,12 @@ def test_a_removed_working_folder_is_named(tmp_path):
     done = subprocess.run(["sh", "-c", command, sys.executable], cwd=gone, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == "opticoll: the working folder has been removed; change to another one\n"
+
+
+def test_a_removed_working_folder_is_named_in_python(tmp_path, monkeypatch):
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    with pytest.raises(BadInput, match="the working folder has been removed; change to another one"):
+        oc.solve("alltoall.channels", "ring:5", method="highs")
