@@ -556,7 +556,9 @@ def _members(spec: str) -> list[str]:
 def _words(inside: str, text: str) -> list[str]:
     if match := _RANGE.fullmatch(inside.strip()):
         first, last, step = int(match[1]), int(match[2]), int(match[3] or 1)
-        if step == 0 or last < first or (last - first) // step >= MOST:
+        if step and (last - first) // step >= MOST:
+            refuse(f"instance {text!r}", f"{{{inside}}} has more than {MOST} numbers; use a smaller range", BadSpec)
+        if step == 0 or last < first:
             msg = (
                 f"instance {text!r}: {{{inside}}} is not a valid range; write {{FIRST..LAST..STEP}} with FIRST <= LAST"
             )

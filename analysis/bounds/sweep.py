@@ -273,7 +273,7 @@ def sweep(
         for one, cell, value in zip(classes, study.cells, values, strict=True)
         if cell.key in summary.results or not isinstance(value, ComparedBound)  # else interrupted
     ]
-    _check_metric(model, quantity, [*answers.values()])
+    check_metric(quantity, [*answers.values()])
     return SweepResult(
         formulation=model.name,
         bound=label,
@@ -366,7 +366,8 @@ def _refuse_without_time(model: type[Formulation], instance: Instance, settings:
         raise BadInput(msg, option="on", value="T", remedy={"on": "objective"})
 
 
-def _check_metric(model: type[Formulation], quantity: Quantity, records: Sequence[Record]) -> None:
+def check_metric(quantity: Quantity, records: Sequence[Record]) -> None:
+    """Refuse a metric that no solution has."""
     known = {
         name for record in records for name, value in (record.metrics or {}).items() if isinstance(value, (int, float))
     }

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from opticoll.analysis.bounds.bound_comparison import Quantity
 from opticoll.analysis.bounds.bound_values import parameters_of
-from opticoll.analysis.bounds.sweep import instances_of
+from opticoll.analysis.bounds.sweep import check_metric, instances_of
 from opticoll.analysis.conjectures.fitting import ResidueClass, by_residues, explained
 from opticoll.analysis.rendering import Printed
 from opticoll.arguments import check_mapping, refused, whole_number
@@ -237,6 +237,7 @@ def _exact_values(
     home = Store.at(store)
     summary = run_with_progress(study, home, jobs, None)
     answers = home.answered({cell.key for cell in study.cells})
+    check_metric(quantity, [*answers.values()])
     values: dict[Instance, Fraction | None] = {}
     for one, cell in zip(different, study.cells, strict=True):
         record = answers.get(cell.key)

@@ -95,6 +95,8 @@ def test_wrong_input_is_refused_in_one_line(options, message, capsys):
 def test_a_quantity_that_the_formulation_lacks_is_refused():
     with pytest.raises(BadInput, match="has no time T = 1/F; use on='objective'"):
         oc.conjecture("optree.tree", "wdm-ring:n={3..4},wavelengths=1", on="T")
+    with pytest.raises(BadInput, match="no such metric; did you mean 'objective'"):
+        oc.conjecture("alltoall.master", "ring:{4..5}", on="objektive")
 
 
 def test_constant_forms_are_evaluated():
