@@ -35,7 +35,7 @@ from opticoll import shared_files
 from opticoll.analysis.cli.main import main as command
 from opticoll.analysis.store import Store
 from opticoll.analysis.study import study_file
-from opticoll.errors import OpticollError
+from opticoll.errors import BadInput, OpticollError
 from opticoll.formulations import formulations
 from opticoll.instances import parse
 from opticoll.instances.spec import FAMILIES, expand, load_families
@@ -455,7 +455,9 @@ def killed_solves(draw: random.Random, folder: Path) -> str:
         missed(f"{number.name}: processes {left} outlive it")
     if "Traceback" in err:
         missed(f"{number.name}: {err[-300:]}")
-    recorded = store.root.is_dir() and not store.sql("SELECT verified FROM runs").empty  # killed at once: no store
+    recorded = False
+    with contextlib.suppress(BadInput):  # killed at once: no store, or no record in it
+        recorded = not store.sql("SELECT verified FROM runs").empty
     if process.returncode == 0 and (json.loads(out)["verified"] is not True or not recorded):
         missed(f"{number.name}: status 0 without a verified row")
     return CAUGHT
