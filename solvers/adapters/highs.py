@@ -7,6 +7,7 @@ option is checked, and ``Outcome.algorithm`` follows from the iteration counts.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -65,14 +66,21 @@ _HIPO_MISSING = (
 )
 
 
+@cache
+def _quiet(highspy: Any) -> Any:
+    """HiGHS's class, silent from the start: its own prints a banner, as it sets callbacks before any option is set."""
+
+    class Quiet(highspy.Highs):
+        def enableCallbacks(self) -> None:
+            self.setOptionValue("output_flag", False)
+            super().enableCallbacks()
+
+    return Quiet
+
+
 def quiet_highs(highspy: Any, **options: float | str) -> Any:
-    """An object of HiGHS whose output is off; ``highspy.Highs()`` prints a banner, as it sets callbacks before that."""
-
-    def enable_callbacks(highs: Any) -> None:
-        highs.setOptionValue("output_flag", False)
-        highspy.Highs.enableCallbacks(highs)
-
-    highs = type("Highs", (highspy.Highs,), {"enableCallbacks": enable_callbacks})()
+    """An object of HiGHS with these options, whose output is off unless they say otherwise."""
+    highs = _quiet(highspy)()
     highs.resetGlobalScheduler(True)  # an earlier run with other threads would make this one fail
     for name, value in options.items():
         highs.setOptionValue(name, value)
@@ -147,8 +155,7 @@ class Highs(Adapter):
     def solve(self, form: StandardForm, request: SolveRequest, progress: ProgressCallback) -> Outcome:
         """Solve ``form``; see :meth:`Adapter.solve`."""
         highspy = self.load()
-        highs = quiet_highs(highspy)
-        highs.setOptionValue("output_flag", solver_log.shown())
+        highs = quiet_highs(highspy, output_flag=solver_log.shown())
         effective = self._set_options(highspy, highs, form, request)
         pass_form(highspy, highs, form)
         if request.warm_start is not None and form.is_mip:
