@@ -106,12 +106,9 @@ def in_units(form: StandardForm) -> Reformulation | None:
     Sizes are estimated (:class:`opticoll.formulations.term_sizes.TermSizes`). A column is measured by its smallest
     estimate, unless its largest is more than :data:`SPREAD` times that. The smallest term of a row is brought to 1, but
     its largest not above :data:`LARGE`; and no row is divided so far that its continuous columns or its right-hand
-    side are lost: a large coefficient may only switch it off. In a program of zeros and ones, every estimate is 1.
+    side are lost: a large coefficient may only switch it off.
     """
-    A, ends = form.stored, (form.cost, form.row_lower, form.row_upper, form.col_lower, form.col_upper)
-    if (np.abs(A.data) == 1.0).all() and np.isin(np.abs(np.concatenate(ends)), (0.0, 1.0, np.inf)).all():
-        return None
-    sizes = form.sizes
+    sizes, A = form.sizes, form.stored
     whole = np.asarray(form.integer, dtype=bool)
     size = np.where(whole, 1.0, np.maximum(sizes.least, sizes.most / SPREAD))
     k = _powers(size, ~whole & ((size < NEAR) | (size > LARGE)))
