@@ -189,8 +189,7 @@ def from_cvxpy(model: CvxpyModel, program: cp.Problem | None = None) -> Standard
         unwarned,
         why_not_linear,
     )
-    from opticoll.solvers.compile.cvxpy_rows import ROWS
-    from opticoll.solvers.compile.cvxpy_rows import places as row_places
+    from opticoll.solvers.compile.cvxpy_rows import ROWS, row_places
 
     try:
         with unwarned(model.problem):

@@ -94,7 +94,7 @@ def _bounds(values: NDArray[np.float64] | None, count: int, absent: float) -> ND
 ROWS = Rows()
 
 
-def places(program: Any) -> dict[int, NDArray[np.int64]]:
+def row_places(program: Any) -> dict[int, NDArray[np.int64]]:
     """Rows of every constraint by its id: equations come first, then inequalities."""
     at = {Zero: 0, NonNeg: program.cone_dims.zero}
     rows = {}
