@@ -130,26 +130,21 @@ def _argument(command: click.Command, name: str, value: object) -> str:
     return option.opts[0] if option.is_flag or value is None else f"{option.opts[0]} {value}"
 
 
-def _without_folder() -> bool:
-    """Whether the working folder of this process has been removed."""
-    try:
-        os.getcwd()  # noqa: PTH109 - pathlib takes long to import
-    except FileNotFoundError:
-        return True
-    return False
-
-
 def _report_error(error: BaseException, command: click.Command) -> int:
     from opticoll.errors import OpticollError, one_line
 
+    if isinstance(error, FileNotFoundError) and error.filename is None:
+        from opticoll.shared_files import working_folder
+
+        try:
+            working_folder()
+        except OpticollError as removed:
+            error = removed
     if isinstance(error, OpticollError):
         notify(error.said(partial(_argument, command)))
         return error.exit_status
     if isinstance(error, MemoryError):
         notify(f"out of memory: {error or 'allocation failed'}; use a smaller instance or another method")
-        return 2
-    if isinstance(error, FileNotFoundError) and error.filename is None and _without_folder():
-        notify("the working folder has been removed; change to another one")
         return 2
     if isinstance(error, OSError):
         named = f"{one_line(error.filename or 'a file', 120)}: {error.strerror}; name another file or folder"

@@ -23,9 +23,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from opticoll import compiled, plugins
-from opticoll.errors import BadInput
 from opticoll.extensions import part
-from opticoll.shared_files import SCRATCH, scratch_place
+from opticoll.shared_files import SCRATCH, scratch_place, working_folder
 from opticoll.solvers.process import solver_log
 from opticoll.solvers.process.messages import Inbox, packed
 from opticoll.solvers.process.processes import descendants, kill_tree, own_memory_mb, processor_s, resident_mb
@@ -69,21 +68,6 @@ def interpreter(target: str) -> list[str]:
 def importable_places() -> list[str]:
     """The import path of this process, with the working directory as an absolute path."""
     return [entry or working_folder() for entry in sys.path]
-
-
-def working_folder() -> str:
-    """The working folder of this process.
-
-    Raises
-    ------
-    BadInput
-        If it has been removed.
-    """
-    try:
-        return str(Path.cwd())
-    except FileNotFoundError:
-        msg = "the working folder has been removed; change to another one"
-        raise BadInput(msg) from None
 
 
 def isolated_environment(threads: int | None = None) -> dict[bytes, bytes]:

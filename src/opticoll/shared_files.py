@@ -35,6 +35,21 @@ STALE_S = 24 * 3600.0
 SYNC_S = 1.0
 
 
+def working_folder() -> str:
+    """The working folder of this process.
+
+    Raises
+    ------
+    BadInput
+        If it has been removed.
+    """
+    try:
+        return str(Path.cwd())
+    except FileNotFoundError:
+        msg = "the working folder has been removed; change to another one"
+        raise BadInput(msg) from None
+
+
 class AlreadyStored(Exception):
     """The file already exists, because another writer published it first."""
 
