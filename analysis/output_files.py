@@ -308,8 +308,7 @@ def write_schedule(request: ScheduleRequest, run: Run) -> dict[str, Json]:
     alpha, beta = cost_model(plan)
     name = plan.problem.name
     collective = COLLECTIVES.get(name, "alltoall")
-    file_of = lowering.collective_file if kind is ScheduleKind.TREES else lowering.schedule_file
-    parts, facts, verdict = file_of(
+    parts, facts, verdict = lowering.schedule_file(
         path,
         name,
         plan.problem,

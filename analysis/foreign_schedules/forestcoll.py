@@ -15,7 +15,7 @@ from opticoll.errors import BadFile
 from opticoll.file_contents import check_file, read_bytes
 from opticoll.instances.readers import reading
 from opticoll.instances.readers.reading import refuse
-from opticoll.solvers.schedules.link_schedule import pair_capacity
+from opticoll.solvers.schedules.collective_steps import pair_capacity
 from opticoll.solvers.schedules.msccl_xml import MAX_BYTES as MSCCL_BYTES
 from opticoll.solvers.schedules.schedule_check import ScheduleCheck, ScheduleFormat, refused
 

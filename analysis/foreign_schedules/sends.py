@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import groupby, pairwise
 from typing import TYPE_CHECKING
 
-from opticoll.solvers.schedules.link_schedule import pair_capacity
+from opticoll.solvers.schedules.collective_steps import pair_capacity
 from opticoll.solvers.schedules.moves_execution import chunk_name
 from opticoll.solvers.schedules.schedule_check import ScheduleCheck, refused
 

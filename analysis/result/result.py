@@ -561,7 +561,6 @@ class Result(rendering.Printed, Run):
             If solutions of the formulation hold no schedule, the demand is not uniform, or a number is invalid.
         """
         from opticoll.formulations.rounds.round_schedule import RoundSchedule
-        from opticoll.solvers.schedules.collective_steps import CollectiveSchedule, moves_of
         from opticoll.solvers.schedules.schedule_kinds import schedule_of
         from opticoll.solvers.schedules.sequence_schedule import SequenceSchedule
 
@@ -572,9 +571,7 @@ class Result(rendering.Printed, Run):
             return Rounds(self, made)
         if isinstance(made, SequenceSchedule):
             return Configurations(self, chunks, made)
-        if isinstance(made, CollectiveSchedule):
-            return Schedule(self, chunks, made.steps, made.fluid_time)
-        return Schedule(self, chunks, moves_of(made), made.fluid_time)
+        return Schedule(self, chunks, made.steps, made.fluid_time)
 
     def check(self) -> dict[str, float]:
         """Prepare the data again and verify the values with the formulation's checker.

@@ -3,7 +3,7 @@
 collective_steps    moves of chunks in steps: executed, and made from packed trees for collectives that copy and sum
 sequence_schedule   chunks over circuits that change, with their times; sequence_simulator executes them
 shard_routes        shares of a commodity along paths, read off a flow, and their division into whole chunks
-link_schedule       steps of (arc, chunk): from timed routes or by list scheduling; their alpha-beta time
+link_schedule       moves of an all-to-all along its routes; tables of routes, checked
 lowering            schedules as programs, and solutions as files
 program_layout      thread blocks, channels, buffers and dependencies of a program
 msccl_xml           programs as MSCCL XML, written and read

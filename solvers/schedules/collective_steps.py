@@ -26,7 +26,7 @@ executed by independent code, :mod:`opticoll.solvers.schedules.moves_execution`.
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from itertools import chain, pairwise, product
 from math import lcm
 from typing import TYPE_CHECKING, NamedTuple, Self
@@ -34,14 +34,12 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 import numpy as np
 
 from opticoll.formulations.flows.worst_cuts import network_of
-from opticoll.formulations.rounds.segments import offsets
-from opticoll.solvers.schedules.link_schedule import pair_capacity, per_step
+from opticoll.formulations.rounds.segments import offsets, positions, select
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from opticoll.instances.topology import I64, Mask, Topology
-    from opticoll.solvers.schedules.link_schedule import LinkSchedule
+    from opticoll.instances.topology import F64, I64, Mask, Topology
     from opticoll.solvers.schedules.tree_packing import PackedTree, TreePacking
 
 
@@ -170,23 +168,17 @@ class CollectiveSteps:
 
     def translated(self, images: I64) -> Self:
         """The same moves by all ranks: every one moved by every translation ``(g, n)``."""
-        g, length = len(images), np.diff(self.first)
-        order = np.argsort(np.tile(self.step, g), kind="stable")
+        order = np.argsort(np.tile(self.step, len(images)), kind="stable")
         by, move = np.divmod(order, max(self.step.size, 1))
-        first = np.concatenate([[0], np.cumsum(length[move])])
-        inside = np.arange(first[-1]) - np.repeat(first[:-1] - self.first[move], length[move])
-        shard = np.where(self.shard[move] >= 0, images[by[:, None], self.shard[move]], -1)
-        return type(self)(
-            self.collective,
-            self.chunks,
-            self.step[move],
-            first,
-            images[np.repeat(by, length[move]), self.vertices[inside]],
-            shard,
-            self.chunk[move],
-            self.adds[move],
-            self.root,
-            self.demand,
+        place, inside = positions(self.first, move)
+        return replace(
+            self,
+            step=self.step[move],
+            first=offsets(np.diff(self.first)[move]),
+            vertices=images[by[place], self.vertices[inside]],
+            shard=np.where(self.shard[move] >= 0, images[by[:, None], self.shard[move]], -1),
+            chunk=self.chunk[move],
+            adds=self.adds[move],
         )
 
     def crossings(self) -> tuple[I64, I64, I64]:
@@ -215,30 +207,86 @@ class CollectiveSteps:
         return float(alpha * np.unique(self.step).size + beta * busiest.sum())
 
 
-def moves_of(schedule: LinkSchedule) -> CollectiveSteps:
-    """A link schedule as moves between ranks."""
-    rows, paths = schedule.moves()
-    order = np.argsort(rows[:, 0], kind="stable")
-    rows = rows[order]
-    if not paths:
-        first, vertices = 2 * np.arange(len(rows) + 1), rows[:, 1:3].ravel()
-    else:
-        ways = [paths.get(i, way) for i, way in zip(order.tolist(), map(tuple, rows[:, 1:3].tolist()), strict=True)]
-        first = np.concatenate([[0], np.cumsum([len(way) for way in ways])])
-        vertices = np.array([v for way in ways for v in way], dtype=np.int64)
-    none = np.zeros(len(rows), dtype=bool)
-    return CollectiveSteps(
-        "alltoall", schedule.chunks, rows[:, 0], first, vertices, rows[:, 3:5], rows[:, 5], none, demand=schedule.amount
-    )
+@dataclass(frozen=True)
+class CollectiveSchedule:
+    """A schedule made from a flow or from trees, with their time and its own.
 
-
-class CollectiveSchedule(NamedTuple):
-    """A schedule made from trees, with the time of the trees, the bound that they attain, and its own time."""
+    ``prices`` is the time of the flow that was cut into chunks, for every number of them that was tried.
+    """
 
     steps: CollectiveSteps
     fluid_time: float
     time: float
     alpha_beta_time: float
+    prices: dict[int, float] = field(default_factory=dict)
+
+
+def pair_capacity(topology: Topology) -> dict[tuple[int, int], float]:
+    """Capacity between adjacent vertices, summed over parallel arcs."""
+    joint: dict[tuple[int, int], float] = defaultdict(float)
+    for u, v, c in zip(topology.tail.tolist(), topology.head.tolist(), topology.capacity.tolist(), strict=True):
+        joint[u, v] += c
+    return dict(joint)
+
+
+# List scheduling --------------------------------------------------------------------------------------------------
+
+
+class Listed(NamedTuple):
+    """Moves to schedule, as for :func:`~opticoll.solvers.schedules.schedule_kernels.list_schedule`.
+
+    ``urgencies`` are two orders in which they may be sent.
+    """
+
+    first: I64
+    arcs: I64
+    size: F64
+    waiting: I64
+    begin: I64
+    behind: I64
+    urgencies: tuple[I64, I64]
+
+    def scheduled(self, rule: int, limit: F64) -> I64:
+        """The step of every move by one of the urgencies, within limits of what arcs send in a step."""
+        from opticoll.solvers.schedules.schedule_kernels import list_schedule
+
+        step = np.empty(self.size.size, dtype=np.int64)
+        urgency, waiting = self.urgencies[rule], self.waiting.copy()
+        list_schedule(self.first, self.arcs, urgency, self.size, waiting, self.begin, self.behind, limit, step)
+        return step
+
+    def time(self, step: I64, room: F64, alpha: float, beta: float) -> float:
+        """Alpha-beta time to 12 digits, for arcs that carry ``room`` in a unit of time."""
+        steps, length = int(step.max()) + 1, np.diff(self.first)
+        cell = np.repeat(step, length) * room.size + self.arcs
+        load = np.bincount(cell, np.repeat(self.size, length), minlength=steps * room.size).reshape(steps, -1)
+        return float(f"{alpha * steps + beta * float((load / room).max(axis=1).sum()):.12g}")
+
+
+def shortest(
+    trials: Iterable[tuple[Listed, int, F64]], room: F64, alpha: float, beta: float
+) -> tuple[float, Listed, I64]:
+    """The shortest of list schedules (moves, urgency, limits), of equally short ones that with the fewest steps.
+
+    Returns
+    -------
+    Its alpha-beta time, the moves and their steps.
+    """
+    best: tuple[float, int, Listed, I64] | None = None
+    for listed, rule, limit in trials:
+        step = listed.scheduled(rule, limit)
+        time, steps = listed.time(step, room, alpha, beta), int(step.max()) + 1
+        if best is None or (time, steps) < best[:2]:
+            best = (time, steps, listed, step)
+    assert best is not None
+    return best[0], best[2], best[3]
+
+
+def per_step(capacity: F64, budget: int | None) -> F64:
+    """Chunks that arcs send in a step, ``(m,)``: the budget on the slowest one, on others by their capacity."""
+    if budget is None:
+        return np.full(capacity.size, np.inf)
+    return np.maximum(np.floor(budget * capacity / capacity.min() + 1e-9), 1.0)
 
 
 # Construction -----------------------------------------------------------------------------------------------------
@@ -350,9 +398,7 @@ def _pipelined(packing: TreePacking, root: int, chunks: int, more: bool) -> Coll
     order = np.argsort(step, kind="stable")
     move, number = np.divmod(order, rounds)
     length = np.array([len(path) for path in paths])
-    flat, begin = np.array([v for path in paths for v in path]), np.concatenate([[0], np.cumsum(length)])
-    first = np.concatenate([[0], np.cumsum(length[move])])
-    vertices = flat[np.arange(first[-1]) + np.repeat(begin[move] - first[:-1], length[move])]
+    first, vertices = select(offsets(length), np.array([v for path in paths for v in path]), move)
     shard, chunk = np.tile([root, -1], (order.size, 1)), number * len(trees) + tree[move]
     none = np.zeros(order.size, dtype=bool)
     return CollectiveSteps("broadcast", rounds * len(trees), step[order], first, vertices, shard, chunk, none, root)
@@ -374,76 +420,46 @@ class _Trials:
 
     def best(self, moves: list[Move], before: list[list[int]]) -> tuple[float, list[list[Move]]]:
         """Alpha-beta time and steps of the best schedule tried."""
-        from opticoll.solvers.schedules.schedule_kernels import list_schedule
-
         after: list[list[int]] = [[] for _ in moves]
         for i, needed in enumerate(before):
             for j in needed:
                 after[j].append(i)
         order, arcs = range(len(moves)), [[self.place[arc] for arc in pairwise(move.path)] for move in moves]
         number = np.array([move.chunk for move in moves])
-        ahead = _Direction.of(arcs, before, after, order[::-1], number)
-        back = _Direction.of([way[::-1] for way in arcs], after, before, order, number)
+        ahead = _listed(arcs, before, after, order[::-1], number)
+        back = _listed([way[::-1] for way in arcs], after, before, order, number)
         allowed = max(TRIED_MOVES // max(len(moves), 1), 2)
         ways = (back, ahead) if all(move.adds for move in moves) else (ahead, back)  # copies spread, sums come together
         trials = list(product(ways, BUDGETS, (0, 1)))
         if allowed < len(trials):
             trials = list(product(ways[:1], BUDGETS, (0, 1)))
-        best: tuple[float, int, I64] | None = None
-        for way, budget, rule in trials[:allowed]:
-            step = np.empty(len(moves), dtype=np.int64)
-            limit, size = per_step(self.capacity, budget), np.ones(len(moves))
-            list_schedule(
-                way.first, way.arcs, way.ranks[rule], size, way.waiting.copy(), way.begin, way.behind, limit, step
-            )
-            steps = int(step.max()) + 1
-            cell = np.repeat(step, np.diff(way.first)) * limit.size + way.arcs
-            load = np.bincount(cell, minlength=steps * limit.size).reshape(steps, -1)
-            time = self.alpha * steps + self.beta * float((load / (self.chunks * self.capacity)).max(axis=1).sum())
-            time = float(f"{time:.12g}")  # where only rounding tells times apart, steps decide
-            if best is None or (time, steps) < best[:2]:
-                best = (time, steps, step if way is ahead else steps - 1 - step)
-        assert best is not None
-        listed: list[list[Move]] = [[] for _ in range(best[1])]
-        for move, number in zip(moves, best[2].tolist(), strict=True):
+        tried = ((way, rule, per_step(self.capacity, budget)) for way, budget, rule in trials[:allowed])
+        time, way, step = shortest(tried, self.chunks * self.capacity, self.alpha, self.beta)
+        listed: list[list[Move]] = [[] for _ in range(int(step.max()) + 1)]
+        for move, number in zip(moves, (step if way is ahead else step.max() - step).tolist(), strict=True):
             listed[number].append(move)
-        return best[0], listed
+        return time, listed
 
 
-class _Direction(NamedTuple):
-    """Moves in one direction of time, as for :func:`~opticoll.solvers.schedules.schedule_kernels.list_schedule`.
+def _listed(
+    arcs: list[list[int]], before: list[list[int]], after: list[list[int]], order: Sequence[int], number: I64
+) -> Listed:
+    """Moves of chunks ``number`` over these arcs, those before and after each; ``order`` begins at the ends.
 
-    ``ranks`` are two urgencies: the longest path from every move to an end, of equals the lower chunk; and the number
-    of moves after it.
+    The urgencies are the longest path from every move to an end, of equals the lower chunk; and the number of moves
+    after it.
     """
-
-    first: I64
-    arcs: I64
-    waiting: I64
-    begin: I64
-    behind: I64
-    ranks: tuple[I64, I64]
-
-    @classmethod
-    def of(
-        cls,
-        arcs: list[list[int]],
-        before: list[list[int]],
-        after: list[list[int]],
-        order: Sequence[int],
-        number: I64,
-    ) -> Self:
-        """Moves of chunks ``number`` over these arcs, those before and after each; ``order`` begins at the ends."""
-        depth, count = [0] * len(arcs), [0] * len(arcs)
-        for i in order:
-            for j in before[i]:
-                depth[j] = max(depth[j], depth[i] + 1)
-                count[j] += count[i] + 1
-        first, begin = (offsets(list(map(len, lists))) for lists in (arcs, after))
-        crossed, behind = (np.array(list(chain.from_iterable(lists)), dtype=np.int64) for lists in (arcs, after))
-        rules = np.array(depth) * (int(number.max()) + 1) - number, np.array(count)
-        long, many = (np.unique(rule, return_inverse=True)[1] for rule in rules)
-        return cls(first, crossed, np.array(list(map(len, before))), begin, behind, (long, many))
+    depth, count = [0] * len(arcs), [0] * len(arcs)
+    for i in order:
+        for j in before[i]:
+            depth[j] = max(depth[j], depth[i] + 1)
+            count[j] += count[i] + 1
+    first, begin = (offsets(list(map(len, lists))) for lists in (arcs, after))
+    crossed, behind = (np.array(list(chain.from_iterable(lists)), dtype=np.int64) for lists in (arcs, after))
+    rules = np.array(depth) * (int(number.max()) + 1) - number, np.array(count)
+    long, many = (np.unique(rule, return_inverse=True)[1] for rule in rules)
+    waiting = np.array(list(map(len, before)))
+    return Listed(first, crossed, np.ones(len(arcs)), waiting, begin, behind, (long, many))
 
 
 def _packings(

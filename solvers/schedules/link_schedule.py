@@ -1,4 +1,4 @@
-"""Link schedules: construct them from routes, and time them; routes: check them.
+"""All-to-alls in steps, from routes; routes: check them.
 
 In step t, chunk c of the shard from s to d moves over an arc. Steps are synchronous: a chunk that moves in a step was
 held by the tail of its arc before that step. Vertices that are not ranks (switches, NICs) forward without storing:
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import sys
 from collections import defaultdict
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import pairwise, permutations, product
 from typing import TYPE_CHECKING, Annotated
 
@@ -22,15 +22,23 @@ from msgspec import Meta
 from opticoll.formulations.alltoall.dependencies import circle
 from opticoll.formulations.alltoall.moved_routes import MovedRoutes
 from opticoll.formulations.flows.path_sets import PathSet
-from opticoll.formulations.rounds.segments import offsets, positions
+from opticoll.formulations.rounds.segments import offsets, positions, select
+from opticoll.solvers.schedules.collective_steps import (
+    CollectiveSchedule,
+    CollectiveSteps,
+    Listed,
+    pair_capacity,
+    per_step,
+    shortest,
+)
 from opticoll.solvers.schedules.schedule_check import ScheduleCheck, refused
-from opticoll.solvers.schedules.shard_routes import LOSSY, Chunked, amounts_of, cut
+from opticoll.solvers.schedules.shard_routes import LOSSY, amounts_of, cut
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from opticoll.instances.topology import F64, I64, Topology
-    from opticoll.solvers.schedules.shard_routes import Route
+    from opticoll.instances.topology import I64, Topology
+    from opticoll.solvers.schedules.shard_routes import Chunked, Route
 
 Link = tuple[int, int]
 
@@ -74,83 +82,6 @@ class RouteTable:
     orders: list[list[Link]] | None = None
 
 
-@dataclass(frozen=True, eq=False)
-class LinkSchedule:
-    """Transfers of an all-to-all over the arcs of a topology.
-
-    Parameters
-    ----------
-    topology
-        Topology on which the schedule runs.
-    chunks
-        Chunks D per shard.
-    transfers
-        Rows (step, arc, source, target, chunk) in ascending order, shape ``(., 5)``; source and target are vertices.
-    fluid_time
-        Time of the flow that the schedule was made from, if any.
-    amount
-        Amount that every pair (source, target) sends [shards]; None if it is 1 between all ranks.
-    prices
-        Time of the chunked flow for every number of chunks tried.
-    """
-
-    topology: Topology
-    chunks: int
-    transfers: I64
-    fluid_time: float | None = None
-    amount: dict[tuple[int, int], float] | None = None
-    prices: dict[int, float] = field(default_factory=dict)
-
-    @property
-    def steps(self) -> int:
-        """Number of steps."""
-        return int(self.transfers[:, 0].max(initial=-1)) + 1
-
-    def utilisation(self) -> F64:
-        """U_t, shape ``(steps,)``."""
-        m = self.topology.arcs
-        cell = self.transfers[:, 0] * m + self.transfers[:, 1]
-        load = np.bincount(cell, self._sizes(), minlength=self.steps * m).reshape(self.steps, m)
-        return np.asarray((load / (self.chunks * self.topology.capacity)).max(axis=1, initial=0.0))
-
-    def _sizes(self) -> F64 | None:
-        """Amount that every transfer moves, in chunks of a whole shard; None if it is always 1."""
-        if self.amount is None:
-            return None
-        return np.array([self.amount[pair] for pair in map(tuple, self.transfers[:, 2:4].tolist())])
-
-    def moves(self) -> tuple[I64, dict[int, tuple[int, ...]]]:
-        """Transfers between ranks, as rows (step, from, to, source, target, chunk), and paths by row.
-
-        A transfer that passes through other vertices within a step counts once, and has a path.
-        """
-        topology, table = self.topology, self.transfers
-        tail, head = topology.tail[table[:, 1]], topology.head[table[:, 1]]
-        rows = np.column_stack([table[:, 0], tail, head, table[:, 2:]])
-        if topology.num_ranks == topology.n:
-            return rows, {}
-        forwards = np.ones(topology.n, dtype=bool)
-        forwards[topology.terminals] = False
-        inner = forwards[tail] | forwards[head]
-        onward: dict[tuple[int, ...], list[int]] = {}
-        for step, u, v, *chunk in rows[inner & forwards[tail]].tolist():
-            onward.setdefault((step, u, *chunk), []).append(v)
-        direct = rows[~inner]
-        joined: list[list[int]] = []
-        paths: dict[int, tuple[int, ...]] = {}
-        for step, u, v, *chunk in rows[inner & ~forwards[tail]].tolist():
-            path = [u, v]
-            while forwards[path[-1]]:
-                path.append(onward[step, path[-1], *chunk].pop())
-            paths[len(direct) + len(joined)] = tuple(path)
-            joined.append([step, u, path[-1], *chunk])
-        return np.concatenate([direct, np.array(joined, dtype=np.int64).reshape(-1, 6)]), paths
-
-    def time(self, alpha: float = 0.0, beta: float = 1.0) -> float:
-        """The alpha-beta time: alpha per step, beta per shard over a link of capacity 1."""
-        return alpha * self.steps + beta * float(self.utilisation().sum())
-
-
 def schedule_routes(
     topology: Topology,
     routes: Sequence[Route],
@@ -159,8 +90,8 @@ def schedule_routes(
     alpha: float = 0.0,
     beta: float = 1.0,
     budgets: Sequence[int | None] | None = None,
-) -> LinkSchedule:
-    """Link schedule along routes: cut into chunks, then scheduled in the steps of the routes or by list scheduling.
+) -> CollectiveSchedule:
+    """All-to-all along routes: cut into chunks, then scheduled in the steps of the routes or by list scheduling.
 
     List scheduling: in every step each arc sends waiting chunks up to its budget (in units of the largest chunk),
     those with most remaining hops first. Ties are broken by order of arrival or at random: consecutive chunks of one
@@ -180,102 +111,78 @@ def schedule_routes(
         Budgets to try; None for no limit.
     """
     chunked = cut(topology, routes, chunks)
+    best = _Hops(topology, chunked)
     if chunked.routes.steps is not None:
-        return _in_their_steps(topology, chunked)
-    best = _scheduled(topology, chunked, alpha, beta, budgets)
-    finest = min(MOST_FINE // chunked.chunks, LARGE // max(_transfers(chunked), 1)) if chunks is None else 1
-    times = 2
-    while times <= finest and best[0] > (1 + LOSSY) * beta * chunked.fluid_time:
-        finer = replace(chunked, carried=chunked.carried * times, chunks=chunked.chunks * times)
-        best = min(best, _scheduled(topology, finer, alpha, beta, budgets), key=lambda one: one[0])
-        times *= 2
-    return best[1]
+        step = chunked.routes.steps[best.place]
+    else:
+        time, step = best.scheduled(alpha, beta, budgets)
+        finest = min(MOST_FINE // chunked.chunks, LARGE // max(best.arcs.size, 1)) if chunks is None else 1
+        times = 2
+        while times <= finest and time > (1 + LOSSY) * beta * chunked.fluid_time:
+            finer = replace(chunked, carried=chunked.carried * times, chunks=chunked.chunks * times)
+            hops = _Hops(topology, finer)
+            shorter, other = hops.scheduled(alpha, beta, budgets)
+            if shorter < time:
+                best, time, step = hops, shorter, other
+            times *= 2
+    steps, capacity = best.moves(step), pair_capacity(topology)
+    alone, priced = steps.time(capacity), steps.time(capacity, alpha, beta)
+    return CollectiveSchedule(steps, chunked.fluid_time, alone, priced, chunked.prices)
 
 
-def _transfers(chunked: Chunked) -> int:
-    """Number of transfers: of every chunk on every arc of its route."""
-    return int(chunked.carried @ np.diff(chunked.routes.first))
+class _Hops:
+    """Moves of chunks along their routes, from a rank to the next one, by (source, target, number of the chunk).
 
+    Move i crosses ``arcs[first[i] : first[i + 1]]``, which are the entries from ``place[i]`` on of the routes.
+    """
 
-def _scheduled(
-    topology: Topology, chunked: Chunked, alpha: float, beta: float, budgets: Sequence[int | None] | None
-) -> tuple[float, LinkSchedule]:
-    """The shortest list schedule of these chunks and its time, of equally short ones that with the fewest steps."""
-    best: tuple[float, int, LinkSchedule] | None = None
-    large = _transfers(chunked) > LARGE
-    few = LARGE_BUDGETS if alpha == 0.0 else (*LARGE_BUDGETS, None)
-    tried = budgets or (few if large else (*BUDGETS, None))
-    for budget, shuffled in product(tried, (True,) if large else (False, True)):
-        schedule = _list_schedule(topology, chunked, budget, shuffled=shuffled)
-        key = (schedule.time(alpha, beta), schedule.steps)
-        if best is None or (key[0] < best[0] * (1 - 1e-9)) or (key[0] <= best[0] * (1 + 1e-9) and key[1] < best[1]):
-            best = (*key, schedule)
-    assert best is not None
-    return best[0], best[2]
+    def __init__(self, topology: Topology, chunked: Chunked) -> None:
+        self.topology, self.chunked, routes = topology, chunked, chunked.routes
+        order = np.argsort(routes.commodity, kind="stable")
+        route = np.repeat(order, chunked.carried[order])
+        token, place = positions(routes.first, route)
+        self.arcs = routes.arcs[place]
+        begins = np.flatnonzero(np.isin(topology.tail[self.arcs], topology.terminals))  # routes start at ranks
+        self.first, self.token, self.place = np.append(begins, self.arcs.size), token[begins], place[begins]
+        self.route = route[self.token]
+        self.chunk = self.token - chunked.chunks * routes.commodity[self.route]
 
+    def scheduled(self, alpha: float, beta: float, budgets: Sequence[int | None] | None) -> tuple[float, I64]:
+        """Time and steps of the shortest list schedule."""
+        routes, capacity = self.chunked.routes, self.topology.capacity
+        large = self.arcs.size > LARGE
+        left = np.repeat(routes.first[1:], np.diff(routes.first)) - np.arange(routes.arcs.size) - 1
+        mixed = MIXED * left + np.random.default_rng(0).integers(0, MIXED, left.size)
+        waiting = (np.diff(self.token, prepend=-1) == 0).astype(np.int64)
+        begin, behind = np.append(0, np.cumsum(np.append(waiting[1:], 0))), np.flatnonzero(waiting)
+        largest, urgencies = float(routes.amount.max()), (left[self.place], mixed[self.place])
+        size = routes.amount[self.route] / largest
+        listed = Listed(self.first, self.arcs, size, waiting, begin, behind, urgencies)
+        few = LARGE_BUDGETS if alpha == 0.0 else (*LARGE_BUDGETS, None)
+        tried = budgets or (few if large else (*BUDGETS, None))
+        trials = ((listed, rule, per_step(capacity, one)) for one, rule in product(tried, (1,) if large else (0, 1)))
+        time, _, step = shortest(trials, self.chunked.chunks * capacity / largest, alpha, beta)
+        return time, step
 
-def _tokens(chunked: Chunked) -> tuple[I64, I64]:
-    """Route and number of every chunk, ascending by (source, target, number)."""
-    routes = chunked.routes
-    order = np.argsort(routes.commodity, kind="stable")
-    route = np.repeat(order, chunked.carried[order])
-    number = np.arange(route.size) - chunked.chunks * routes.commodity[route]
-    return route, number
-
-
-def _in_their_steps(topology: Topology, chunked: Chunked) -> LinkSchedule:
-    routes = chunked.routes
-    assert routes.steps is not None
-    route, number = _tokens(chunked)
-    token, place = positions(routes.first, route)
-    return _schedule(topology, chunked, routes.steps[place], routes.arcs[place], route[token], number[token])
-
-
-def _schedule(topology: Topology, chunked: Chunked, step: I64, arc: I64, route: I64, number: I64) -> LinkSchedule:
-    """Link schedule of these transfers, without empty steps."""
-    _, step = np.unique(step, return_inverse=True)
-    table = np.column_stack([step, arc, chunked.routes.source[route], chunked.routes.target[route], number])
-    table = table[np.lexsort(table.T[::-1])]
-    return LinkSchedule(
-        topology, chunked.chunks, table, chunked.fluid_time, amounts_of(topology, chunked), chunked.prices
-    )
-
-
-def _list_schedule(topology: Topology, chunked: Chunked, budget: int | None, *, shuffled: bool) -> LinkSchedule:
-    from opticoll.solvers.schedules.schedule_kernels import list_schedule
-
-    routes = chunked.routes
-    urgency = np.repeat(routes.first[1:], np.diff(routes.first)) - np.arange(routes.arcs.size) - 1
-    if shuffled:
-        urgency = MIXED * urgency + np.random.default_rng(0).integers(0, MIXED, urgency.size)
-    route, number = _tokens(chunked)
-    token, place = positions(routes.first, route)
-    arcs, size = routes.arcs[place], routes.amount[route] / routes.amount.max()
-    limit = np.full(topology.arcs, float(route.size)) if budget is None else per_step(topology.capacity, budget)
-    stores = np.zeros(topology.n, dtype=bool)
-    stores[topology.terminals] = True
-    begins = stores[topology.tail[arcs]]  # routes start at ranks
-    first = np.flatnonzero(begins)
-    own = token[first]
-    waiting = (np.diff(own, prepend=-1) == 0).astype(np.int64)
-    begin, behind = np.append(0, np.cumsum(np.append(waiting[1:], 0))), np.flatnonzero(waiting)
-    step = np.empty(first.size, dtype=np.int64)
-    cells = np.append(first, arcs.size), arcs, urgency[place[first]]
-    list_schedule(*cells, size[own], waiting, begin, behind, limit, step)
-    return _schedule(topology, chunked, step[np.cumsum(begins) - 1], arcs, route[token], number[token])
-
-
-def per_step(capacity: F64, budget: int) -> F64:
-    """Chunks that arcs send in a step, ``(m,)``: the budget on the slowest one, on others by their capacity."""
-    return np.maximum(np.floor(budget * capacity / capacity.min() + 1e-9), 1.0)
-
-
-def pair_capacity(topology: Topology) -> dict[tuple[int, int], float]:
-    """Capacity between adjacent vertices, summed over parallel arcs."""
-    joint: dict[tuple[int, int], float] = defaultdict(float)
-    for u, v, c in zip(topology.tail.tolist(), topology.head.tolist(), topology.capacity.tolist(), strict=True):
-        joint[u, v] += c
-    return dict(joint)
+    def moves(self, step: I64) -> CollectiveSteps:
+        """The moves in these steps, without empty ones."""
+        routes, tail, head = self.chunked.routes, self.topology.tail, self.topology.head
+        _, step = np.unique(step, return_inverse=True)
+        source, target = routes.source[self.route], routes.target[self.route]
+        order = np.lexsort((self.chunk, target, source, self.arcs[self.first[:-1]], step))
+        start, arcs = select(self.first, self.arcs, order)
+        shards = np.column_stack([source, target])[order]
+        return CollectiveSteps(
+            "alltoall",
+            self.chunked.chunks,
+            step[order],
+            start + np.arange(start.size),
+            np.insert(head[arcs], start[:-1], tail[arcs[start[:-1]]]),
+            shards,
+            self.chunk[order],
+            np.zeros(order.size, dtype=bool),
+            demand=amounts_of(self.topology, self.chunked),
+        )
 
 
 def ways_between(topology: Topology) -> dict[tuple[int, int], list[list[tuple[int, int]]]]:

@@ -29,6 +29,7 @@ from opticoll.errors import BadInput, NotApplicable, refuse
 from opticoll.formulations.alltoall import channels_routes
 from opticoll.formulations.modelling_layers import many_objects
 from opticoll.solvers.schedules import collective_steps
+from opticoll.solvers.schedules.collective_steps import COLLECTIVES
 from opticoll.solvers.schedules.interpreter import MOST_CLOCK_ENTRIES
 from opticoll.solvers.schedules.link_schedule import BUDGETS, schedule_routes
 from opticoll.solvers.schedules.moves_execution import run_moves
@@ -47,9 +48,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from opticoll.instances.topology import F64, I64, Topology
-    from opticoll.solvers.schedules.collective_steps import CollectiveSteps
+    from opticoll.solvers.schedules.collective_steps import CollectiveSchedule, CollectiveSteps
     from opticoll.solvers.schedules.program_arrays import ProgramArrays
     from opticoll.solvers.schedules.schedule_check import ScheduleCheck
+    from opticoll.solvers.schedules.shard_routes import Route
 
 
 #: Message when a demand that is not uniform is written as MSCCL XML.
@@ -223,7 +225,7 @@ def schedule_file(
     beta: float = 1.0,
     options: XmlOptions | None = None,
 ) -> ScheduleFile:
-    """The file of a schedule along routes, and the cost of cutting the flow into chunks.
+    """The file of a schedule along routes or packed trees, and the cost of cutting the flow into chunks.
 
     Parameters
     ----------
@@ -239,71 +241,94 @@ def schedule_file(
         For ``.xml``. If the shortest schedule exceeds the limits of the runtime, one with fewer and larger steps is
         written that meets them, if one is found.
     """
-    facts: CutFacts
-    if path.name.lower().endswith(".routes.json") and "images" in values:
+    if path.name.lower().endswith(".routes.json"):
+        return _routes_file(name, data, topology, values, chunks)
+    chosen = (options or XmlOptions()) if path.suffix.lower() == ".xml" else None
+    trees, root, lowered = name in COLLECTIVES, root_of(name, data), None
+    if trees and chosen is not None:
+        made, lowered = _collective_program(name, topology, chunks, alpha, beta, chosen)
+    elif trees:
+        made = collective_steps.best_schedule(name, topology, root, chunks=chunks, alpha=alpha, beta=beta)
+    else:
+        routes = routes_in_steps(name, data, topology, values)
+        made = schedule_routes(topology, routes, chunks=chunks, alpha=alpha, beta=beta)
+        if chosen is not None:
+            if made.steps.demand is not None:
+                refuse(path, EQUAL_SHARDS)
+            made, lowered = _routes_program(name, topology, routes, made, chunks, alpha, beta, chosen)
+    fluid = float(values["T"]) if trees else made.fluid_time
+    facts: CutFacts = {
+        "chunks": made.steps.chunks,
+        "steps": made.steps.steps,
+        "fluid_time": fluid,
+        "time": made.time,
+        "alpha_beta_time": made.alpha_beta_time,
+        "loss": _loss(made.time, fluid),
+        "time_by_chunks": {str(D): price for D, price in made.prices.items()},
+    }
+    if _unequal_switches(topology) and _loss(made.fluid_time, fluid):
+        facts["keeps"] = f"switches only forward, without copies or sums: the trees take T = {made.fluid_time:.8g}"
+    if chosen is not None and lowered is not None:
+        return _program_file(lowered, made.steps, topology, facts, chosen, alpha, beta)
+    # A large schedule is executed from the arrays that are written.
+    number = 0 if root is None else int(np.searchsorted(topology.terminals, root))
+    large = made.steps.moves > MOST_READ
+    verdict = run_moves(made.steps, topology, number, alpha=alpha, beta=beta) if large else None
+    return ScheduleFile(moves_text(topology, made.steps), facts, verdict)
+
+
+def _routes_file(
+    name: str, data: Any, topology: Topology, values: Mapping[str, F64], chunks: int | Sequence[int] | None
+) -> ScheduleFile:
+    """A file of routes: those of some pairs with their images, or all of them, cut unless they have layers."""
+    if "images" in values:
         moved = channels_routes.moved_routes(data, values)
         assert moved is not None
         time = float(channels_routes.moved_load(data, moved).max())
         number = chunks if isinstance(chunks, int) else min(chunks or (1,))
-        facts = {"chunks": number, "fluid_time": time, "time": time, "loss": 0.0, "time_by_chunks": {str(number): time}}
+        prices = {str(number): time}
+        facts = CutFacts(chunks=number, fluid_time=time, time=time, loss=0.0, time_by_chunks=prices)
         return ScheduleFile([json.dumps(moved_document(moved, number)), "\n"], facts)
-    if path.name.lower().endswith(".routes.json"):
-        routes = routes_of(name, data, values)
-        layered = routes[0].layer is not None  # other routes could close a cycle
-        chunked = (
-            uncut(topology, routes, chunks)
-            if layered
-            else cut(topology, without_steps(routes), chunks, fixed=name in LIMITED)
-        )
-        facts = {
-            "chunks": chunked.chunks,
-            "fluid_time": chunked.fluid_time,
-            "time": chunked.time,
-            "loss": chunked.loss,
-            "time_by_chunks": {str(D): time for D, time in chunked.prices.items()},
-        }
-        return ScheduleFile([json.dumps(routes_document(topology, chunked)), "\n"], facts)
-    routes = routes_in_steps(name, data, topology, values)
-    schedule = schedule_routes(topology, routes, chunks=chunks, alpha=alpha, beta=beta)
-    lowered: Lowered | None = None
-    if path.suffix.lower() == ".xml":
-        if schedule.amount is not None:
-            refuse(path, EQUAL_SHARDS)
-        chosen = options or XmlOptions()
-        title = f"{name} {topology.spec}"
-        lowered = _lowered(collective_steps.moves_of(schedule), topology, title, chosen)
-        excess = _excess(lowered, chosen)
-        for budget in (*BUDGETS[1:], None) if excess and len(schedule.transfers) <= MOST_RETRIED else ():
-            other = schedule_routes(topology, routes, chunks=chunks, alpha=alpha, beta=beta, budgets=(budget,))
-            trial = _lowered(collective_steps.moves_of(other), topology, title, chosen)
-            if not _excess(trial, chosen):
-                schedule, lowered, excess = other, trial, []
-                break
-    fluid, time = schedule.fluid_time, schedule.time()
+    routes = routes_of(name, data, values)
+    if routes[0].layer is not None:  # other routes could close a cycle
+        chunked = uncut(topology, routes, chunks)
+    else:
+        chunked = cut(topology, without_steps(routes), chunks, fixed=name in LIMITED)
     facts = {
-        "chunks": schedule.chunks,
-        "steps": schedule.steps,
-        "fluid_time": fluid,
-        "time": time,
-        "alpha_beta_time": schedule.time(alpha, beta),
-        "loss": _loss(time, fluid),
-        "time_by_chunks": {str(D): price for D, price in schedule.prices.items()},
+        "chunks": chunked.chunks,
+        "fluid_time": chunked.fluid_time,
+        "time": chunked.time,
+        "loss": chunked.loss,
+        "time_by_chunks": {str(D): time for D, time in chunked.prices.items()},
     }
-    if lowered is None:
-        return _moves_file(topology, collective_steps.moves_of(schedule), facts, 0, alpha, beta)
-    return _program_file(lowered, collective_steps.moves_of(schedule), topology, facts, chosen, alpha, beta)
+    return ScheduleFile([json.dumps(routes_document(topology, chunked)), "\n"], facts)
+
+
+def _routes_program(
+    name: str,
+    topology: Topology,
+    routes: Sequence[Route],
+    made: CollectiveSchedule,
+    chunks: int | Sequence[int] | None,
+    alpha: float,
+    beta: float,
+    options: XmlOptions,
+) -> tuple[CollectiveSchedule, Lowered]:
+    """The program of a schedule along routes, or of one with larger steps if only that is within the limits."""
+    title = f"{name} {topology.spec}"
+    lowered = _lowered(made.steps, topology, title, options)
+    if not _excess(lowered, options) or made.steps.vertices.size - made.steps.moves > MOST_RETRIED:
+        return made, lowered
+    for budget in (*BUDGETS[1:], None):
+        other = schedule_routes(topology, routes, chunks=chunks, alpha=alpha, beta=beta, budgets=(budget,))
+        trial = _lowered(other.steps, topology, title, options)
+        if not _excess(trial, options):
+            return other, trial
+    return made, lowered
 
 
 def _excess(lowered: Lowered, options: XmlOptions) -> list[str]:
     return exceeded(lowered.program, TARGETS[options.target], lowered.arrays.usage())
-
-
-def _moves_file(
-    topology: Topology, steps: CollectiveSteps, facts: CutFacts, root: int, alpha: float, beta: float
-) -> ScheduleFile:
-    """A schedule of moves; a large one is executed from the arrays that are written."""
-    verdict = run_moves(steps, topology, root, alpha=alpha, beta=beta) if steps.moves > MOST_READ else None
-    return ScheduleFile(moves_text(topology, steps), facts, verdict)
 
 
 def _program_file(
@@ -317,6 +342,7 @@ def _program_file(
 ) -> ScheduleFile:
     """A program; of one that is too large to be executed, the moves are."""
     program, arrays = lowered
+    facts["chunks"] = program.chunks // (topology.num_ranks if program.collective == "allreduce" else 1)
     facts["target"] = options.target
     facts["multiple_of"] = TARGETS[options.target].multiple_of(program)
     facts["channels"] = channels_of(program)
@@ -342,49 +368,9 @@ def _unequal_switches(topology: Topology) -> bool:
     return bool(net.max(initial=0.0) > ROUND_OFF * topology.capacity.max())
 
 
-def collective_file(
-    path: Path,
-    name: str,
-    data: Any,
-    topology: Topology,
-    values: Mapping[str, F64],
-    *,
-    chunks: int | Sequence[int] | None = None,
-    alpha: float = 0.0,
-    beta: float = 1.0,
-    options: XmlOptions | None = None,
-) -> ScheduleFile:
-    """As :func:`schedule_file`, for collectives by packed trees."""
-    root = root_of(name, data)
-    lowered: Lowered | None = None
-    if path.suffix.lower() == ".xml":
-        chosen = options or XmlOptions()
-        result, lowered = _collective_program(name, topology, chunks, alpha, beta, chosen)
-    else:
-        result = collective_steps.best_schedule(name, topology, root, chunks=chunks, alpha=alpha, beta=beta)
-    fluid = float(values["T"])
-    facts: CutFacts = {
-        "chunks": result.steps.chunks,
-        "steps": result.steps.steps,
-        "fluid_time": fluid,
-        "time": result.time,
-        "alpha_beta_time": result.alpha_beta_time,
-        "loss": _loss(result.time, fluid),
-        "time_by_chunks": {},
-    }
-    if _unequal_switches(topology) and _loss(result.fluid_time, fluid):
-        facts["keeps"] = f"switches only forward, without copies or sums: the trees take T = {result.fluid_time:.8g}"
-    if lowered is None:
-        number = 0 if root is None else int(np.searchsorted(topology.terminals, root))
-        return _moves_file(topology, result.steps, facts, number, alpha, beta)
-    shards = topology.num_ranks if lowered.program.collective == "allreduce" else 1
-    facts["chunks"] = lowered.program.chunks // shards
-    return _program_file(lowered, result.steps, topology, facts, chosen, alpha, beta)
-
-
 def _collective_program(
     name: str, topology: Topology, chunks: int | Sequence[int] | None, alpha: float, beta: float, options: XmlOptions
-) -> tuple[collective_steps.CollectiveSchedule, Lowered]:
+) -> tuple[CollectiveSchedule, Lowered]:
     """Schedule whose program has the shortest simulated time within the limits of the target, and that program.
 
     Programs run without synchronous steps: fewer trees, which load the network more, can take less time.
@@ -399,7 +385,7 @@ def _collective_program(
             for trees in PROGRAM_TREES
             if D % trees == 0
         ]
-    best: tuple[tuple[bool, float, int], collective_steps.CollectiveSchedule, Lowered] | None = None
+    best: tuple[tuple[bool, float, int], CollectiveSchedule, Lowered] | None = None
     for result in made:
         lowered = _lowered(result.steps, topology, f"{name} {topology.spec}", options)
         if len(made) == 1:

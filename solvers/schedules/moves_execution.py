@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.formulations.rounds.segments import turns
-from opticoll.solvers.schedules.link_schedule import pair_capacity
+from opticoll.solvers.schedules.collective_steps import pair_capacity
 from opticoll.solvers.schedules.schedule_check import ScheduleCheck, refused
 
 if TYPE_CHECKING:

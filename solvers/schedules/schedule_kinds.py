@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from opticoll.instances.topology import F64
     from opticoll.solvers.run import Plan
     from opticoll.solvers.schedules.collective_steps import CollectiveSchedule
-    from opticoll.solvers.schedules.link_schedule import LinkSchedule
     from opticoll.solvers.schedules.sequence_schedule import SequenceSchedule
 
 
@@ -67,7 +66,7 @@ def holds(model: type[Formulation], kind: ScheduleKind) -> bool:
 
 def schedule_of(
     plan: Plan, values: Mapping[str, F64], chunks: int | Sequence[int] | None = None
-) -> RoundSchedule | SequenceSchedule | CollectiveSchedule | LinkSchedule:
+) -> RoundSchedule | SequenceSchedule | CollectiveSchedule:
     """The schedule of a solution.
 
     Parameters

@@ -10,8 +10,8 @@ import numpy as np
 from opticoll.errors import BadFile, refuse
 from opticoll.instances.readers import reading
 from opticoll.solvers.schedules import interpreter
-from opticoll.solvers.schedules.collective_steps import COLLECTIVES, CollectiveSteps
-from opticoll.solvers.schedules.link_schedule import pair_capacity, run_routes, ways_between
+from opticoll.solvers.schedules.collective_steps import COLLECTIVES, CollectiveSteps, pair_capacity
+from opticoll.solvers.schedules.link_schedule import run_routes, ways_between
 from opticoll.solvers.schedules.moves_execution import run_moves
 from opticoll.solvers.schedules.msccl_xml import read_xml
 from opticoll.solvers.schedules.program_arrays import ProgramArrays

@@ -24,7 +24,7 @@ from opticoll.instances import Topology, parse
 from opticoll.solvers import solve
 from opticoll.solvers.plan import make_plan
 from opticoll.solvers.schedules.collective_steps import COLLECTIVES, best_schedule, schedule_collective
-from opticoll.solvers.schedules.lowering import XmlOptions, collective_file, lower
+from opticoll.solvers.schedules.lowering import XmlOptions, lower, schedule_file
 from opticoll.solvers.schedules.moves_execution import run_moves
 from opticoll.solvers.schedules.runtimes import TARGETS, exceeded
 from opticoll.solvers.schedules.schedule_json import moves_document
@@ -156,12 +156,12 @@ def test_a_switch_that_would_have_to_copy_is_named(tmp_path):
         run = solve.solve(Task(name, topology, method="highs"))
         assert run.objective == pytest.approx(1.0)
         arguments = name, run.plan.problem, topology, run.values
-        facts = collective_file(tmp_path / "s.json", *arguments, chunks=None, alpha=0.0, beta=1.0).facts
+        facts = schedule_file(tmp_path / "s.json", *arguments, chunks=None, alpha=0.0, beta=1.0).facts
         assert facts["time"] == pytest.approx(2.0)  # six shards leave three ranks, each at rate 1
         assert facts["keeps"] == "switches only forward, without copies or sums: the trees take T = 2"
     run = solve.solve(Task("alltoall.all-gather", "ring:3", method="highs"))
     arguments = "alltoall.all-gather", run.plan.problem, run.plan.instance, run.values
-    assert "keeps" not in collective_file(tmp_path / "s.json", *arguments, chunks=None, alpha=0.0, beta=1.0).facts
+    assert "keeps" not in schedule_file(tmp_path / "s.json", *arguments, chunks=None, alpha=0.0, beta=1.0).facts
 
 
 def test_trees_are_few():
@@ -402,7 +402,7 @@ def test_programs_on_two_boxes_are_close_to_the_optimum(name, tmp_path):
     topology = parse("nvswitch:boxes=2,gpus=4")
     bound = max(one.value for one in formulation(name).prepare(topology, {}).bounds())
     options = XmlOptions(target="rccl")
-    parts, facts, _ = collective_file(
+    parts, facts, _ = schedule_file(
         tmp_path / "x.xml", name, None, topology, {"T": np.array(bound)}, chunks=4, options=options
     )
     (tmp_path / "x.xml").write_text("".join(parts))

@@ -37,7 +37,6 @@ from opticoll.solvers.procedure import rebuild, send
 from opticoll.solvers.process.executor import make_executor
 from opticoll.solvers.resume_key import resume_key
 from opticoll.solvers.schedules import link_schedule, shard_routes
-from opticoll.solvers.schedules.collective_steps import moves_of
 from opticoll.solvers.schedules.schedule_json import moves_document, read_schedule, routes_document
 from opticoll.solvers.schedules.verification import verify_document
 from opticoll.solvers.solution_json import solution_document
@@ -500,7 +499,7 @@ def test_schedules_of_weighted_demands_deliver(tmp_path_factory, case, name):
     chunked = shard_routes.cut(topology, shard_routes.without_steps(routes))
     traffic = None if data_is_uniform(demand) else demand
     for document, time in (
-        (moves_document(topology, moves_of(schedule)), schedule.time()),
+        (moves_document(topology, schedule.steps), schedule.time),
         (routes_document(topology, chunked), chunked.time),
     ):
         document = json.loads(json.dumps(document))
@@ -523,7 +522,7 @@ def test_changed_schedules_of_a_demand_are_refused(tmp_path):
     demand[0, [1, 2]], demand[3, 1] = (1.0, 4.0), 2.5
     data, _, values = solved("alltoall.master", topology, demand=demand)
     routes = shard_routes.routes_of("alltoall.master", data, values)
-    steps = moves_of(link_schedule.schedule_routes(topology, routes))
+    steps = link_schedule.schedule_routes(topology, routes).steps
     document = json.loads(json.dumps(moves_document(topology, steps)))
 
     def reason(change):

@@ -19,8 +19,8 @@ from opticoll.analysis.cli.main import main
 from opticoll.errors import BadFile, BadInput, NotApplicable
 from opticoll.instances import Topology, parse
 from opticoll.solvers.schedules import interpreter
-from opticoll.solvers.schedules.collective_steps import moves_of
-from opticoll.solvers.schedules.link_schedule import pair_capacity, schedule_routes, ways_between
+from opticoll.solvers.schedules.collective_steps import pair_capacity
+from opticoll.solvers.schedules.link_schedule import schedule_routes, ways_between
 from opticoll.solvers.schedules.lowering import XmlOptions, lower
 from opticoll.solvers.schedules.msccl_xml import read_xml, write_xml
 from opticoll.solvers.schedules.program import Place, Program, ThreadBlock
@@ -43,7 +43,7 @@ def boxes(ranks: int = 8, per_box: int = 4) -> Topology:
 def program_of(spec: str, options: XmlOptions | None = None, **chosen) -> tuple[Topology, Program]:
     topology = parse(spec)
     return topology, lower(
-        moves_of(schedule_routes(topology, shortest_routes(topology), **chosen)), topology, options=options
+        schedule_routes(topology, shortest_routes(topology), **chosen).steps, topology, options=options
     )
 
 
@@ -71,11 +71,9 @@ def test_long_sequences_are_spread_over_channels():
 
 def test_a_chunk_that_is_sent_before_it_arrives_has_no_program():
     topology = parse("ring:5")
-    schedule = schedule_routes(topology, shortest_routes(topology), chunks=1)
-    table = schedule.transfers.copy()
-    table[:, 0] = 0
+    steps = schedule_routes(topology, shortest_routes(topology), chunks=1).steps
     with pytest.raises(NotApplicable, match="before receiving it"):
-        lower(moves_of(replace(schedule, transfers=table)), topology)
+        lower(replace(steps, step=np.zeros_like(steps.step)), topology)
 
 
 def test_what_does_not_fit_says_by_how_much():
@@ -158,7 +156,7 @@ def test_copies_that_runtimes_skip_are_skipped(tmp_path):
 def test_a_number_of_chunks_is_exact(chunks):
     topology = parse("torus:3x3")
     assert cut(topology, shortest_routes(topology), chunks).chunks == chunks
-    assert schedule_routes(topology, shortest_routes(topology), chunks=chunks).chunks == chunks
+    assert schedule_routes(topology, shortest_routes(topology), chunks=chunks).steps.chunks == chunks
 
 
 def test_another_decomposition_is_tried_where_one_loses():
@@ -211,10 +209,10 @@ def test_routes_in_arrays_are_the_routes():
 def test_data_passes_switches_within_a_step(tmp_path):
     topology = boxes()
     schedule = schedule_routes(topology, shortest_routes(topology))
-    document = moves_document(topology, moves_of(schedule))
+    document = moves_document(topology, schedule.steps)
     verdict = verify_document(document, tmp_path, topology, "alltoall")
     assert verdict.valid
-    assert verdict.time == pytest.approx(schedule.time())  # loads of all arcs count, into switches and out of them
+    assert verdict.time == pytest.approx(schedule.time)  # loads of all arcs count, into switches and out of them
     held = json.loads(json.dumps(document))
     held["steps"][0][0][0].pop()  # the switch would store it
     verdict = verify_document(held, tmp_path, topology, "alltoall")
@@ -224,9 +222,7 @@ def test_data_passes_switches_within_a_step(tmp_path):
 @pytest.mark.parametrize("target", TARGETS)
 def test_programs_of_ranks_behind_switches(target, tmp_path):
     topology = boxes()
-    program = lower(
-        moves_of(schedule_routes(topology, shortest_routes(topology))), topology, options=XmlOptions(target)
-    )
+    program = lower(schedule_routes(topology, shortest_routes(topology)).steps, topology, options=XmlOptions(target))
     path = tmp_path / "x.xml"
     path.write_text(write_xml(program))
     verdict = verify_file(path, topology)

@@ -24,7 +24,6 @@ from opticoll.errors import BadFile, BadInput
 from opticoll.formulations.model import states
 from opticoll.instances import Topology, parse
 from opticoll.solvers.schedules import interpreter
-from opticoll.solvers.schedules.collective_steps import moves_of
 from opticoll.solvers.schedules.link_schedule import schedule_routes
 from opticoll.solvers.schedules.lowering import lower, schedule_file
 from opticoll.solvers.schedules.msccl_xml import read_xml, write_xml
@@ -73,7 +72,7 @@ def solution(name, spec, parameters):
 
 def program_of(spec="hypercube:3", **options):
     topology = parse(spec)
-    return topology, lower(moves_of(schedule_routes(topology, shortest_routes(topology), **options)), topology)
+    return topology, lower(schedule_routes(topology, shortest_routes(topology), **options).steps, topology)
 
 
 @pytest.mark.parametrize(("name", "spec", "parameters"), RUNNING)
@@ -123,9 +122,9 @@ def test_alpha_decides_how_many_steps():
     topology = parse("torus:3x3")
     eager = schedule_routes(topology, shortest_routes(topology), alpha=0.0)
     lazy = schedule_routes(topology, shortest_routes(topology), alpha=100.0)
-    assert lazy.steps == topology.diameter
-    assert eager.time() <= lazy.time()
-    assert lazy.time(alpha=2.0, beta=0.5) == pytest.approx(2.0 * lazy.steps + 0.5 * lazy.utilisation().sum())
+    assert lazy.steps.steps == topology.diameter
+    assert eager.time <= lazy.time
+    assert lazy.alpha_beta_time == pytest.approx(100.0 * topology.diameter + lazy.time)
 
 
 # corrupted XML ------------------------------------------------------------------------------------------------
@@ -364,7 +363,7 @@ def test_reading_an_empty_buffer_is_reported():
 
 def moves(spec="hypercube:3"):
     topology = parse(spec)
-    document = moves_document(topology, moves_of(schedule_routes(topology, shortest_routes(topology))))
+    document = moves_document(topology, schedule_routes(topology, shortest_routes(topology)).steps)
     return topology, json.loads(json.dumps(document))
 
 
@@ -531,8 +530,8 @@ def test_schedules_belong_to_topologies_and_alltoall(tmp_path):
         check("alltoall.master", "servers:n=12,degree=4,traffic=alltoall", path)
     hosts = parse("hypercube:2+host=1.5")
     schedule = schedule_routes(hosts, shortest_routes(hosts))
-    assert verify_program(lower(moves_of(schedule), hosts), hosts, "alltoall").valid
-    assert verify_document(moves_document(hosts, moves_of(schedule)), tmp_path, hosts, "alltoall").valid
+    assert verify_program(lower(schedule.steps, hosts), hosts, "alltoall").valid
+    assert verify_document(moves_document(hosts, schedule.steps), tmp_path, hosts, "alltoall").valid
 
 
 # the command line ---------------------------------------------------------------------------------------------
@@ -588,7 +587,7 @@ def test_what_gives_no_schedule_is_refused_before_the_solve(arguments, tmp_path,
 @given(topologies(6), st.sampled_from([0.0, 1.0]), st.integers(1, 4))
 def test_random_topologies_get_schedules_that_run(topology, alpha, most):
     schedule = schedule_routes(topology, shortest_routes(topology), alpha=alpha, chunks=most)
-    program = lower(moves_of(schedule), topology)
+    program = lower(schedule.steps, topology)
     verdict = verify_program(program, topology, "alltoall")
     assert verdict.valid, verdict
     assert not exceeded(program, TARGETS["msccl"])
@@ -637,14 +636,14 @@ def test_a_large_schedule_delivers():
     topology = parse("genkautz:n=64,d=4")
     data, values = solution("alltoall.master", topology, {})
     schedule = schedule_routes(topology, routes_of("alltoall.master", data, values))
-    assert verify_program(lower(moves_of(schedule), topology), topology, "alltoall").valid
-    assert schedule.time() <= schedule.fluid_time * 1.02
+    assert verify_program(lower(schedule.steps, topology), topology, "alltoall").valid
+    assert schedule.time <= schedule.fluid_time * 1.02
 
 
 def test_transfers_are_sorted_and_loads_add_up():
     topology = parse("torus:3x3")
-    schedule = schedule_routes(topology, shortest_routes(topology))
-    table = schedule.transfers
-    assert (np.lexsort(table.T[::-1]) == np.arange(len(table))).all()
+    steps = schedule_routes(topology, shortest_routes(topology)).steps
+    keys = np.column_stack([steps.step, steps.vertices[::2], steps.vertices[1::2], steps.shard, steps.chunk])
+    assert (np.lexsort(keys.T[::-1]) == np.arange(steps.moves)).all()
     hops = topology.hops[:, topology.terminals].sum()
-    assert len(table) == hops * schedule.chunks
+    assert steps.moves == hops * steps.chunks

@@ -21,8 +21,8 @@ from opticoll.instances import Topology, parse
 from opticoll.instances.symmetry import arc_image
 from opticoll.instances.translations import translations
 from opticoll.solvers.schedules import tree_packing
-from opticoll.solvers.schedules.collective_steps import COLLECTIVES, CollectiveSteps, moves_of, schedule_collective
-from opticoll.solvers.schedules.link_schedule import pair_capacity, schedule_routes
+from opticoll.solvers.schedules.collective_steps import COLLECTIVES, CollectiveSteps, pair_capacity, schedule_collective
+from opticoll.solvers.schedules.link_schedule import schedule_routes
 from opticoll.solvers.schedules.moves_execution import run_moves
 from opticoll.solvers.schedules.translated_trees import JointOrbits, PricedTrees, arborescence
 from opticoll.solvers.schedules.tree_packing import pack
@@ -174,7 +174,7 @@ def test_sums_and_copies_whose_translations_may_differ_are_scheduled_together(sp
 def test_both_programs_refuse_what_is_changed_for_the_same_reason(name, spec):
     topology = parse(spec)
     if name == "alltoall":
-        right = moves_of(schedule_routes(topology, shortest_routes(topology), chunks=2))
+        right = schedule_routes(topology, shortest_routes(topology), chunks=2).steps
     else:
         right = schedule_collective(name, topology, 0 if name == "alltoall.broadcast" else None, most=2).steps
     shards = [0, 1, 9] if name != "alltoall" else [(0, 1), (3, 1), (1, 1)]
