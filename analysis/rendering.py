@@ -226,7 +226,7 @@ def _start_line(record: Record) -> dict[str, str]:
     start = record.start
     if start is None:
         return {}
-    used = f"{' and '.join(start.used)} began with it" if start.used else f"{record.method} takes no start"
+    used = f"{' and '.join(start.used)} began with it" if start.used else f"{record.method} did not begin with it"
     kept = "; nothing better was found" if start.kept else ""
     return {"start": f"{start.source}, of value {number(start.objective, 12)}: {used}{kept}"}
 

@@ -81,9 +81,12 @@ def starting(state: RunState, form: StandardForm, request: SolveRequest) -> Solv
     known, adapter = state.known, state.plan.adapter
     assert adapter is not None
     x = None if known.values is None else verify.pack(form, known.values)
-    if x is not None and adapter.capabilities.warm_start and (form.is_mip or not adapter.capabilities.exact):
-        state.start_used.append(adapter.name)
-        request = replace(request, warm_start=x)
+    if adapter.capabilities.warm_start and (form.is_mip or not adapter.capabilities.exact):
+        if x is not None:
+            state.start_used.append(adapter.name)
+            request = replace(request, warm_start=x)
+        elif known.values is not None:
+            state.notes.append(f"{known.source} has no value for some variable of the stated model")
     return replace(request, basis=known.basis, want_basis=known.want_basis)
 
 

@@ -77,8 +77,17 @@ def test_a_linear_program_keeps_a_start_that_no_solver_takes():
     best = oc.solve("alltoall.master", "ring:4", method="highs")
     result = oc.solve("alltoall.master", "ring:4", method="highs", start=best)
     assert result.record.start.used == []
-    assert "highs takes no start" in result.lines()["start"]
+    assert "highs did not begin with it" in result.lines()["start"]
     assert json.loads(json.dumps(result.record.start.objective)) == best.objective
+
+
+def test_a_start_in_other_variables_than_the_stated_model_is_named():
+    network = "servers:n=4,degree=2,traffic=alltoall"
+    known = oc.solve("topoopt.topology", network, method="design-search")
+    result = oc.solve("topoopt.topology", network, method="highs", start=known)
+    assert result.record.start.used == []
+    assert "has no value for some variable of the stated model" in result.record.message
+    assert "did not begin with it" in result.lines()["start"]
 
 
 @pytest.mark.parametrize(
