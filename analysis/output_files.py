@@ -21,6 +21,7 @@ from opticoll.instances import Topology
 from opticoll.instances.demands import UNIFORM, traffic_of
 from opticoll.instances.quantities import parse_size
 from opticoll.instances.readers.reading import as_path
+from opticoll.shared_files import rewrite
 from opticoll.solvers.task import plain
 
 if TYPE_CHECKING:
@@ -260,7 +261,7 @@ def _write_circuits(request: ScheduleRequest, run: Run) -> dict[str, Any]:
 
 
 def write_text(path: Path, text: str | Iterable[str]) -> Path:
-    """Write a file, part by part if the text is given so.
+    """Write a file, part by part if the text is given so; an earlier one stays if that fails.
 
     Raises
     ------
@@ -268,8 +269,7 @@ def write_text(path: Path, text: str | Iterable[str]) -> Path:
         If it cannot be written.
     """
     try:
-        with path.open("w", encoding="utf-8") as file:
-            file.writelines([text] if isinstance(text, str) else text)
+        rewrite(path, text if isinstance(text, str) else lambda file: file.writelines(part.encode() for part in text))
     except OSError as error:
         msg = f"{path}: cannot be written: {error.strerror}"
         raise BadInput(msg) from error

@@ -18,9 +18,12 @@ import csv
 import re
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import chain
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
+
+from opticoll.shared_files import rewrite
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -103,13 +106,9 @@ class WrittenProgram:
     def write(self, path: Path, title: str) -> None:
         """Write the file; its first comments are a title and the notes."""
         mark, lines = ("\\", self._lp()) if self.suffix == ".lp" else ("*", self._mps())
-        plain = path.with_name(f".{path.name}")
-        with plain.open("w", encoding="ascii", newline="\n") as file:
-            for comment in (title, *self.notes):
-                words = " ".join(comment.split()).encode("ascii", "replace").decode()
-                file.write(f"{mark} {words}\n")
-            file.writelines(f"{line}\n" for line in lines)
-        plain.replace(path)
+        words = (" ".join(one.split()).encode("ascii", "replace").decode() for one in (title, *self.notes))
+        lines = chain((f"{mark} {one}" for one in words), lines)
+        rewrite(path, lambda file: file.writelines(f"{line}\n".encode("ascii") for line in lines))
 
     def write_table(self, path: Path) -> None:
         """Write the table of names as CSV."""

@@ -31,7 +31,7 @@ import scipy.sparse as sp
 
 from opticoll import package_code
 from opticoll.analysis.benchmark.benchmark_set import BenchmarkProblem, best_known, problems_named
-from opticoll.errors import BadFile, OpticollError, SolverUnavailable
+from opticoll.errors import BadFile, OpticollError, SolverUnavailable, refuse
 from opticoll.formulations import formulation
 from opticoll.formulations.model import states
 from opticoll.formulations.standard_form import StandardForm
@@ -174,16 +174,26 @@ def _write(value: object) -> str:
 
 
 def append(folder: Path, row: RunRow) -> Path:
-    """Add a run to its table, which is created if missing."""
+    """Add a run to its table, which is created if missing, and is left as it was if that fails.
+
+    Raises
+    ------
+    BadFile
+        If it cannot be written.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     version = re.sub(r"[^A-Za-z0-9.+]+", "-", row.version or "unknown").strip("-")
     path = folder / f"{row.solver}-{version}.csv"
-    new = not path.exists()
-    with path.open("a", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        if new:
-            writer.writerow(FIELDS)
-        writer.writerow([_write(value) for value in astuple(row)])
+    size = path.stat().st_size if path.exists() else 0
+    try:
+        with path.open("a", encoding="utf-8", newline="") as file:
+            writer = csv.writer(file, lineterminator="\n")
+            if not size:
+                writer.writerow(FIELDS)
+            writer.writerow([_write(value) for value in astuple(row)])
+    except OSError as error:
+        os.truncate(path, size)  # a part of a row would join the next one
+        refuse(path, f"cannot be written: {error.strerror}; name another folder, and run again", BadFile)
     return path
 
 

@@ -8,14 +8,13 @@ import os
 import signal
 import sys
 import threading
-from functools import partial
 from typing import TYPE_CHECKING
 
 import click
 
 from opticoll.analysis.cli import streams
 from opticoll.analysis.cli.group import PLUGIN, Commands
-from opticoll.analysis.cli.output import notify
+from opticoll.analysis.cli.output import notify, report
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -121,15 +120,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return status if isinstance(status, int) else 0
 
 
-def _argument(command: click.Command, name: str, value: object) -> str:
-    """An argument of a function of Python as a command says it: by its option of that name, else ``--set``."""
-    options = (one for one in command.params if isinstance(one, click.Option))
-    option = next((one for one in options if one.name == name), None)
-    if option is None:
-        return f"--set {name}=" + ("" if value is None else str(value))
-    return option.opts[0] if option.is_flag or value is None else f"{option.opts[0]} {value}"
-
-
 def _report_error(error: BaseException, command: click.Command) -> int:
     from opticoll.errors import OpticollError, one_line
 
@@ -141,7 +131,7 @@ def _report_error(error: BaseException, command: click.Command) -> int:
         except OpticollError as removed:
             error = removed
     if isinstance(error, OpticollError):
-        notify(error.said(partial(_argument, command)))
+        report(error, command)
         return error.exit_status
     if isinstance(error, MemoryError):
         notify(f"out of memory: {error or 'allocation failed'}; use a smaller instance or another method")

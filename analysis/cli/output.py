@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import math
 import os
 import sys
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
     from opticoll.analysis.bounds.instance_bounds import BoundRow
     from opticoll.analysis.rendering import Listing, Printed
+    from opticoll.errors import OpticollError
     from opticoll.solvers.task import Fields
 
 
@@ -34,6 +36,20 @@ def notify(message: str) -> None:
     from opticoll.errors import one_line
 
     click.echo(f"opticoll: {one_line(message)}", err=True)
+
+
+def report(error: OpticollError, command: click.Command) -> None:
+    """Print an error, in the words of a command, as one line on stderr."""
+    notify(error.said(functools.partial(_argument, command)))
+
+
+def _argument(command: click.Command, name: str, value: object) -> str:
+    """An argument of a function of Python as a command says it: by its option of that name, else ``--set``."""
+    options = (one for one in command.params if isinstance(one, click.Option))
+    option = next((one for one in options if one.name == name), None)
+    if option is None:
+        return f"--set {name}=" + ("" if value is None else str(value))
+    return option.opts[0] if option.is_flag or value is None else f"{option.opts[0]} {value}"
 
 
 @contextlib.contextmanager

@@ -160,7 +160,7 @@ def solve(
         if diagnosis is not None:
             output.show(diagnosis, as_json=False)
     for failure in failures:
-        output.notify(str(failure))
+        output.report(failure, click.get_current_context().command)
     if failures:
         return failures[0].exit_status
     if result.exit_status:

@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from opticoll.analysis.plots.style import label, png, style, svg
 from opticoll.errors import BadInput, refuse
 from opticoll.instances.readers.reading import as_path
+from opticoll.shared_files import rewrite
 
 if TYPE_CHECKING:
     import os
@@ -99,7 +100,7 @@ class DataFigure(Figure):
         target = as_path(path, "save")
         kind = checked_format(target)
         try:
-            target.write_bytes(self._written(kind))
+            rewrite(target, self._written(kind))
         except (OSError, ValueError) as error:
             why = getattr(error, "strerror", None) or error
             msg = f"figure: cannot write {label(target, 120)}: {why}; name a file in an existing, writable folder"

@@ -29,6 +29,7 @@ from opticoll.instances.readers.tables import end_columns, has_labels, rows_of, 
 from opticoll.instances.readers.topology_json import read_json, write_json
 from opticoll.instances.readers.unsupported import advice
 from opticoll.nearest_names import nearest
+from opticoll.shared_files import rewrite
 
 if TYPE_CHECKING:
     from opticoll.instances.topology import F64, Topology
@@ -261,7 +262,7 @@ def save_topology(topology: Topology, path: str | Path) -> None:
     else:
         data = "".join(write_edge_list(topology, "," if suffix == ".csv" else " ")).encode()
     try:
-        path.write_bytes(data)
+        rewrite(path, data)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         msg = f"file {str(path)!r} cannot be written ({reason}); choose another path"

@@ -84,20 +84,25 @@ def publish(path: Path, write: Callable[[BinaryIO], object]) -> None:
 def rewrite(path: Path, content: str | bytes | Callable[[BinaryIO], None]) -> None:
     """Replace the content of ``path``, given or written by a function; readers see either the old or the new file.
 
-    It is flushed to disk first, so that it also survives a crash of the machine.
+    It is flushed to disk first, so that it also survives a crash of the machine. What is no file of its own, such as a
+    pipe or ``/dev/stdout``, is written where it is.
     """
-    temporary = _temporary(path.parent)
+    own = not path.is_symlink() and (path.is_file() or not path.exists())
+    target = _temporary(path.parent) if own else path
     try:
-        with temporary.open("xb") as file:
+        with target.open("xb" if own else "wb") as file:
             if callable(content):
                 content(file)
             else:
                 file.write(content.encode() if isinstance(content, str) else content)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
+            if own:
+                file.flush()
+                os.fsync(file.fileno())
+        if own:
+            target.replace(path)
     finally:
-        temporary.unlink(missing_ok=True)
+        if own:
+            target.unlink(missing_ok=True)
 
 
 def _temporary(folder: Path) -> Path:

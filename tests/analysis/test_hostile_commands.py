@@ -11,7 +11,9 @@ from typing import Any
 
 import pytest
 import soak
+from full_disks import no_file_above
 
+import opticoll as oc
 from opticoll.analysis.cli.main import main
 from opticoll.analysis.store import Store
 from opticoll.analysis.study import study_file
@@ -28,7 +30,8 @@ def test_an_answer_is_printed_if_the_store_is_full(
     capfd: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: Any
 ) -> None:
     def full(*given: Any, **named: Any) -> str:
-        raise BadInput("store: cannot write: No space left on device")  # noqa: EM101
+        msg = "store: cannot write: No space left on device; choose another folder by"
+        raise BadInput(msg, remedy={"store": "DIR"})
 
     monkeypatch.setattr(Store, "save", full)
     file = tmp_path / "answer.json"
@@ -36,7 +39,7 @@ def test_an_answer_is_printed_if_the_store_is_full(
     out, err = capfd.readouterr()
     assert json.loads(out)["verified"] is True
     assert json.loads(file.read_text())["objective"] == pytest.approx(1.0)
-    assert "No space left" in err
+    assert "No space left on device; choose another folder by --store DIR" in err
 
 
 def test_a_failed_output_is_reported_and_the_run_is_kept(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -47,6 +50,31 @@ def test_a_failed_output_is_reported_and_the_run_is_kept(capfd: pytest.CaptureFi
     if out:  # not refused before the solve
         assert json.loads(out)["verified"] is True
         assert len(store.sql("FROM runs")) == 1
+
+
+def test_a_file_that_cannot_be_written_whole_leaves_the_earlier_one(tmp_path: Path) -> None:
+    network = oc.topology({(f"node {i}", f"node {j}"): 1.0 for i in range(5) for j in range(5) if i != j})
+    model = oc.model("alltoall.link-mcf", network)
+    result = model.solve()
+    writers = {
+        "solution.json": result.save,
+        "schedule.xml": result.schedule().save,
+        "loads.pdf": result.plot().save,
+        "network.graphml": lambda path: oc.save_topology(network, path),
+        "model.mps": model.export,
+    }
+    for name, save in writers.items():
+        (tmp_path / name).write_text("earlier")
+        with no_file_above(1000), pytest.raises(BadInput, match="File too large"):
+            save(tmp_path / name)
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == dict.fromkeys(writers, "earlier")
+
+
+def test_an_output_may_be_a_link(tmp_path: Path) -> None:
+    (tmp_path / "link.json").symlink_to(tmp_path / "real.json")
+    oc.solve("alltoall.master", "ring:3").save(tmp_path / "link.json")
+    assert (tmp_path / "link.json").is_symlink()
+    assert json.loads((tmp_path / "real.json").read_text())["objective"] == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize(

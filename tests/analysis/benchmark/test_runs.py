@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from full_disks import no_file_above
 
 from opticoll import package_code
 from opticoll.analysis.benchmark import run_comparison, runs
@@ -208,6 +209,17 @@ def test_tables_are_read_as_they_were_written(tmp_path):
     path.write_text("a,b\n1,2\n")
     with pytest.raises(BadFile, match="not a table of runs"):
         runs.read_runs(tmp_path)
+
+
+def test_a_row_that_cannot_be_written_leaves_the_table_as_it_was(tmp_path):
+    (tmp_path / "highs-1.2.csv").touch()  # as a full disk left it
+    for size in (100, 1000):
+        with no_file_above(size), pytest.raises(BadFile, match=r"highs-1\.2\.csv: cannot be written: File too large"):
+            [runs.append(tmp_path, row(repetition=number)) for number in range(100)]
+    kept = runs.read_runs(tmp_path)
+    runs.append(tmp_path, row(repetition=100))
+    assert kept
+    assert runs.read_runs(tmp_path) == [*kept, row(repetition=100)]
 
 
 def test_tolerances_only_where_a_solver_has_one():
