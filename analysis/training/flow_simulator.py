@@ -45,11 +45,16 @@ if TYPE_CHECKING:
 
 #: Changes of circuits without progress after which a simulation is aborted.
 MOST_CHANGES = 100_000
+#: Status of a task, and of a server.
 _WAITING, _READY, _RUNNING, _DONE = 0, 1, 2, 3
+_BUSY, _IDLE, _EXAMINE = 0, 1, 2
+#: What a simulation counts: tasks that have ended, tasks whose end is known, flows that are being sent, starts and ends
+#: of flows, tasks to be treated.
+_ENDED, _TIMED, _ACTIVE, _EVENTS, _FRESH = 0, 1, 2, 3, 4
 
 
 @compiled(nogil=True)
-def _advance(  # noqa: C901 - compiled
+def _advance(
     tasks: tuple[I64, I64, F64, F64, I64, I64, I64],
     servers: tuple[I64, I64, I64, I64],
     state: tuple[I64, I64, F64, F64, I64],
@@ -57,7 +62,7 @@ def _advance(  # noqa: C901 - compiled
     progress: tuple[F64, F64, I64, F64, I64],
     due: tuple[F64, I64],
     clock: F64,
-    sizes: I64,
+    counts: I64,
     until: float,
     silent: bool,
     record: bool,
@@ -65,159 +70,198 @@ def _advance(  # noqa: C901 - compiled
     """Run to the time ``until``, or to the end; return the rows of rates.
 
     tasks     kind, server, computing time, latency, successors (start, list), first flow of every task
-    servers   first of a server's tasks, its tasks, the first that may wait; 0 busy, 1 idle, 2 to be checked
-    sizes     completed tasks, tasks that end at a known time (due), active flows, events, tasks to be checked
+    servers   first of a server's tasks, its tasks, the first that may wait; busy, idle or to be examined
+    state     status of a task, tasks that it waits for, begin, end; tasks that are ready or have ended, to be treated
+    flows     first arc of a flow, its arcs, its task, shares; capacity of an arc; bytes of a flow
+    progress  bytes left, rate, flows that are being sent, end of a flow; flows of a task that have not ended
+    due       times at which tasks end, those tasks
+    clock     now, resolution, precision
+    counts    see :data:`_ENDED`
     """
-    kind, server, seconds, lag, succ_start, succ, flow_start = tasks
-    own_start, own, cursor, idle = servers
-    status, waits, begin, end, todo = state
-    start, arc, owner, share, capacity, size = flows
-    left, rate, active, lasted, missing = progress
-    due_time, due_item = due
-    rows, used = np.empty((1024 if record else 1, 4)), 0
-    done, timers, busy, events, fresh = sizes[0], sizes[1], sizes[2], sizes[3], sizes[4]
-    resolution, precision = clock[1], clock[2]
-    stale = True
+    start, arc, _, share, capacity, _ = flows
+    left, rate, active, _, _ = progress
+    rows, used, rated = np.empty((1024 if record else 1, 4)), 0, -1
     while True:
-        now = clock[0]
-        while fresh > 0:
-            fresh -= 1
-            t = todo[fresh]
-            if status[t] == _WAITING:  # becomes ready
-                status[t] = _READY
-                if kind[t] == 0 and server[t] >= 0:
-                    s = server[t]
-                    if idle[s] == 0:
-                        continue
-                    idle[s] = 2  # others may become ready at this moment
-                elif kind[t] == 0:
-                    status[t], begin[t] = _RUNNING, now
-                    due_time[timers], due_item[timers] = now + seconds[t], t
-                    timers += 1
-                else:
-                    status[t], begin[t] = _RUNNING, now
-                    missing[t] = 0
-                    for f in range(flow_start[t], flow_start[t + 1]):
-                        if size[f] > 0.0:
-                            left[f] = size[f]
-                            active[busy] = f
-                            busy += 1
-                            missing[t] += 1
-                            stale = True
-                            events += 1
-                    if missing[t] == 0:
-                        due_time[timers], due_item[timers] = now + lag[t], t
-                        timers += 1
-            else:  # has ended
-                status[t], end[t] = _DONE, now
-                done += 1
-                if kind[t] == 0 and server[t] >= 0:
-                    idle[server[t]] = 2
-                for e in range(succ_start[t], succ_start[t + 1]):
-                    then = succ[e]
-                    waits[then] -= 1
-                    if waits[then] == 0:
-                        todo[fresh] = then
-                        fresh += 1
-        for s in range(idle.size):
-            if idle[s] != 2:
-                continue
-            idle[s] = 1
-            while cursor[s] < own_start[s + 1] and status[own[cursor[s]]] >= _RUNNING:
-                cursor[s] += 1
-            for k in range(cursor[s], own_start[s + 1]):
-                t = own[k]
-                if status[t] == _READY:
-                    status[t], begin[t], idle[s] = _RUNNING, now, 0
-                    due_time[timers], due_item[timers] = now + seconds[t], t
-                    timers += 1
-                    break
-        if stale and busy > 0:
+        _treat(tasks, servers, state, flows, progress, due, counts, clock[0])
+        _serve(tasks, servers, state, due, counts, clock[0])
+        sent = active[: counts[_ACTIVE]]
+        if rated != counts[_EVENTS]:
+            rated = counts[_EVENTS]
             if silent:
-                for i in range(busy):
-                    rate[active[i]] = 0.0
-            else:
-                fair_rates(active[:busy], start, arc, share, capacity, rate)
-            stale = False
-        soonest = np.inf
-        for i in range(busy):
-            f = active[i]
-            if rate[f] > 0.0:
-                soonest = min(soonest, left[f] / rate[f])
+                rate[sent] = 0.0
+            elif sent.size > 0:
+                fair_rates(sent, start, arc, share, capacity, rate)
         timed = np.inf
-        for i in range(timers):
-            timed = min(timed, due_time[i])
-        together = max(resolution, precision * now)
-        if soonest < np.inf and together > 0.0:
-            latest = soonest
-            for i in range(busy):
-                f = active[i]
-                if rate[f] > 0.0 and left[f] / rate[f] <= soonest + together:
-                    latest = max(latest, left[f] / rate[f])
-            if timed > now + soonest:
-                latest = min(latest, timed - now)
-            soonest = latest
+        for i in range(counts[_TIMED]):
+            timed = min(timed, due[0][i])
+        now = clock[0]
+        soonest = _next_end(sent, left, rate, timed - now, max(clock[1], clock[2] * now))
         moment = min(now + soonest, timed)
-        if moment > until or moment == np.inf:
-            span = min(moment, until) - now
-            ended = False
-        else:
-            span = moment - now
-            ended = True
-        if span < np.inf and span > 0.0 and busy > 0:
-            for i in range(busy):
-                f = active[i]
-                if record and rate[f] > 0.0:
+        span = min(moment, until) - now
+        if record and 0.0 < span < np.inf:
+            for f in sent:
+                if rate[f] > 0.0:
                     if used == rows.shape[0]:
                         rows = np.concatenate((rows, np.empty((used, 4))))
-                    carried = min(left[f] / rate[f], span)
-                    rows[used, 0], rows[used, 1], rows[used, 2], rows[used, 3] = now, now + carried, f, rate[f]
+                    rows[used, 0], rows[used, 1] = now, now + min(left[f] / rate[f], span)
+                    rows[used, 2], rows[used, 3] = f, rate[f]
                     used += 1
-        if not ended:
-            for i in range(busy):
-                if until < np.inf:
-                    left[active[i]] = max(left[active[i]] - rate[active[i]] * span, 0.0)
+        if moment > until or moment == np.inf:
             if until < np.inf:
+                for f in sent:
+                    left[f] = max(left[f] - rate[f] * span, 0.0)
                 clock[0] = until
-            break
-        # a flow ends when less is left than it sends in a billionth of the span, or in 1e-15 s
-        limit = soonest * (1.0 + 1e-9) + 1e-15
-        kept = 0
-        over = now + soonest <= timed
+            return rows[:used].copy()
         clock[0] = moment
-        for i in range(busy):
-            f = active[i]
-            if over and rate[f] > 0.0 and left[f] <= rate[f] * limit:
-                left[f], lasted[f], stale = 0.0, moment, True
-                events += 1
-                t = owner[f]
-                missing[t] -= 1
-                if missing[t] == 0:
-                    due_time[timers], due_item[timers] = moment + lag[t], t
-                    timers += 1
-            else:
-                left[f] = max(left[f] - rate[f] * span, 0.0)
-                active[kept] = f
-                kept += 1
-        busy = kept
-        ended = False
-        while not ended:  # those that are due, by time and number
-            first = -1
-            for i in range(timers):
-                if due_time[i] <= moment and (
-                    first < 0
-                    or due_time[i] < due_time[first]
-                    or (due_time[i] == due_time[first] and due_item[i] < due_item[first])
-                ):
-                    first = i
-            ended = first < 0
-            if not ended:
-                timers -= 1
-                todo[fresh] = due_item[first]
-                fresh += 1
-                due_time[first], due_item[first] = due_time[timers], due_item[timers]
-    sizes[0], sizes[1], sizes[2], sizes[3], sizes[4] = done, timers, busy, events, fresh
-    return rows[:used].copy()
+        # a flow ends when less is left than it sends in a billionth of the span, or in 1e-15 s
+        limit = soonest * (1.0 + 1e-9) + 1e-15 if now + soonest <= timed else -1.0
+        _send(tasks, flows, progress, due, counts, moment, span, limit)
+        _take_due(state, due, counts, moment)
+
+
+@compiled(nogil=True)
+def _treat(
+    tasks: tuple[I64, I64, F64, F64, I64, I64, I64],
+    servers: tuple[I64, I64, I64, I64],
+    state: tuple[I64, I64, F64, F64, I64],
+    flows: tuple[I64, I64, I64, F64, F64, F64],
+    progress: tuple[F64, F64, I64, F64, I64],
+    due: tuple[F64, I64],
+    counts: I64,
+    now: float,
+) -> None:  # pragma: no cover  compiled
+    """Begin what is ready, but for the tasks of servers; when a task has ended, make those ready that waited."""
+    kind, server, seconds, lag, succ_start, succ, flow_start = tasks
+    idle, size = servers[3], flows[5]
+    status, waits, begin, end, todo = state
+    left, _, active, _, missing = progress
+    while counts[_FRESH] > 0:
+        counts[_FRESH] -= 1
+        t = todo[counts[_FRESH]]
+        served = kind[t] == COMPUTING and server[t] >= 0
+        if status[t] != _WAITING:
+            status[t], end[t] = _DONE, now
+            counts[_ENDED] += 1
+            if served:
+                idle[server[t]] = _EXAMINE
+            for e in range(succ_start[t], succ_start[t + 1]):
+                waits[succ[e]] -= 1
+                if waits[succ[e]] == 0:
+                    todo[counts[_FRESH]] = succ[e]
+                    counts[_FRESH] += 1
+        elif served:
+            status[t] = _READY
+            if idle[server[t]] != _BUSY:
+                idle[server[t]] = _EXAMINE  # others may become ready at this moment
+        else:
+            status[t], begin[t] = _RUNNING, now
+            missing[t] = 0
+            for f in range(flow_start[t], flow_start[t + 1]):
+                if size[f] > 0.0:
+                    left[f] = size[f]
+                    active[counts[_ACTIVE]] = f
+                    counts[_ACTIVE] += 1
+                    counts[_EVENTS] += 1
+                    missing[t] += 1
+            if missing[t] == 0:
+                _end_at(t, now + (seconds[t] if kind[t] == COMPUTING else lag[t]), due, counts)
+
+
+@compiled(nogil=True)
+def _serve(
+    tasks: tuple[I64, I64, F64, F64, I64, I64, I64],
+    servers: tuple[I64, I64, I64, I64],
+    state: tuple[I64, I64, F64, F64, I64],
+    due: tuple[F64, I64],
+    counts: I64,
+    now: float,
+) -> None:  # pragma: no cover  compiled
+    """Begin the first task that is ready of every server to be examined."""
+    served_start, served, cursor, idle = servers
+    status, _, begin, _, _ = state
+    for s in range(idle.size):
+        if idle[s] != _EXAMINE:
+            continue
+        idle[s] = _IDLE
+        while cursor[s] < served_start[s + 1] and status[served[cursor[s]]] >= _RUNNING:
+            cursor[s] += 1
+        for k in range(cursor[s], served_start[s + 1]):
+            if status[served[k]] == _READY:
+                status[served[k]], begin[served[k]], idle[s] = _RUNNING, now, _BUSY
+                _end_at(served[k], now + tasks[2][served[k]], due, counts)
+                break
+
+
+@compiled(nogil=True)
+def _next_end(sent: I64, left: F64, rate: F64, timed: float, together: float) -> float:  # pragma: no cover  compiled
+    """Time until a flow ends, with those at most ``together`` later, unless a task ends before, after ``timed``."""
+    soonest = np.inf
+    for f in sent:
+        if rate[f] > 0.0:
+            soonest = min(soonest, left[f] / rate[f])
+    if soonest == np.inf or together <= 0.0:
+        return soonest
+    latest = soonest
+    for f in sent:
+        if rate[f] > 0.0 and left[f] / rate[f] <= soonest + together:
+            latest = max(latest, left[f] / rate[f])
+    return min(latest, timed) if timed > soonest else latest
+
+
+@compiled(nogil=True)
+def _send(
+    tasks: tuple[I64, I64, F64, F64, I64, I64, I64],
+    flows: tuple[I64, I64, I64, F64, F64, F64],
+    progress: tuple[F64, F64, I64, F64, I64],
+    due: tuple[F64, I64],
+    counts: I64,
+    moment: float,
+    span: float,
+    limit: float,
+) -> None:  # pragma: no cover  compiled
+    """Send for ``span`` seconds; a flow ends that has at most ``limit`` left, a task one latency after its last."""
+    owner = flows[2]
+    left, rate, active, lasted, missing = progress
+    kept = 0
+    for i in range(counts[_ACTIVE]):
+        f = active[i]
+        if rate[f] > 0.0 and left[f] <= rate[f] * limit:
+            left[f], lasted[f] = 0.0, moment
+            counts[_EVENTS] += 1
+            missing[owner[f]] -= 1
+            if missing[owner[f]] == 0:
+                _end_at(owner[f], moment + tasks[3][owner[f]], due, counts)
+        else:
+            left[f] = max(left[f] - rate[f] * span, 0.0)
+            active[kept] = f
+            kept += 1
+    counts[_ACTIVE] = kept
+
+
+@compiled(nogil=True)
+def _end_at(task: int, moment: float, due: tuple[F64, I64], counts: I64) -> None:  # pragma: no cover  compiled
+    """Note when a task ends."""
+    due[0][counts[_TIMED]], due[1][counts[_TIMED]] = moment, task
+    counts[_TIMED] += 1
+
+
+@compiled(nogil=True)
+def _take_due(
+    state: tuple[I64, I64, F64, F64, I64], due: tuple[F64, I64], counts: I64, moment: float
+) -> None:  # pragma: no cover  compiled
+    """Move the tasks that end by now to those to be treated, by time and number."""
+    todo, (time, task) = state[4], due
+    while True:
+        first = -1
+        for i in range(counts[_TIMED]):
+            if time[i] <= moment and (first < 0 or (time[i], task[i]) < (time[first], task[first])):
+                first = i
+        if first < 0:
+            return
+        todo[counts[_FRESH]] = task[first]
+        counts[_FRESH] += 1
+        counts[_TIMED] -= 1
+        time[first], task[first] = time[counts[_TIMED]], task[counts[_TIMED]]
 
 
 class _Engine:
@@ -234,10 +278,10 @@ class _Engine:
         flow_start = np.searchsorted(flows.task, np.arange(count + 1))
         seconds = np.where(graph.kind == COMPUTING, graph.amount, 0.0)
         self.tasks = (graph.kind, graph.server, seconds, lag, succ_start, waits[sort, 1].copy(), flow_start)
-        own = np.flatnonzero((graph.kind == COMPUTING) & (graph.server >= 0))
-        own = own[np.argsort(graph.server[own], kind="stable")]
-        own_start = np.searchsorted(graph.server[own], np.arange(graph.servers + 1))
-        self.servers = (own_start, own, own_start[:-1].copy(), np.ones(graph.servers, dtype=np.int64))
+        served = np.flatnonzero((graph.kind == COMPUTING) & (graph.server >= 0))
+        served = served[np.argsort(graph.server[served], kind="stable")]
+        served_start = np.searchsorted(graph.server[served], np.arange(graph.servers + 1))
+        self.servers = (served_start, served, served_start[:-1].copy(), np.ones(graph.servers, dtype=np.int64))
         left = np.bincount(waits[:, 1], minlength=count).astype(np.int64)
         todo = np.zeros(2 * count + 1, dtype=np.int64)
         ready = np.flatnonzero(left == 0)[::-1]
@@ -254,18 +298,18 @@ class _Engine:
         )
         self.due = (np.zeros(count + 1), np.zeros(count + 1, dtype=np.int64))
         self.clock = np.array([0.0, _checked(resolution, "resolution"), _checked(precision, "precision")])
-        self.sizes = np.array([0, 0, 0, 0, ready.size], dtype=np.int64)
+        self.counts = np.array([0, 0, 0, 0, ready.size], dtype=np.int64)
         self.rows: list[F64] = []
 
     @property
     def over(self) -> bool:
         """Whether all tasks have ended."""
-        return bool(self.sizes[0] == self.graph.tasks)
+        return bool(self.counts[_ENDED] == self.graph.tasks)
 
     @property
     def active(self) -> I64:
         """Flows that have started and not ended."""
-        return self.progress[2][: self.sizes[2]]
+        return self.progress[2][: self.counts[_ACTIVE]]
 
     def run(self, until: float = np.inf, *, silent: bool = False) -> None:
         """Advance to a time, or to the end; ``silent``: nothing is sent."""
@@ -279,7 +323,7 @@ class _Engine:
             self.progress,
             self.due,
             self.clock,
-            self.sizes,
+            self.counts,
             until,
             silent,
             self.record,
@@ -311,7 +355,7 @@ class _Engine:
         if not self.over:
             refuse("iteration", f"the network has no route for {self._stuck(end)}", NoSolution)
         rates = np.concatenate(self.rows) if self.record else None
-        return TaskSchedule(begin, end, rates, int(self.sizes[3]))
+        return TaskSchedule(begin, end, rates, int(self.counts[_EVENTS]))
 
 
 def _checked(value: float, name: str) -> float:
