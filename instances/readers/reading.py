@@ -7,6 +7,7 @@ import hashlib
 import io
 import json
 import os
+import re
 import zlib
 from collections import Counter
 from pathlib import Path
@@ -152,8 +153,39 @@ def as_struct(value: Json, kind: type[Kind], where: str | Path) -> Kind:
     try:
         return msgspec.convert(value, kind)
     except (msgspec.ValidationError, UnicodeError) as error:
-        msg = f"{where}: {error}"
+        msg = f"{where}: {in_words(error)}"
         raise BadFile(msg) from None
+
+
+#: Words of msgspec's errors, and how a message says them.
+_WORDS = {
+    "`float` that's a multiple of 1.0": "`int`",
+    "Object missing required field": "lacks the field",
+    "Object contains unknown field": "has the unknown field",
+    "Invalid enum value": "has the unknown value",
+    "Number out of range": "must be `float` in the range of floating-point numbers",
+    "Expected": "must be",
+    ", got": ", not",
+}
+_TYPES = {
+    "array": "a list",
+    "object": "an object",
+    "str": "a string",
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "true or false",
+    "null": "null",
+}
+
+
+def in_words(error: Exception) -> str:
+    """What an error of msgspec says, with the place first: ``arcs[0] must be a list, not a whole number``."""
+    reason, _, place = str(error).partition(" - at `$")
+    for word, ours in _WORDS.items():
+        reason = reason.replace(word, ours)
+    types = re.compile(r"`([^`]*)`")
+    reason = types.sub(lambda found: " or ".join(_TYPES.get(one, repr(one)) for one in found[1].split(" | ")), reason)
+    return f"{place.strip('.`')} {reason}".strip()
 
 
 def _distinct(pairs: list[tuple[str, Json]]) -> dict[str, Json]:

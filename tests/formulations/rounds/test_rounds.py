@@ -242,12 +242,15 @@ def test_bad_sizes_are_refused(keywords):
     [
         ({"chunks": [{"pre": [], "post": [1]}]}, "no vertex holds"),
         ({"chunks": [{"pre": [0], "post": [4]}]}, "post contains vertex 4; use 0..3"),
-        ({"chunks": [{"pre": [0], "post": [True]}]}, r"got `bool` - at `\$.chunks\[0\].post\[0\]`"),
-        ({"chunks": [{"pre": [0]}]}, "missing required field `post`"),
-        ({"chunks": [{"pre": [0], "post": [1], "pots": []}]}, "unknown field `pots`"),
+        (
+            {"chunks": [{"pre": [0], "post": [True]}]},
+            r"chunks\[0\].post\[0\] must be a whole number, not true or false",
+        ),
+        ({"chunks": [{"pre": [0]}]}, r"chunks\[0\] lacks the field 'post'"),
+        ({"chunks": [{"pre": [0], "post": [1], "pots": []}]}, "unknown field 'pots'"),
         ({"chunks": [], "name": "x"}, "length >= 1"),
         ({"chunk": []}, "unknown field 'chunk'"),
-        ([], "got `array`"),
+        ([], "must be an object, not a list"),
         ({"chunks": [{"pre": [0], "post": [1]}], "sums": True}, "unknown field 'sums'"),
     ],
 )

@@ -232,13 +232,13 @@ def test_other_problems_refuse_the_schedule(tmp_path):
 @each(
     ("where", "value", "message"),
     [
-        (("chunks",), 1, r"Expected `array`.*chunks"),
+        (("chunks",), 1, "chunks must be a list, not a whole number"),
         (("chunks", 0), [0, 1], r"chunks\[0\]"),
         (("chunks", 0), [0, 1, float("nan")], r"chunks\[0\]\[2\]"),
         (("configurations",), [], "length >= 1"),
         (("configurations", 0), [], r"configurations\[0\]"),
         (("configurations", 0, "start"), "0", r"configurations\[0\]\.start"),
-        (("configurations", 0, "startup"), 1.0, r"unknown field `startup`.*configurations\[0\]"),
+        (("configurations", 0, "startup"), 1.0, r"configurations\[0\] has the unknown field 'startup'"),
         (("configurations", 0, "circuits", 0), [0, 99, 1], "vertex 99 is not one of"),
         (("configurations", 0, "circuits", 0), [0, 1, 1.5], r"circuits\[0\]\[2\]"),
         (("configurations", 0, "transfers", 0), [[0], 0, 0, 1], r"transfers\[0\]\[0\]"),
