@@ -22,7 +22,6 @@ from opticoll.instances.demands import UNIFORM, traffic_of
 from opticoll.instances.quantities import parse_size
 from opticoll.instances.readers.reading import as_path
 from opticoll.shared_files import rewrite
-from opticoll.solvers.task import plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -64,19 +63,16 @@ class Outputs:
             task = for_schedule(task)
         return task
 
-    def write(self, run: Run) -> Written:
-        """Write the files that the run has something for.
+    def write(self, run: Run, shard_bytes: float | None = None) -> Written:
+        """Write the files that the run, for shards of a size, has something for.
 
         One file that cannot be written keeps no other from being written.
         """
         written: dict[str, Mapping[str, object]] = {}
         failures: list[OpticollError] = []
         if self.solution is not None and run.verified:
-            from opticoll.solvers import solution_json
-
             with errors_kept(failures):
-                document = plain(solution_json.solution_document(run))
-                write_text(self.solution, json.dumps(document, allow_nan=False) + "\n")
+                write_solution(self.solution, run, shard_bytes)
         if self.schedule is not None and run.verified:
             with errors_kept(failures):
                 written["schedule"] = write_schedule(self.schedule, run)
@@ -342,6 +338,20 @@ def write_schedule(request: ScheduleRequest, run: Run) -> dict[str, Json]:
         "delivers": verdict.valid,
         "violation": verdict.message or None,
     }
+
+
+def write_solution(path: Path, run: Run, shard_bytes: float | None) -> Path:
+    """Write the verified solution of a run as JSON (:class:`opticoll.solvers.solution_document.SolutionDocument`).
+
+    Raises
+    ------
+    BadInput
+        If there is none, or the file cannot be written.
+    """
+    from opticoll.solvers.solution_document import SolutionDocument
+
+    document = SolutionDocument.of(run, shard_bytes).as_json()
+    return write_text(path, json.dumps(document, allow_nan=False) + "\n")
 
 
 class CertificateFile(TypedDict):

@@ -28,8 +28,9 @@ from opticoll.formulations.topoopt.topology import Wiring
 from opticoll.instances import parse
 from opticoll.instances.servers import ServerPool
 from opticoll.instances.topology import Topology
+from opticoll.solvers.coordinate_arrays import coordinates
 from opticoll.solvers.methods.topoopt.design_search import Oracle
-from opticoll.solvers.solution_json import FORMAT, coordinates
+from opticoll.solvers.solution_document import FORMAT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -36,8 +36,18 @@ class Coordinates(msgspec.Struct):
     value: list[float]
 
 
+def coordinates(array: F64) -> dict[str, Json]:
+    """An array in coordinate form."""
+    where = np.argwhere(array != 0)
+    return {
+        "shape": list(array.shape),
+        "index": where.tolist(),
+        "value": array[array != 0].tolist() if array.shape else [float(array)] * len(where),
+    }
+
+
 def named_arrays(
-    document: Mapping[str, Json], key: str, path: Path, declare: Callable[[Collection[str]], Mapping[str, Array]]
+    named: Mapping[str, Json], key: str, path: Path, declare: Callable[[Collection[str]], Mapping[str, Array]]
 ) -> dict[str, F64]:
     """Read named arrays in coordinate form, as declared (:mod:`opticoll.formulations.variables`).
 
@@ -46,8 +56,8 @@ def named_arrays(
 
     Parameters
     ----------
-    document, key, path
-        The document, the key of its arrays, and its file.
+    named, key, path
+        The arrays by name, their key in the document, and its file.
     declare
         Function that maps the names in the document to the declared arrays.
 
@@ -56,8 +66,7 @@ def named_arrays(
     BadFile
         For anything other than numbers at distinct positions of the declared shapes.
     """
-    named = document.get(key)
-    if not isinstance(named, dict) or not named:
+    if not named:
         refuse(path, f"{key!r} must be an object of named arrays")
     read = {name: as_struct(entry, Coordinates, f"{path}: {key}.{name[:60]}") for name, entry in named.items()}
     shapes = {name: tuple(map(int, entry.shape)) for name, entry in read.items()}

@@ -16,12 +16,11 @@ if TYPE_CHECKING:
 
     from opticoll.formulations import Formulation
     from opticoll.instances import Instance
-    from opticoll.types import Json, Settings
+    from opticoll.solvers.solution_document import SolutionDocument
+    from opticoll.types import Settings
 
 
-def refuse_other_problem(
-    model: type[Formulation], instance: Instance, document: Mapping[str, Json], path: Path
-) -> None:
+def refuse_other_problem(model: type[Formulation], instance: Instance, stated: SolutionDocument, path: Path) -> None:
     """Refuse a solution of another formulation or instance.
 
     Raises
@@ -29,26 +28,19 @@ def refuse_other_problem(
     BadFile
         The message states both names.
     """
-    theirs = document.get("formulation")
-    if theirs != model.name:
-        stated = f"is a solution of {theirs[:80]}" if isinstance(theirs, str) else "states no formulation"
-        refuse(path, f"{stated}, not of {model.name}; name the formulation that the file is a solution of")
-    if document.get("instance_hash") == instance.hash:
+    if stated.formulation != model.name:
+        theirs = stated.formulation[:80]
+        refuse(path, f"is a solution of {theirs}, not of {model.name}; name the formulation that the file solves")
+    if stated.instance_hash == instance.hash:
         return
-    spec, ours = document.get("instance"), instance.spec[:80]
-    if not isinstance(spec, str) or not isinstance(document.get("instance_hash"), str):
-        refuse(path, "does not state its instance and instance_hash; save a solution as such a file")
-    if spec == instance.spec:
+    spec, ours = stated.instance[:80], instance.spec[:80]
+    if stated.instance == instance.spec:
         refuse(path, f"is a solution for different data of the same name, {ours}; solve the instance again")
-    refuse(path, f"is a solution for {spec[:80]}, not for {ours}; name the instance that the file is a solution for")
+    refuse(path, f"is a solution for {spec}, not for {ours}; name the instance that the file is a solution for")
 
 
 def refuse_other_settings(
-    model: type[Formulation],
-    parameters: Settings,
-    stated: Any,
-    path: Path,
-    instance: Any,
+    model: type[Formulation], parameters: Settings, stated: Mapping[str, object], path: Path, instance: Instance
 ) -> None:
     """Refuse a file for other parameters; parameters that the file does not state are not compared.
 
@@ -57,10 +49,6 @@ def refuse_other_settings(
     BadFile
         The message states both values of each, and what to write on the command line.
     """
-    if stated is None:
-        return
-    if not isinstance(stated, dict):
-        refuse(path, "'settings' must be an object")
     theirs = read_parameters(model.parameters, stated, str(path))
     other = [name for name in stated if not _same(theirs[name], parameters[name], instance, model.name)]
     if other:

@@ -1,20 +1,17 @@
-"""Write, read and check solution files."""
+"""Read and check solution files."""
 
 from __future__ import annotations
 
 import math
-import sys
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import msgspec
 import numpy as np
-from msgspec import Meta
 
-from opticoll.errors import BadFile, refuse
+from opticoll.errors import refuse
 from opticoll.formulations import formulation
 from opticoll.formulations.alltoall.channels_bounds import TOLERANCE
 from opticoll.formulations.matrix.program import FileProgram
@@ -32,9 +29,7 @@ from opticoll.solvers.compile.compilation import (
     compile_model,
     declared_arrays,
     declared_duals,
-    index_labels,
 )
-from opticoll.solvers.compile.program_json import json_label
 from opticoll.solvers.coordinate_arrays import named_arrays
 from opticoll.solvers.exact.vipr_file import is_certificate
 from opticoll.solvers.methods import prepared
@@ -45,6 +40,7 @@ from opticoll.solvers.schedules.schedule_check import refused
 from opticoll.solvers.schedules.schedule_json import read_configurations, read_rounds
 from opticoll.solvers.schedules.schedule_kinds import ScheduleKind, holds
 from opticoll.solvers.schedules.verification import is_schedule, verify_document, verify_file
+from opticoll.solvers.solution_document import FORMAT, SolutionDocument
 from opticoll.solvers.task import check_record
 from opticoll.solvers.verify import FEASIBLE, dual_bound, matrix_violations
 from opticoll.types import Json, Settings
@@ -58,81 +54,15 @@ if TYPE_CHECKING:
     from opticoll.instances.readers.solver_solutions import SolFile
     from opticoll.instances.topology import F64
     from opticoll.solvers.program_writer import WrittenProgram
-    from opticoll.solvers.run import Run
     from opticoll.solvers.schedules.schedule_check import ScheduleCheck
     from opticoll.solvers.task import CheckRecord
 
-FORMAT = "opticoll-solution/1"
 #: Largest solution file that is read [bytes].
 MAX_BYTES = 1 << 30
 #: Parameters of formulations that determine the time of a schedule.
 SCHEDULE_SETTINGS = ("alpha", "beta")
 #: Parameters of virtual channels that limit or value a table of routes.
 CHANNEL_SETTINGS = ("layers", "objective", "load")
-
-
-def solution_document(run: Run) -> dict[str, Json]:
-    """The verified solution of a run as a JSON-able document.
-
-    ``values`` (and ``needed``, the solution that this one took as data) hold named arrays in coordinate form:
-    ``shape``, and for the nonzeros ``index`` (one list of integers per entry) and ``value``; ``duals`` are those that
-    proved the bound, if any. ``arcs`` lists the arcs that flow indices refer to, ``[tail, head, capacity]`` each;
-    ``vertices`` is the number of vertices. ``terminals``, ``labels`` and ``capacity_unit`` of a topology are included
-    if they are not the default. ``indices`` names the indices of arrays of a Pyomo model that are not 0, 1, ...: a list
-    per axis, null for an axis that needs none.
-
-    Raises
-    ------
-    BadFile
-        If the run has no verified solution.
-    """
-    if run.values is None or not run.verified or run.plan is None:
-        msg = f"no solution to write: the run ended with {run.termination} and no verified solution"
-        raise BadFile(msg)
-    instance = run.plan.instance
-    document: dict[str, Any] = {
-        "format": FORMAT,
-        "formulation": run.plan.problem.name,
-        "instance": instance.spec,
-        "instance_hash": instance.hash,
-        "settings": dict(run.plan.parameters),
-        "objective": run.objective,
-        "bound": run.bound,
-        "proof": str(run.proof),
-        "values": {name: coordinates(array) for name, array in run.values.items()},
-    }
-    labels = index_labels(run.plan.problem, run.plan.form)
-    if labels:
-        document["indices"] = {
-            name: [None if axis is None else [json_label(label) for label in axis] for axis in axes]
-            for name, axes in labels.items()
-        }
-    if run.duals:
-        document["duals"] = {name: coordinates(np.asarray(array)) for name, array in run.duals.items()}
-    if run.needed is not None and run.needed.values is not None:
-        document["needed"] = {name: coordinates(array) for name, array in run.needed.values.items()}
-    if isinstance(instance, Topology):
-        document["arcs"] = [
-            [int(u), int(v), float(c)] for u, v, c in zip(instance.tail, instance.head, instance.capacity, strict=True)
-        ]
-        document["vertices"] = instance.n
-        if instance.num_ranks < instance.n:
-            document["terminals"] = instance.terminals.tolist()
-        if instance.labels != tuple(map(str, range(instance.n))):
-            document["labels"] = list(instance.labels)
-        if instance.capacity_unit is not None:
-            document["capacity_unit"] = instance.capacity_unit
-    return document
-
-
-def coordinates(array: F64) -> dict[str, Json]:
-    """An array in the coordinate form of :func:`solution_document`."""
-    where = np.argwhere(array != 0)
-    return {
-        "shape": list(array.shape),
-        "index": where.tolist(),
-        "value": array[array != 0].tolist() if array.shape else [float(array)] * len(where),
-    }
 
 
 def check(
@@ -176,14 +106,12 @@ def check(
         if document.get("kind") == "configurations":
             return check_configurations(model, instance, path, parameters, document)
         return check_schedule(model, instance, path, given, document)
-    refuse_other_problem(model, instance, document, path)
-    refuse_other_settings(model, parameters, document.get("settings"), path, instance)
-    stated = read_solution(model, instance, parameters, document, path)
-    violations, objective, bound = stated.violations, stated.objective, stated.bound
+    stated = stated_problem(model, instance, parameters, document, path)
+    solution = read_solution(model, instance, parameters, stated, path)
+    violations, objective, bound, claimed = solution.violations, solution.objective, solution.bound, stated.objective
     notes: list[str] = []
     if model._needs is not None:
         notes.append(f"the data are the file's own solution of {model._needs}, which was checked as well")
-    claimed = _claimed(document.get("objective"), path)
     wrong_claim = claimed is not None and not math.isclose(
         claimed, objective, rel_tol=1e-6, abs_tol=0.0 if objective else 1e-12
     )
@@ -192,16 +120,16 @@ def check(
         reason = f"the file claims objective {claimed}, but its values have {objective!r}"
     if bound is not None:
         notes.append(f"the bound was recomputed from the file's duals ({bound.reason})")
-    elif document.get("bound") is not None:
+    elif stated.bound is not None:
         notes.append("the file's bound was ignored: it has no duals from which the bound can be recomputed")
-    if document.get("proof") is not None:
+    if stated.proof is not None:
         notes.append("the file's proof was ignored")
     record = check_record(model, instance, parameters, reason, violations, objective)
     record |= {"claimed": claimed, "notes": notes}
     if bound is not None:
         record |= {"bound": bound.value, "bound_source": bound.name}
     if states(model, "metrics"):
-        record["metrics"] = verify.properties(stated.data, "metrics", None if reason else objective)
+        record["metrics"] = verify.properties(solution.data, "metrics", None if reason else objective)
     return record
 
 
@@ -216,13 +144,20 @@ def _other_check(path: Path) -> Callable[[type[Formulation], Any, Path, Settings
     return None
 
 
-def _claimed(objective: object, path: Path) -> float | None:
-    """The objective that a document states; None without any."""
-    try:
-        return msgspec.convert(objective, Annotated[float, Meta(ge=-sys.float_info.max, le=sys.float_info.max)] | None)
-    except msgspec.ValidationError:
-        msg = f"{path}: 'objective' must be a finite number or null, not {str(objective)[:40]!r}"
-        raise BadFile(msg) from None
+def stated_problem(
+    model: type[Formulation], instance: Instance, parameters: Settings, document: dict[str, Json], path: Path
+) -> SolutionDocument:
+    """The solution in a document.
+
+    Raises
+    ------
+    BadFile
+        If it is malformed, or states another formulation, instance or other settings.
+    """
+    stated = reading.as_struct(document, SolutionDocument, path)
+    refuse_other_problem(model, instance, stated, path)
+    refuse_other_settings(model, parameters, stated.settings, path, instance)
+    return stated
 
 
 @dataclass(frozen=True)
@@ -242,26 +177,25 @@ class StatedSolution:
 
 
 def read_solution(
-    model: type[Formulation], instance: Instance, parameters: Settings, document: Mapping[str, Json], path: Path
+    model: type[Formulation], instance: Instance, parameters: Settings, stated: SolutionDocument, path: Path
 ) -> StatedSolution:
     """Read a solution of ``model`` on ``instance`` from a document, and check it.
 
     Raises
     ------
     BadFile
-        If the document is for another formulation or instance, or its arrays are not those of the formulation.
+        If the arrays of the document are not those of the formulation.
     """
-    refuse_other_problem(model, instance, document, path)
     needed = None
     if model._needs is not None:
         basis = _basis_data(model, instance, parameters)
-        needed = named_arrays(document, "needed", path, partial(declared_arrays, basis))
+        needed = named_arrays(stated.needed, "needed", path, partial(declared_arrays, basis))
     data = prepared(model, instance, parameters, needed)
-    values = named_arrays(document, "values", path, partial(declared_arrays, data))
+    values = named_arrays(stated.values, "values", path, partial(declared_arrays, data))
     violations = recomputed_violations(model, instance, parameters, data, values, needed)
     with np.errstate(all="ignore"):
         objective = verify.objective(data, values)
-    duals = _stated_duals(data, document, path)
+    duals = _stated_duals(data, stated, path)
     bound = None if duals is None else _recomputed_bound(data, duals)
     return StatedSolution(data, values, needed, duals, violations, objective, bound)
 
@@ -289,20 +223,14 @@ def _basis_data(model: type[Formulation], instance: Instance, parameters: Mappin
     return formulation(model._needs.formulation).prepare(instance, shared_parameters(model, parameters))
 
 
-def _stated_duals(data: Formulation, document: Mapping[str, Any], path: Path) -> dict[str, F64] | None:
+def _stated_duals(data: Formulation, stated: SolutionDocument, path: Path) -> dict[str, F64] | None:
     """The duals in a document from which a bound can be computed; None if there are none."""
-    duals = document.get("duals")
     of_rows = data.problem == "LP" and (isinstance(data, FileProgram) or is_own(data))
-    if duals is None or not (states(data, "certify") or of_rows):
+    if not (states(data, "certify") or of_rows):
         return None
-    if not isinstance(duals, dict):
-        reading.refuse(path, "'duals' must be an object of named arrays")
-    values = document.get("values")
-    declared = declared_duals(data, values.keys() if isinstance(values, dict) else ())
-    read = {name: duals[name] for name in declared if name in duals}
-    if not read:
-        return None
-    return named_arrays({"duals": read}, "duals", path, lambda _: declared)
+    declared = declared_duals(data, stated.values.keys())
+    read = {name: stated.duals[name] for name in declared if name in stated.duals}
+    return named_arrays(read, "duals", path, lambda _: declared) if read else None
 
 
 def _recomputed_bound(data: Formulation, duals: Mapping[str, F64]) -> Bound | None:
@@ -497,10 +425,8 @@ def read_start(
     parameters = read_parameters(model.parameters, {k: v for k, v in settings.items() if k in own}, model.name)
     if _is_sol(path):
         return _sol_values(model, instance, path, parameters).values
-    document = read_document(path)
-    refuse_other_problem(model, instance, document, path)
-    refuse_other_settings(model, parameters, document.get("settings"), path, instance)
-    return read_solution(model, instance, parameters, document, path).values
+    stated = stated_problem(model, instance, parameters, read_document(path), path)
+    return read_solution(model, instance, parameters, stated, path).values
 
 
 def check_rounds(

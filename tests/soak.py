@@ -44,7 +44,8 @@ from opticoll.solvers.compile import scaling
 from opticoll.solvers.plan import make_plan
 from opticoll.solvers.process.budget import LimitReached, limited
 from opticoll.solvers.process.worker import ROOT
-from opticoll.solvers.solution_json import check, solution_document
+from opticoll.solvers.solution_document import SolutionDocument
+from opticoll.solvers.solution_json import check
 from opticoll.solvers.task import Outcome, Proof, Task, Termination
 
 CAUGHT, HARMLESS = "caught", "harmless"
@@ -599,7 +600,7 @@ def solutions(draw: random.Random, folder: Path) -> str:
     """Solution files with changed entries; none may be accepted with a better value than the proven optimum."""
     name, spec = draw.choice(SOLVED)
     run, _ = _answer(name, spec)
-    document = json.loads(json.dumps(solution_document(run), default=lambda a: a.tolist()))
+    document = json.loads(json.dumps(SolutionDocument.of(run).as_json(), default=lambda a: a.tolist()))
     for _ in range(draw.randint(1, 3)):
         _change(document, draw)
     path = folder / "solution.json"

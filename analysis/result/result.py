@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterable, Mapping
 from contextlib import nullcontext
@@ -16,7 +15,7 @@ import numpy as np
 
 from opticoll.analysis import rendering
 from opticoll.analysis.bounds.instance_bounds import BoundRow, rows_of
-from opticoll.analysis.output_files import Outputs, Written, chunk_numbers, writable, write_certificate, write_text
+from opticoll.analysis.output_files import Outputs, Written, chunk_numbers, writable, write_certificate, write_solution
 from opticoll.analysis.plots.style import label
 from opticoll.analysis.rendering import number
 from opticoll.analysis.result.interruption import stoppable_here
@@ -26,7 +25,6 @@ from opticoll.analysis.result.schedule_tables import Configurations, Rounds, Sch
 from opticoll.analysis.result.units import Scale, shard_of, timed
 from opticoll.arguments import refused
 from opticoll.errors import BadInput, LimitSpent, NoSolution
-from opticoll.formulations.matrix.stated_model import StatedProgram
 from opticoll.formulations.model import states
 from opticoll.formulations.registry import formulation as formulation_named
 from opticoll.formulations.variables import BANDWIDTHS, TIME, Array, numbered, stored
@@ -36,13 +34,12 @@ from opticoll.nearest_names import NamedItems
 from opticoll.solvers import judge
 from opticoll.solvers import solve as runner
 from opticoll.solvers.compile.compilation import index_labels
-from opticoll.solvers.compile.program_json import program_document
 from opticoll.solvers.compile.user_models import as_found, layer_of, stated_task
 from opticoll.solvers.methods.registry import method_named
 from opticoll.solvers.plan import refuse_arguments_of_topology
 from opticoll.solvers.process.worker import fork_ahead
 from opticoll.solvers.run import Plan, Run
-from opticoll.solvers.task import Proof, Record, Task, Termination, plain
+from opticoll.solvers.task import Proof, Record, Task, Termination
 from opticoll.solvers.warm_start import WarmStart
 
 if TYPE_CHECKING:
@@ -600,8 +597,6 @@ class Result(rendering.Printed, Run):
         BadInput
             For another suffix, a certificate of a run without an exact answer, or a file that cannot be written.
         """
-        from opticoll.analysis.result.solution_file import SavedResult
-        from opticoll.solvers import solution_json
         from opticoll.solvers.exact.vipr_file import is_certificate
 
         target = writable(path)
@@ -612,15 +607,11 @@ class Result(rendering.Printed, Run):
         if target.suffix.lower() != ".json":
             msg = f"{target}: name a solution .json, a proof .vipr; save a schedule with result.schedule().save(PATH)"
             raise BadInput(msg)
-        document: dict[str, Json] = {**solution_json.solution_document(self)}
-        if isinstance(self.instance, StatedProgram):
-            document["program"] = program_document(self.instance)
-        document |= SavedResult.additions(self, self.scale.shard)
-        return write_text(target, json.dumps(plain(document), allow_nan=False) + "\n")
+        return write_solution(target, self, self.scale.shard)
 
     def write(self, outputs: Outputs) -> Written:
         """Write several files; see :meth:`opticoll.analysis.output_files.Outputs.write`."""
-        return outputs.write(self)
+        return outputs.write(self, self.scale.shard)
 
     def plot(self, *, layout: str | Places | ArrayLike = "auto", title: str | None = None) -> Figure:
         """Draw the solution: load of every link on the topology, or the circuits of every round.

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from opticoll.analysis.result.result import Result
-from opticoll.analysis.result.solution_file import SavedResult
 from opticoll.errors import BadFile, BadInput, refuse
 from opticoll.formulations import bounds_of
 from opticoll.formulations import formulation as formulation_named
@@ -17,12 +16,15 @@ from opticoll.formulations.matrix.stated_model import StatedModel
 from opticoll.formulations.model import forms_of
 from opticoll.formulations.parameters import read_parameters
 from opticoll.formulations.registry import paper_of
-from opticoll.instances import Instance, Topology, parse
+from opticoll.instances import Instance, parse
 from opticoll.instances.readers.objects import as_instance
-from opticoll.instances.readers.reading import as_path
+from opticoll.instances.readers.reading import as_path, as_struct
+from opticoll.instances.readers.topology_json import read_document
 from opticoll.solvers import solution_json, verify
 from opticoll.solvers.compile.program_json import ONLY_MATRIX, read_program
 from opticoll.solvers.run import Plan, Run
+from opticoll.solvers.same_problem import refuse_other_problem
+from opticoll.solvers.solution_document import FORMAT, SolutionDocument
 from opticoll.solvers.task import Proof, Record, Task, Termination, joined_messages, texts
 
 if TYPE_CHECKING:
@@ -70,25 +72,22 @@ def load(
     """
     file = as_path(path, "load")
     document = solution_json.read_document(file)
-    if document.get("format") != solution_json.FORMAT:
+    if document["format"] != FORMAT:
         refuse(file, "is a schedule, not a solution; oc.check executes schedules", BadFile)
-    try:
-        saved = msgspec.convert(document, SavedResult)
-    except msgspec.ValidationError as error:
-        msg = f"{file}: {error}; save the result again"
-        raise BadFile(msg) from None
+    saved = as_struct(document, SolutionDocument, file)
     model = _formulation_of(saved, file, formulation)
     if model is StatedModel:
         if instance is not None:
             refuse(file, "holds the matrix of the model that it solves; pass no instance", BadFile)
-        own: Instance = read_program(document, file)
+        own: Instance = read_program(saved.program, saved.instance, file)
     elif instance is not None:
         own = as_instance(instance)
     else:
         own = _instance_of(saved, file)
     given = {**saved.settings, **({} if saved.demand is None else {"demand": saved.demand})}
     parameters = read_parameters(model.parameters, given, str(file))
-    result = solution_json.read_solution(model, own, parameters, document, file)
+    refuse_other_problem(model, own, saved, file)
+    result = solution_json.read_solution(model, own, parameters, saved, file)
     by_name = formulation is None and model is not StatedModel
     task = Task(model.name if by_name else model, own, settings=parameters)
     described: dict[str, Any] = msgspec.structs.asdict(saved.record)
@@ -134,7 +133,7 @@ def load(
     return Result.of(run, saved.shard_bytes if shard is None else shard)
 
 
-def _formulation_of(saved: SavedResult, file: Path, formulation: type[Formulation] | None) -> type[Formulation]:
+def _formulation_of(saved: SolutionDocument, file: Path, formulation: type[Formulation] | None) -> type[Formulation]:
     """The formulation that a file names, which must be the one given, if any."""
     name = saved.formulation
     try:
@@ -175,25 +174,15 @@ def _proven(result: solution_json.StatedSolution, tol: float) -> dict[str, Any]:
     }
 
 
-def _instance_of(saved: SavedResult, file: Path) -> Instance:
+def _instance_of(saved: SolutionDocument, file: Path) -> Instance:
     """The instance of a saved result: that of its spec, or the topology of its arcs."""
     with suppress(BadInput):
         result: Instance = parse(saved.instance)
-        if result.hash == saved.instance_hash or saved.arcs is None:
+        if result.hash == saved.instance_hash or not saved.topology:
             return result
-    if saved.arcs is None or saved.vertices is None:
+    if not saved.topology:
         refuse(file, f"its instance {saved.instance[:60]!r} cannot be read; give the instance", BadFile)
-    tail, head, capacity = zip(*saved.arcs, strict=True) if saved.arcs else ((), (), ())
-    return Topology(
-        saved.vertices,
-        tail,
-        head,
-        capacity,
-        spec=saved.instance,
-        terminals=saved.terminals,
-        labels=None if saved.labels is None else tuple(saved.labels),
-        capacity_unit=saved.capacity_unit,
-    )
+    return read_document(saved.topology, f"{file}: topology").renamed(saved.instance)
 
 
 def check(

@@ -258,7 +258,7 @@ def save_topology(topology: Topology, path: str | Path) -> None:
     if suffix in {".graphml", ".xml"}:
         data = graph_formats.write_graphml(topology)
     elif suffix == ".json":
-        data = "".join(write_json(topology)).encode()
+        data = write_json(topology).encode()
     else:
         data = "".join(write_edge_list(topology, "," if suffix == ".csv" else " ")).encode()
     try:

@@ -93,7 +93,7 @@ def read_json(text: str, what: str, options: ReadOptions | None = None) -> Topol
     options = options or ReadOptions()
     if isinstance(data, dict) and data.get("format") == FORMAT:
         options.refuse(what, "the file specifies everything", "capacity", "directed", "first", "wiring")
-        return _ours(data, what, options)
+        return read_document(data, what, options)
     if isinstance(data, dict) and "nodes" in data and ("links" in data or "edges" in data):
         options.refuse(what, "the file names its vertices and lists all links", "first", "wiring")
         return node_link(data, what, options).build()
@@ -110,8 +110,9 @@ def read_json(text: str, what: str, options: ReadOptions | None = None) -> Topol
     raise BadFile(msg + "or TACCL; write one of these formats")
 
 
-def _ours(data: dict[str, Any], what: str, options: ReadOptions) -> Topology:
-    read = as_struct(data, _Ours, what)
+def read_document(data: Mapping[str, Json], what: str, options: ReadOptions | None = None) -> Topology:
+    """The topology in a document of the opticoll format."""
+    read = as_struct(dict(data), _Ours, what)
     builder = ListedGraph(what, "arc", options)
     builder.stated = True
     builder.check_vertices(read.n)
@@ -285,12 +286,18 @@ def _taccl_wiring(builder: ListedGraph, read: _Taccl, wiring: str | None) -> Non
         builder.list_link(v, "switch", 1000.0 / values[0], v, directed=False)
 
 
-def write_json(topology: Topology) -> Iterator[str]:
-    """Yield the pieces of the opticoll format, which reads back exactly."""
-    yield f'{{"format": "{FORMAT}", "n": {topology.n}'
-    for key, value in declarations(topology).items():
-        yield f',\n "{key}": {json.dumps(value)}'
-    arcs = zip(topology.tail.tolist(), topology.head.tolist(), topology.capacity.tolist(), strict=True)
-    yield ',\n "arcs": ['
-    yield ",\n  ".join(json.dumps(list(arc)) for arc in arcs)
-    yield "]}\n"
+def topology_document(topology: Topology) -> dict[str, Json]:
+    """A topology in the opticoll format, which reads back exactly."""
+    return {"format": FORMAT, "n": topology.n, **declarations(topology), "arcs": [*_arcs(topology)]}
+
+
+def _arcs(topology: Topology) -> Iterator[Json]:
+    for arc in zip(topology.tail.tolist(), topology.head.tolist(), topology.capacity.tolist(), strict=True):
+        yield list(arc)
+
+
+def write_json(topology: Topology) -> str:
+    """The text of :func:`topology_document`, a line for every arc."""
+    head = json.dumps({**topology_document(topology), "arcs": []}).removesuffix("]}")
+    arcs = ",\n  ".join(map(json.dumps, _arcs(topology)))
+    return f"{head}\n  {arcs}]}}\n"

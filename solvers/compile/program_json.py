@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 import numpy as np
 
-from opticoll.errors import BadFile
 from opticoll.formulations.matrix.stated_model import StatedProgram
 from opticoll.formulations.standard_form import Block
-from opticoll.instances.readers.reading import refuse
+from opticoll.instances.readers.reading import as_struct, refuse
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Mapping
+    from collections.abc import Hashable
     from pathlib import Path
 
     from opticoll.instances.topology import F64, I64
@@ -81,7 +80,7 @@ def json_label(label: object) -> Json:
     return label if label is None or isinstance(label, str | int | float) else str(label)
 
 
-def read_program(document: Mapping[str, Json], path: Path) -> StatedProgram:
+def read_program(stated: Any, spec: str, path: Path) -> StatedProgram:
     """The program in a solution document, under the name of its instance.
 
     Raises
@@ -89,14 +88,9 @@ def read_program(document: Mapping[str, Json], path: Path) -> StatedProgram:
     BadFile
         If there is none, or its numbers do not fit together.
     """
-    stated = document.get("program")
     if stated is None:
         refuse(path, "has no 'program', the matrix of the model that it solves; save it again with result.save")
-    try:
-        read = msgspec.convert(stated, _Program)
-    except msgspec.ValidationError as error:
-        msg = f"{path}: 'program': {error}"
-        raise BadFile(msg) from None
+    read = as_struct(stated, _Program, f"{path}: 'program'")
     columns, rows = len(read.cost), len(read.row_lower)
     sizes = {
         "row_upper": rows,
@@ -134,7 +128,7 @@ def read_program(document: Mapping[str, Json], path: Path) -> StatedProgram:
         column_names=tuple(read.column_names),
         row_names=tuple(read.row_names),
         notes=tuple(read.notes),
-        spec=str(document.get("instance")),
+        spec=spec,
         variables=variables,
         constraints=constraints,
     )

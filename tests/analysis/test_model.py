@@ -363,7 +363,7 @@ def test_the_bound_of_a_loaded_linear_program_is_that_of_its_duals(tmp_path):
     path.write_text(json.dumps({**whole, "duals": {}}))
     assert oc.load(path).bound is None
     path.write_text(json.dumps({**whole, "duals": [1]}))
-    with pytest.raises(oc.BadInput, match="'duals' must be an object"):
+    with pytest.raises(oc.BadInput, match="duals must be an object, not a list"):
         oc.load(path)
 
 

@@ -326,7 +326,7 @@ def test_a_saved_solution_keeps_the_size_of_its_shards(tmp_path):
     assert oc.load(path).metrics["T_s"] == result.metrics["T_s"]
     assert oc.load(path, shard="32MB").metrics["T_s"] == pytest.approx(result.metrics["T_s"] / 2)
     path.write_text(path.read_text(encoding="utf-8").replace('"shard_bytes": 64000000.0', '"shard_bytes": "64MB"'))
-    with pytest.raises(BadFile, match=r"Expected `float .* at `[$].shard_bytes`; save the result again"):
+    with pytest.raises(BadFile, match="shard_bytes must be a number or null"):
         oc.load(path)
 
 

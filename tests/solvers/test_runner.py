@@ -21,7 +21,8 @@ from opticoll.solvers.plan import make_plan
 from opticoll.solvers.resume_key import resume_key
 from opticoll.solvers.run import Solved
 from opticoll.solvers.run_state import RunState
-from opticoll.solvers.solution_json import check, solution_document
+from opticoll.solvers.solution_document import SolutionDocument
+from opticoll.solvers.solution_json import check
 from opticoll.solvers.task import Outcome, Proof, Task, Termination, joined_messages
 
 
@@ -318,7 +319,7 @@ def test_resume_keys_differ_by_everything_that_matters():
 
 @pytest.fixture(scope="module")
 def document():
-    return solution_document(solve.solve(Task("alltoall.master", "genkautz:n=7,d=3")))
+    return SolutionDocument.of(solve.solve(Task("alltoall.master", "genkautz:n=7,d=3"))).as_json()
 
 
 def checked(document, tmp_path, name="alltoall.master", spec="genkautz:n=7,d=3", settings=None):
@@ -420,7 +421,7 @@ def test_values_that_overflow_are_violations_without_a_warning(document, tmp_pat
 def test_a_claim_is_compared_in_its_own_unit(tmp_path):
     """A tenth of a per cent too much is too much, also where capacities are 1e-12."""
     run = solve.solve(Task("alltoall.master", "ring:4+scale=1e-12"))
-    document = solution_document(run)
+    document = SolutionDocument.of(run).as_json()
     assert checked(document, tmp_path, spec="ring:4+scale=1e-12")["verified"]
     document["objective"] *= 1.001
     assert "claims" in checked(document, tmp_path, spec="ring:4+scale=1e-12")["reason"]

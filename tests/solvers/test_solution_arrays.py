@@ -21,7 +21,8 @@ from opticoll.formulations.variables import Array, SolutionSize, check_arrays, c
 from opticoll.instances import parse
 from opticoll.solvers import solve
 from opticoll.solvers.compile.compilation import compile_model
-from opticoll.solvers.solution_json import check, solution_document
+from opticoll.solvers.solution_document import SolutionDocument
+from opticoll.solvers.solution_json import check
 from opticoll.solvers.task import Task
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -163,7 +164,7 @@ def test_other_settings_are_refused_with_both_values(written, capsys):
 
 def test_bounds_are_recomputed_from_duals_or_ignored(tmp_path, capsys):
     run = solve.solve(Task("alltoall.master", "ring:4"))
-    document, file = solution_document(run), tmp_path / "solution.json"
+    document, file = SolutionDocument.of(run).as_json(), tmp_path / "solution.json"
     document |= {"bound": 1e-3, "proof": "optimal"}
 
     def result():

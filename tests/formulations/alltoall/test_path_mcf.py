@@ -20,7 +20,8 @@ from opticoll.solvers.compile.compilation import compile_model
 from opticoll.solvers.methods.method import Context
 from opticoll.solvers.plan import make_plan
 from opticoll.solvers.schedules.weighted_paths import extract_paths, widest_path
-from opticoll.solvers.solution_json import check, solution_document
+from opticoll.solvers.solution_document import SolutionDocument
+from opticoll.solvers.solution_json import check
 from opticoll.solvers.task import Proof, Task, Termination
 
 UP_TO_16 = [spec for spec in (*SMALL, *MEDIUM) if parse(spec).n <= 16]
@@ -269,7 +270,7 @@ def test_a_written_solution_is_accepted_and_a_changed_one_is_not(tmp_path):
     import json
 
     run = solve.solve(Task(NAME, "petersen", method="column-generation", settings={"paths": "all"}))
-    document = json.loads(json.dumps(solution_document(run)))
+    document = json.loads(json.dumps(SolutionDocument.of(run).as_json()))
     path = tmp_path / "paths.json"
     path.write_text(json.dumps(document))
     assert check(NAME, "petersen", path, {"paths": "all"})["verified"]

@@ -39,7 +39,7 @@ from opticoll.solvers.resume_key import resume_key
 from opticoll.solvers.schedules import link_schedule, shard_routes
 from opticoll.solvers.schedules.schedule_json import moves_document, read_schedule, routes_document
 from opticoll.solvers.schedules.verification import verify_document
-from opticoll.solvers.solution_json import solution_document
+from opticoll.solvers.solution_document import SolutionDocument
 from opticoll.solvers.task import Task
 
 relaxed = settings(max_examples=4, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -470,7 +470,7 @@ def test_a_solution_of_data_in_memory_is_checked_with_the_file_of_the_same_deman
     topology = network()
     run = solve.solve(Task("alltoall.link-mcf", topology, settings={"demand": PAIRS}))
     file, traffic, net = tmp_path / "s.json", tmp_path / "traffic.csv", tmp_path / "net.csv"
-    file.write_text(json.dumps(solution_document(run)))
+    file.write_text(json.dumps(SolutionDocument.of(run).as_json()))
     FRAME.to_csv(traffic, index=False)
     oc.save_topology(topology, net)
     result = oc.check("alltoall.link-mcf", f"file:{net}", file, {"demand": f"file:{traffic}"})

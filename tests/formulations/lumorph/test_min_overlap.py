@@ -21,7 +21,8 @@ from opticoll.instances import Topology, parse
 from opticoll.solvers import solve
 from opticoll.solvers.compile.compilation import compile_model
 from opticoll.solvers.methods.lumorph.overlap_search import min_overlap_routes, shortest_routes, straight_or_shortest
-from opticoll.solvers.solution_json import check, solution_document
+from opticoll.solvers.solution_document import SolutionDocument
+from opticoll.solvers.solution_json import check
 from opticoll.solvers.task import Proof, Task
 
 NAME = "lumorph.min-overlap"
@@ -244,7 +245,7 @@ def test_cycles_beside_the_path_are_feasible_and_dropped():
 def test_saved_routes_are_checked_and_corrupted_ones_refused(tmp_path):
     chosen = {"circuits": "permutation", "seed": "5"}
     task = Task(NAME, "lightpath:4x4+fail=2,seed=1", "negotiated-rerouting", settings=chosen)
-    document = solution_document(solve.solve(task))
+    document = SolutionDocument.of(solve.solve(task)).as_json()
     file = tmp_path / "routes.json"
 
     def verdict(**changes):

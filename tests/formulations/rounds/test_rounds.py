@@ -244,7 +244,7 @@ def test_bad_sizes_are_refused(keywords):
         ({"chunks": [{"pre": [0], "post": [4]}]}, "post contains vertex 4; use 0..3"),
         (
             {"chunks": [{"pre": [0], "post": [True]}]},
-            r"chunks\[0\].post\[0\] must be a whole number, not true or false",
+            r"post\[0\] must be a whole number, not true or false",
         ),
         ({"chunks": [{"pre": [0]}]}, r"chunks\[0\] lacks the field 'post'"),
         ({"chunks": [{"pre": [0], "post": [1], "pots": []}]}, "unknown field 'pots'"),
