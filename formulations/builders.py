@@ -19,7 +19,7 @@ from __future__ import annotations
 import math
 from difflib import get_close_matches
 from functools import cached_property
-from itertools import chain, product
+from itertools import accumulate, chain, product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -31,7 +31,7 @@ from opticoll.formulations.model import CvxpyModel, Named, PyomoModel, is_own
 from opticoll.plugin_faults import place_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 
     import cvxpy as cp
     import pyomo.core as pyo
@@ -86,6 +86,8 @@ class _Builder:
 
     def _check_bounds(self, name: str, shape: tuple[int, ...], **bounds: ArrayLike) -> None:
         for side, bound in bounds.items():
+            if isinstance(bound, int | float):
+                continue
             if np.ndim(bound) > len(shape) or not _broadcasts(np.shape(bound), shape):
                 msg = f"{self.problem.name}: {side}= of {name} has the shape {np.shape(bound)}, and {shape} by its axes"
                 raise ModelError(msg)
@@ -343,18 +345,37 @@ class Variables(dict[Any, Any]):
         self.name, self._axes = name, axes
 
     @cached_property
-    def _labels(self) -> list[frozenset[Any]]:
-        return [frozenset(labels) for labels in self._axes]
-
-    @cached_property
-    def _lengths(self) -> list[int]:
-        return _lengths(self._axes)
+    def _places(self) -> _Places:
+        return _Places(self._axes)
 
     def __missing__(self, index: Any) -> int:
-        key, split = _spread(index), zip(_split(_spread(index), self._lengths), self._labels, strict=True)
-        if len(key) > sum(length or 1 for length in self._lengths) or any(one not in labels for one, labels in split):
+        if self._places.of(_spread(index)) is None:
             raise KeyError(f"{self.name}[{index}]")  # noqa: EM102 - as Pyomo's own message
         return 0
+
+
+class _Places:
+    """Where labels stand along axes, and in an index, over whose places a label that is a tuple is spread."""
+
+    def __init__(self, along: Sequence[Sequence[Hashable]]) -> None:
+        lengths = _lengths(along)
+        *starts, self._length = accumulate((length or 1 for length in lengths), initial=0)
+        self._axes = [
+            (slice(start, start + length) if length else start, {label: place for place, label in enumerate(labels)})
+            for start, length, labels in zip(starts, lengths, along, strict=True)
+        ]
+
+    def of(self, key: Key) -> int | None:
+        """The position of an index in an array along the axes, in C order; None if they do not have it."""
+        if len(key) != self._length:
+            return None
+        at = 0
+        for part, places in self._axes:
+            place = places.get(key[part])
+            if place is None:
+                return None
+            at = at * len(places) + place
+        return at
 
 
 class Pyo(_Builder):
@@ -403,15 +424,10 @@ class Pyo(_Builder):
         listed = list(over)
         if len(along) == 1 and listed == list(along[0]):  # all members of one axis, in their order
             return list(map(_spread, listed)), np.arange(len(listed))
-        places = [{label: place for place, label in enumerate(labels)} for labels in along]
-        lengths = _lengths(along)
-        found: dict[int, Key] = {}
+        places, found = _Places(along), dict[int, Key]()
         for key in map(_spread, listed):
-            at = 0
-            for label, place in zip(_split(key, lengths) if any(lengths) else key, places, strict=True):
-                if label not in place:
-                    refuse(self.problem.name, f"{name} has the index {key}, which its axes do not have", ModelError)
-                at = at * len(place) + place[label]
+            if (at := places.of(key)) is None:
+                refuse(self.problem.name, f"{name} has the index {key}, which its axes do not have", ModelError)
             found[at] = key
         order = sorted(found)
         return [found[at] for at in order], np.array(order, dtype=np.int64)
@@ -467,7 +483,7 @@ class Pyo(_Builder):
             return Variables((), name, along)
         ends = ((lower, "setlb", 0.0 if signed else -np.inf), (upper, "setub", np.inf))
         common = tuple(None if np.ndim(bound) or bound == free else bound for bound, _, free in ends)
-        x = pyo.Var(*([_indices(keys)] if along else []), domain=domain, bounds=common)
+        x = pyo.Var(*([_index_set(_indices(keys))] if along else []), domain=domain, bounds=common)
         self._add(name, x)
         self.variables[name] = along
         for bound, state, free in ends:
@@ -496,7 +512,7 @@ class Pyo(_Builder):
             for index, key, number in zip(_indices(keys), keys, values.ravel().tolist(), strict=True)
             if where is None or where(*key)
         }
-        param = pyo.Param(list(entries), initialize=entries, mutable=True, within=pyo.Any)
+        param = pyo.Param(_index_set(entries), initialize=entries, mutable=True, within=pyo.Any)
         self._add(name, param)
         return param
 
@@ -551,7 +567,7 @@ class Pyo(_Builder):
             return
         self._add(
             name,
-            pyo.Constraint(list(rows), rule=rows) if along else pyo.Constraint(expr=next(iter(rows.values()))),
+            pyo.Constraint(_index_set(rows), rule=rows) if along else pyo.Constraint(expr=next(iter(rows.values()))),
         )
         self.constraints[name] = along
 
@@ -600,13 +616,6 @@ def _lengths(along: Sequence[Sequence[Hashable]]) -> list[int]:
     return [len(labels[0]) if labels and isinstance(labels[0], tuple) else 0 for labels in along]
 
 
-def _split(key: Key, lengths: Sequence[int]) -> Iterator[Any]:
-    """The label along every axis in a spread index; None or part of a label where it is too short."""
-    for length in lengths:
-        label, key = (key[:length], key[length:]) if length else (key[0] if key else None, key[1:])
-        yield label
-
-
 def _spread(index: Any) -> Key:
     """An index as a tuple."""
     return index if isinstance(index, tuple) else (index,)
@@ -615,3 +624,21 @@ def _spread(index: Any) -> Key:
 def _indices(keys: Iterable[Key]) -> list[Any]:
     """Indices as Pyomo writes them: none is a tuple of one."""
     return [key[0] if len(key) == 1 else key for key in keys]
+
+
+class _Indices(list[Any]):
+    """Distinct indices in their order, found as fast as in a set."""
+
+    def __init__(self, indices: Iterable[Any]) -> None:
+        super().__init__(indices)
+        self._known = frozenset(self)
+
+    def __contains__(self, index: object) -> bool:
+        return index in self._known
+
+
+def _index_set(indices: Iterable[Any]) -> pyo.Set:
+    """A set of Pyomo that refers to these indices, instead of a copy that examines each: half of a variable's time."""
+    import pyomo.core as pyo
+
+    return pyo.SetOf(_Indices(indices), ctype=pyo.Set)

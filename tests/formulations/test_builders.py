@@ -142,6 +142,11 @@ def test_an_index_that_no_axis_has_is_an_error():
     for wrong in (("c", "p", 0, 1), ("b", "p", 1, 1), ("b", "p", 0, 2), ("b", "p", 0), ("b", "p", 0, 1, 1)):
         with pytest.raises(KeyError):
             x[wrong]
+        with pytest.raises(ModelError, match="which its axes do not have"):
+            b.row("each", lambda *_: x["a", "p", 0, 1] <= 1, over=[wrong])
+    again = b.model.clone()  # whose index sets refer to copies of the indices
+    assert list(again.x) == list(b.model.x)
+    assert ("a", "p", 0, 1) in again.x.index_set()
 
 
 def test_a_row_that_holds_without_its_terms_is_left_out():
