@@ -16,8 +16,8 @@ def moved(packing: TreePacking) -> Iterator[PackedTree]:
     """The trees and their images, one by one."""
     for image in packing.images.tolist():
         for tree in packing.trees:
-            hops = tuple((tuple(image[v] for v in path), count) for path, count in tree.hops)
-            yield replace(tree, root=image[tree.root], hops=hops)
+            paths = tuple(tuple(image[v] for v in path) for path in tree.paths)
+            yield replace(tree, root=image[tree.root], paths=paths)
 
 
 def violations(packing: TreePacking) -> dict[str, float]:
@@ -37,15 +37,14 @@ def violations(packing: TreePacking) -> dict[str, float]:
         received[tree.root] = tree.count
         started[tree.root] += tree.count
         complete = {tree.root}
-        for path, count in tree.hops:
+        for path in tree.paths:
             arcs = list(pairwise(path))
             fits = all(arc in capacity for arc in arcs) and not set(path[1:-1]) & ranks
-            wrong += not (fits and path[0] in complete and path[-1] in ranks and count > 0)
+            wrong += not (fits and path[0] in complete and path[-1] in ranks and tree.count > 0)
             for arc in arcs:
-                load[arc] = load.get(arc, 0) + count
-            received[path[-1]] += count
-            if received[path[-1]] == tree.count:
-                complete.add(path[-1])
+                load[arc] = load.get(arc, 0) + tree.count
+            received[path[-1]] += tree.count
+            complete.add(path[-1])
         wrong += any(amount != tree.count for amount in received.values())
     due = {v: w * packing.chunks for v, w in zip(topology.terminals.tolist(), packing.weight, strict=True)}
     over = max((load[arc] / (packing.chunks * c) for arc, c in capacity.items()), default=0.0) / float(packing.time)

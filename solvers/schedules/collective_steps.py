@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from opticoll.instances.topology import F64, I64, Mask, Topology
-    from opticoll.solvers.schedules.tree_packing import PackedTree, TreePacking
+    from opticoll.solvers.schedules.tree_packing import TreePacking
 
 
 #: Formulations with such schedules, and the name of their collective in files.
@@ -383,7 +383,7 @@ def _pipelined(packing: TreePacking, root: int, chunks: int, more: bool) -> Coll
     No step takes longer than the trees themselves; in D - 1 of them, for the depth D of the trees, some links wait.
     If there may be ``more`` chunks, there are so many that this is a tenth of the steps.
     """
-    trees = [hops for tree in packing.trees for hops in _single(tree, 1)]
+    trees = [tree.paths for tree in packing.trees for _ in range(tree.count)]
     paths, tree = [path for hops in trees for path in hops], np.repeat(np.arange(len(trees)), [len(h) for h in trees])
     depth: list[int] = []
     for hops in trees:
@@ -506,44 +506,20 @@ def _moves(spread: TreePacking | None, summed: TreePacking | None, chunks: int) 
         if packing is None:
             continue
         for tree in packing.trees:
-            for hops in _single(tree, chunks // packing.chunks):
+            for _ in range(tree.count * (chunks // packing.chunks)):
                 chunk = used[tree.root]
                 used[tree.root] += 1
                 if adds:
                     into: dict[int, list[int]] = defaultdict(list)
-                    for path in reversed(hops):
+                    for path in reversed(tree.paths):
                         into[path[0]].append(len(moves))
                         before.append(into[path[-1]])
                         moves.append(Move(path[::-1], tree.root, chunk, True))
                     last[tree.root, chunk] = into[tree.root]
                 else:
                     reached = {tree.root: last[tree.root, chunk]}
-                    for path in hops:
+                    for path in tree.paths:
                         before.append(reached[path[0]])
                         reached[path[-1]] = [len(moves)]
                         moves.append(Move(path, tree.root, chunk, False))
     return moves, before
-
-
-def _single(tree: PackedTree, copies: int) -> list[list[tuple[int, ...]]]:
-    """The trees one by one, ``copies`` of each, with one path for every hop."""
-    trees: list[list[tuple[int, ...]]] = [[] for _ in range(tree.count)]
-    taken: dict[int, int] = defaultdict(int)
-    for path, count in tree.hops:
-        for i in range(taken[path[-1]], taken[path[-1]] + count):
-            trees[i].append(path)
-        taken[path[-1]] += count
-    ordered = []
-    for paths in trees:
-        placed = {tree.root}
-        waiting = list(paths)
-        hops: list[tuple[int, ...]] = []
-        while waiting:
-            rest: list[tuple[int, ...]] = []
-            for path in waiting:
-                (hops if path[0] in placed else rest).append(path)
-                if path[0] in placed:
-                    placed.add(path[-1])
-            waiting = rest
-        ordered += [hops] * copies
-    return ordered

@@ -28,7 +28,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import permutations
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
@@ -53,12 +53,21 @@ WHOLE_S = 2.0
 
 
 @dataclass(frozen=True)
-class RootTree:
-    """``count`` equal trees: parent of every rank (-1 for the root and switches) and the path from it, by vertex."""
+class PackedTree:
+    """``count`` equal trees from ``root`` to all ranks.
+
+    ``paths`` lead from a vertex of the tree through switches to a rank that is not in it yet, in an order in which
+    the first vertex has been reached before.
+    """
 
     root: int
     count: int
-    paths: dict[int, tuple[int, ...]]
+    paths: tuple[tuple[int, ...], ...]
+
+    @classmethod
+    def of(cls, root: int, count: int, paths: Mapping[int, tuple[int, ...]]) -> Self:
+        """The trees whose paths to every rank from its parent are these."""
+        return cls(root, count, tuple(paths[v] for v in top_down(root, paths)))
 
 
 @dataclass(frozen=True)
@@ -66,7 +75,7 @@ class RootTrees:
     """``chunks`` trees of every root, and the time of them with their copies [shards / unit of the network]."""
 
     chunks: int
-    trees: tuple[RootTree, ...]
+    trees: tuple[PackedTree, ...]
     time: Fraction
 
 
@@ -209,7 +218,7 @@ class _ShortestTrees:
             for paths in mine:
                 key = tuple(sorted(paths.items()))
                 alike[key] = alike.get(key, 0) + 1
-            trees += [RootTree(root, count, dict(key)) for key, count in alike.items()]
+            trees += [PackedTree.of(root, count, dict(key)) for key, count in alike.items()]
         counts = np.bincount(self.orbit, flow, minlength=len(self.orbits.room))
         return RootTrees(D, tuple(trees), self.orbits.time(counts.astype(np.int64).tolist(), D))
 
@@ -357,7 +366,7 @@ class PricedTrees:
             return None
         used = np.flatnonzero(number)
         trees = tuple(
-            RootTree(int(self.orbits.roots[self.columns[j][0]]), int(number[j]), self.columns[j][1])
+            PackedTree.of(int(self.orbits.roots[self.columns[j][0]]), int(number[j]), self.columns[j][1])
             for j in used.tolist()
         )
         return RootTrees(D, trees, self.orbits.time((table @ number).tolist(), D))

@@ -30,7 +30,7 @@ from collections import deque
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
-from itertools import pairwise
+from itertools import chain, pairwise
 from math import gcd
 from typing import TYPE_CHECKING
 
@@ -42,7 +42,7 @@ from opticoll.errors import NotApplicable
 from opticoll.formulations.flows.worst_cuts import Network, least_time_of, network_of
 from opticoll.instances.translations import first_of_orbits, translations
 from opticoll.solvers.schedules.max_flow_kernels import MOST_FLOW, adjacency, least_flow, max_flow
-from opticoll.solvers.schedules.translated_trees import top_down, translated_trees
+from opticoll.solvers.schedules.translated_trees import PackedTree, translated_trees
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -68,19 +68,6 @@ TOO_LARGE = (
 )
 
 
-@dataclass(frozen=True)
-class PackedTree:
-    """``count`` equal trees from ``root`` to all ranks.
-
-    ``hops`` are paths from a vertex of the tree through switches to a rank that is not in it yet, in an order
-    in which the first vertex has been reached before; each path has the number of trees that take it.
-    """
-
-    root: int
-    count: int
-    hops: tuple[tuple[tuple[int, ...], int], ...]
-
-
 @dataclass(frozen=True, eq=False)
 class TreePacking:
     """``chunks`` trees per shard; ``time`` is that of the busiest arc [shards / link bandwidth], ``bound`` is T*.
@@ -99,7 +86,7 @@ class TreePacking:
     def load(self, *, backwards: bool = False) -> I64:
         """Number of trees that cross from one vertex to another, by ``tail * n + head``, or with the ends swapped."""
         n = self.topology.n
-        ends = [(*arc, count) for tree in self.trees for path, count in tree.hops for arc in pairwise(path)]
+        ends = [(*arc, tree.count) for tree in self.trees for path in tree.paths for arc in pairwise(path)]
         tail, head, count = np.array(ends, dtype=np.int64).reshape(-1, 3).T
         load = np.zeros(n * n, dtype=np.int64)
         for image in self.images:
@@ -110,9 +97,7 @@ class TreePacking:
     def expanded(self) -> TreePacking:
         """The same trees of all ranks, which only the identity moves."""
         trees = tuple(
-            PackedTree(
-                int(image[one.root]), one.count, tuple((tuple(image[[*way]].tolist()), c) for way, c in one.hops)
-            )
+            PackedTree(int(image[one.root]), one.count, tuple(tuple(image[[*way]].tolist()) for way in one.paths))
             for image in self.images
             for one in self.trees
         )
@@ -187,10 +172,8 @@ def _translated(topology: Topology, network: Network, time: Fraction, numbers: S
     found = translated_trees(network, images, time, numbers)
     if found is None or (found.time > time and N <= MOST_GROWN):
         return None
-    hops = (tuple((one.paths[v], one.count) for v in top_down(one.root, one.paths)) for one in found.trees)
-    trees = tuple(PackedTree(one.root, one.count, way) for one, way in zip(found.trees, hops, strict=True))
     unit = network.unit
-    return TreePacking(topology, network.weight, found.chunks, trees, found.time / unit, time / unit, images)
+    return TreePacking(topology, network.weight, found.chunks, found.trees, found.time / unit, time / unit, images)
 
 
 def pack_dividing(
@@ -328,9 +311,8 @@ def _packed(topology: Topology, network: Network, capacity: list[int], k: int, t
     trees = _Growth(network, ways, k).trees()
     load: dict[tuple[int, int], int] = {}
     for tree in trees:
-        for path, count in tree.hops:
-            for arc in pairwise(path):
-                load[arc] = load.get(arc, 0) + count
+        for arc in chain.from_iterable(map(pairwise, tree.paths)):
+            load[arc] = load.get(arc, 0) + tree.count
     joint = dict(zip(zip(network.tail.tolist(), network.head.tolist(), strict=True), network.capacity, strict=True))
     taken = max(Fraction(q, k * joint[arc]) for arc, q in load.items())
     unit, alone = network.unit, np.arange(topology.n)[None, :]
@@ -602,15 +584,15 @@ class _Growth:
         return tail, head, capacity, others
 
     def _routed(self, root: int, count: int, order: list[int], into: list[int]) -> list[PackedTree]:
-        """Replace the arcs of the trees by the paths that they stand for."""
-        hops = []
-        for v in order[1:]:
-            need, ways = count, self.ways[into[v]]
-            while need:
-                amount, path = ways.popleft()
-                part = min(amount, need)
-                hops.append((path, part))
-                need -= part
-                if amount > part:
-                    ways.appendleft((amount - part, path))
-        return [PackedTree(self.ranks[root], count, tuple(hops))]
+        """The trees along paths that their arcs stand for."""
+        ways = [self.ways[into[v]] for v in order[1:]]
+        trees = []
+        while count:
+            many = min([count, *(way[0][0] for way in ways)])
+            trees.append(PackedTree(self.ranks[root], many, tuple(way[0][1] for way in ways)))
+            count -= many
+            for way in ways:
+                amount, path = way.popleft()
+                if amount > many:
+                    way.appendleft((amount - many, path))
+        return trees

@@ -36,14 +36,10 @@ def tree_flows(packing: TreePacking) -> F64:
     key, pair = np.unique(topology.tail * n + topology.head, return_inverse=True)
     ends: list[tuple[int, int, int, int]] = []
     for tree in packing.trees:
-        hops: dict[int, list[tuple[tuple[int, ...], int]]] = {}
-        for path, count in tree.hops:
-            hops.setdefault(path[-1], []).append((path, count))
-        for v in hops:
-            u = v
-            while u != tree.root:
-                ends += [(*arc, v, count) for path, count in hops[u] for arc in pairwise(path)]
-                u = hops[u][0][0][0]
+        way: dict[int, list[tuple[int, int]]] = {tree.root: []}
+        for path in tree.paths:
+            way[path[-1]] = [*way[path[0]], *pairwise(path)]
+            ends += [(*arc, path[-1], tree.count) for arc in way[path[-1]]]
     tail, head, end, amount = np.array(ends, dtype=np.int64).reshape(-1, 4).T
     flows = np.zeros((key.size, topology.num_ranks))
     for image in packing.images:

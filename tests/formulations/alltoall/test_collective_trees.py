@@ -173,18 +173,15 @@ def test_trees_are_few():
 def test_changed_packings_are_noticed():
     packing = pack(parse("nvswitch:boxes=2,gpus=2"))
     first = packing.trees[0]
-    path, count = first.hops[-1]
+    paths = first.paths
 
     def changed(tree, **other):
         return type(packing)(**{**vars(packing), "trees": (tree, *packing.trees[1:]), **other})
 
-    assert violations(changed(PackedTree(first.root, first.count, first.hops[:-1])))["spanning"] > 0
-    assert (
-        violations(changed(PackedTree(first.root, first.count, (*first.hops[:-1], (path[::-1], count)))))["spanning"]
-        > 0
-    )
-    assert violations(changed(PackedTree(first.root, first.count, first.hops[::-1])))["spanning"] > 0
-    assert violations(changed(PackedTree(first.root, first.count + 1, first.hops)))["roots"] > 0
+    assert violations(changed(PackedTree(first.root, first.count, paths[:-1])))["spanning"] > 0
+    assert violations(changed(PackedTree(first.root, first.count, (*paths[:-1], paths[-1][::-1]))))["spanning"] > 0
+    assert violations(changed(PackedTree(first.root, first.count, paths[::-1])))["spanning"] > 0
+    assert violations(changed(PackedTree(first.root, first.count + 1, paths)))["roots"] > 0
     assert violations(changed(first, time=packing.time / 2))["time"] == pytest.approx(1.0)
 
 

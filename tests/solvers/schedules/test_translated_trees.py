@@ -54,7 +54,7 @@ def test_copies_of_trees_take_the_time_of_the_worst_cut(spec):
 def test_copies_of_wrong_trees_are_noticed():
     packing = pack(parse("torus:4x8"))
     first = packing.trees[0]
-    lacking = replace(first, hops=first.hops[:-1])
+    lacking = replace(first, paths=first.paths[:-1])
     assert violations(replace(packing, trees=(lacking, *packing.trees[1:])))["spanning"] > 0
     assert violations(replace(packing, images=packing.images[1:]))["roots"] > 0
     assert violations(replace(packing, time=packing.time / 2))["time"] > 0.5
