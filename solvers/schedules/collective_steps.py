@@ -67,7 +67,7 @@ JOINT_MOVES = 20_000
 
 
 #: A shard: that of a rank, or in an all-to-all of a pair (source, target), by vertices.
-Shard = int | tuple[int, int]
+Shard = int | tuple[int, ...]
 
 
 class Move(NamedTuple):

@@ -10,9 +10,10 @@ import numpy as np
 from opticoll.errors import NotApplicable
 from opticoll.formulations.rounds.segments import turns
 from opticoll.solvers.schedules.program_arrays import ADD, COPY, NOP, RECEIVE, SEND, ProgramArrays
-from opticoll.solvers.schedules.static_checks import deal_channels
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from opticoll.instances.topology import I64
     from opticoll.solvers.schedules.runtimes import Target
 
@@ -175,7 +176,7 @@ class Layout:
     def _lay_out(self) -> None:
         """Give every move a channel, and order the entries."""
         moves = self.moves
-        dealt = deal_channels(self.split, self.target.peers)
+        dealt = _dealt(self.split, self.target.peers)
         mine = [dealt[key] for key in self.lines]
         many = np.array([len(one) for one in mine], dtype=np.int64)
         first = np.cumsum(many) - many
@@ -306,3 +307,31 @@ class Layout:
             signals,
             sizes,
         )
+
+
+def _dealt(split: Mapping[tuple[int, int, int], int], most_peers: int) -> dict[tuple[int, int, int], list[int]]:
+    """Assign every connection the first free channels on which neither end has too many peers.
+
+    Parameters
+    ----------
+    split
+        Number of channels for each (sender, receiver, part); parts of a connection get different ones.
+    most_peers
+        Maximum number of thread blocks of a rank that send, and that receive, over one channel.
+    """
+    used: dict[tuple[int, int, int], int] = {}  # (rank, channel, sends?): peers
+    taken: dict[tuple[int, int], set[int]] = {}
+    result: dict[tuple[int, int, int], list[int]] = {}
+    for (tail, head, part), many in sorted(split.items()):
+        busy = taken.setdefault((tail, head), set())
+        mine: list[int] = []
+        channel = 0
+        while len(mine) < many:
+            out, into = (tail, channel, 1), (head, channel, 0)
+            if channel not in busy and max(used.get(out, 0), used.get(into, 0)) < most_peers:
+                mine.append(channel)
+                used[out], used[into] = used.get(out, 0) + 1, used.get(into, 0) + 1
+            channel += 1
+        busy.update(mine)
+        result[tail, head, part] = mine
+    return result

@@ -47,8 +47,7 @@ from msgspec import Meta
 from opticoll.instances.readers.reading import as_struct, refuse
 from opticoll.solvers.schedules.collective_steps import CollectiveSteps, Move
 from opticoll.solvers.schedules.link_schedule import RouteTable, VertexRoute
-from opticoll.solvers.schedules.sequence_schedule import LitCircuits, TimedTransfer
-from opticoll.solvers.schedules.sequence_simulator import StatedSequence
+from opticoll.solvers.schedules.sequence_schedule import LitCircuits, SequenceSchedule, TimedTransfer
 from opticoll.solvers.schedules.shard_routes import amounts_of
 
 if TYPE_CHECKING:
@@ -57,7 +56,6 @@ if TYPE_CHECKING:
     from opticoll.formulations.alltoall.moved_routes import MovedRoutes
     from opticoll.formulations.rounds.round_schedule import RoundSchedule
     from opticoll.instances.topology import Instance, Topology
-    from opticoll.solvers.schedules.sequence_schedule import SequenceSchedule
     from opticoll.solvers.schedules.shard_routes import Chunked
     from opticoll.types import Json
 
@@ -180,6 +178,8 @@ Time = Annotated[float, Meta(ge=-sys.float_info.max, le=sys.float_info.max)]
 Amount = Annotated[float, Meta(gt=0, le=sys.float_info.max)]
 #: Vertices of a path, in order.
 Way = Annotated[tuple[Vertex, ...], Meta(min_length=2)]
+#: Source and target; in a union with a number, msgspec 0.22 crashes with a tuple of fixed length.
+Pair = Annotated[tuple[Vertex, ...], Meta(min_length=2, max_length=2)]
 Does = Literal["copy", "add"]
 Demand = list[tuple[Vertex, Vertex, Amount]]
 
@@ -215,26 +215,18 @@ class RoutesDocument(Document, kw_only=True, tag="routes"):
 class MovesDocument(Document, kw_only=True, tag="moves"):
     """Copies and sums over paths in steps."""
 
-    collective: Literal["allgather", "broadcast", "reducescatter", "allreduce"]
+    collective: Literal["alltoall", "allgather", "broadcast", "reducescatter", "allreduce"]
     chunks: Chunks
-    steps: list[list[tuple[Way, Vertex, Number, Does]]]
+    steps: list[list[tuple[Way, Vertex | Pair, Number, Does]]]
     root: Vertex | None = None
-
-    def _vertices(self) -> Iterator[int]:
-        return chain.from_iterable((*move[0], move[1]) for step in self.steps for move in step)
-
-
-class PairMovesDocument(Document, kw_only=True, tag="moves"):
-    """Moves of an all-to-all, whose shards are those of pairs; msgspec has no union of a number and a pair."""
-
-    collective: Literal["alltoall"]
-    chunks: Chunks
-    steps: list[list[tuple[Way, tuple[Vertex, Vertex], Number, Does]]]
     demand: Demand | None = None
 
     def _vertices(self) -> Iterator[int]:
-        moves = chain.from_iterable((*move[0], *move[1]) for step in self.steps for move in step)
-        return chain(moves, _ends(self.demand))
+        moves = chain.from_iterable(self.steps)
+        shards = chain.from_iterable(
+            (*way, *(shard if isinstance(shard, tuple) else [shard])) for way, shard, *_ in moves
+        )
+        return chain(shards, _ends(self.demand))
 
 
 class CircuitRound(msgspec.Struct, forbid_unknown_fields=True):
@@ -320,18 +312,13 @@ def read_schedule(document: Any, path: Path, topology: Topology) -> RouteTable |
         return _route_table(_read(document, path, topology, topology.n, RoutesDocument), path, topology.n)
     if name != "moves":
         refuse(path, f"'kind' must be 'moves' or 'routes', not {str(name)[:40]!r}")
-    root, demand = None, None
-    read: MovesDocument | PairMovesDocument
-    if document.get("collective") == "alltoall":
-        read = _read(document, path, topology, topology.n, PairMovesDocument)
-        demand = _demand(read.demand, path)
-    else:
-        read = _read(document, path, topology, topology.n, MovesDocument)
-        root = read.root
-        if (read.collective == "broadcast") != (root is not None):
-            refuse(path, "'root' must be the vertex of a broadcast, and absent otherwise")
+    read = _read(document, path, topology, topology.n, MovesDocument)
+    if (read.collective == "broadcast") != (read.root is not None):
+        refuse(path, "'root' must be the vertex of a broadcast, and absent otherwise")
+    if read.demand is not None and read.collective != "alltoall":
+        refuse(path, f"'demand' is that of an all-to-all; omit it for {read.collective}")
     steps = [[Move(way, shard, chunk, does == "add") for way, shard, chunk, does in step] for step in read.steps]
-    return CollectiveSteps.of(read.collective, read.chunks, steps, root, demand)
+    return CollectiveSteps.of(read.collective, read.chunks, steps, read.root, _demand(read.demand, path))
 
 
 def _route_table(read: RoutesDocument, path: Path, n: int) -> RouteTable:
@@ -406,7 +393,7 @@ def read_rounds(document: dict[str, Json], path: Path, topology: Topology) -> Ro
     )
 
 
-def read_configurations(document: dict[str, Json], path: Path, instance: Instance, n: int) -> StatedSequence:
+def read_configurations(document: dict[str, Json], path: Path, instance: Instance, n: int) -> SequenceSchedule:
     """The schedule in a document of kind ``configurations``, for an instance with n nodes.
 
     Raises
@@ -425,4 +412,4 @@ def read_configurations(document: dict[str, Json], path: Path, instance: Instanc
             counts[u, v] += number
         transfers = [TimedTransfer(*row) for row in one.transfers]
         configurations.append(LitCircuits(one.start, one.end, counts, transfers))
-    return StatedSequence(configurations, read.chunks)
+    return SequenceSchedule(configurations, read.chunks)

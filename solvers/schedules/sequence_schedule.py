@@ -65,12 +65,12 @@ class SequenceSchedule:
     chunks
         Source, target and amount [shards] of every chunk.
     fluid_time
-        Time of the flow from which the schedule was made [shards / link bandwidth].
+        Time of the flow from which the schedule was made [shards / link bandwidth]; None for that of a file.
     """
 
     configurations: list[LitCircuits]
     chunks: list[tuple[int, int, float]]
-    fluid_time: float
+    fluid_time: float | None = None
 
     @property
     def time(self) -> float:

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -29,22 +28,14 @@ from opticoll.solvers.schedules.schedule_check import ScheduleCheck, refused
 if TYPE_CHECKING:
     from opticoll.formulations.topology.sequence import TopologySequence
     from opticoll.instances.topology import F64, I64
-    from opticoll.solvers.schedules.sequence_schedule import LitCircuits
+    from opticoll.solvers.schedules.sequence_schedule import SequenceSchedule
 
 
 #: Amounts relative to the largest demand, and times relative to the end, up to which a violation is round-off.
 AMOUNT, TIME = 1e-6, 1e-9
 
 
-@dataclass(frozen=True, eq=False)
-class StatedSequence:
-    """A schedule as a file states it: configurations with transfers, and (source, target, amount) of every chunk."""
-
-    configurations: list[LitCircuits]
-    chunks: list[tuple[int, int, float]]
-
-
-def run_configurations(stated: StatedSequence, data: TopologySequence) -> ScheduleCheck:
+def run_configurations(stated: SequenceSchedule, data: TopologySequence) -> ScheduleCheck:
     """Execute a schedule; a valid one has metrics ``time``, ``arrived``, ``configurations``, ``transfers``, ``chunks``.
 
     ``time`` is the end of the last configuration, ``arrived`` when the last chunk arrives.
@@ -58,21 +49,21 @@ def run_configurations(stated: StatedSequence, data: TopologySequence) -> Schedu
     return ScheduleCheck(
         True,
         metrics={
-            "time": stated.configurations[-1].end,
+            "time": stated.time,
             "arrived": max(move.end for one in stated.configurations for move in one.transfers),
             "configurations": len(stated.configurations),
-            "transfers": sum(len(one.transfers) for one in stated.configurations),
+            "transfers": stated.transfers,
             "chunks": len(stated.chunks),
         },
     )
 
 
-def _late(stated: StatedSequence) -> float:
+def _late(stated: SequenceSchedule) -> float:
     """Time up to which a difference is round-off."""
-    return TIME * max(1.0, abs(stated.configurations[-1].end))
+    return TIME * max(1.0, abs(stated.time))
 
 
-def _circuits(stated: StatedSequence, data: TopologySequence) -> ScheduleCheck | None:
+def _circuits(stated: SequenceSchedule, data: TopologySequence) -> ScheduleCheck | None:
     """Ports, directions and number of the configurations."""
     number, most = len(stated.configurations), data.configurations
     if number > most or (number < most and data.charge == "any"):
@@ -93,7 +84,7 @@ def _circuits(stated: StatedSequence, data: TopologySequence) -> ScheduleCheck |
     return None
 
 
-def _starting(stated: StatedSequence, data: TopologySequence) -> list[float]:
+def _starting(stated: SequenceSchedule, data: TopologySequence) -> list[float]:
     """Start-up of every configuration: of those in which anything is sent."""
     if data.startup == 0:
         return [0.0] * len(stated.configurations)
@@ -103,7 +94,7 @@ def _starting(stated: StatedSequence, data: TopologySequence) -> list[float]:
     return [data.startup if one else 0.0 for one in used]
 
 
-def _times(stated: StatedSequence, data: TopologySequence) -> ScheduleCheck | None:
+def _times(stated: SequenceSchedule, data: TopologySequence) -> ScheduleCheck | None:
     """Order of the configurations, and the delay between them."""
     at, slack = 0.0, _late(stated)
     before: I64 | None = None
@@ -118,7 +109,7 @@ def _times(stated: StatedSequence, data: TopologySequence) -> ScheduleCheck | No
     return None
 
 
-def _amounts(stated: StatedSequence, data: TopologySequence) -> ScheduleCheck | None:
+def _amounts(stated: SequenceSchedule, data: TopologySequence) -> ScheduleCheck | None:
     """The chunks of every pair add up to its demand."""
     total = np.zeros_like(data.demand)
     for source, target, amount in stated.chunks:
@@ -131,7 +122,7 @@ def _amounts(stated: StatedSequence, data: TopologySequence) -> ScheduleCheck | 
     return refused("demand", msg, rank=u)
 
 
-def _held(stated: StatedSequence, data: TopologySequence) -> ScheduleCheck | None:
+def _held(stated: SequenceSchedule, data: TopologySequence) -> ScheduleCheck | None:
     """Every chunk is where it is sent from, and arrives at its target."""
     at = [source for source, _, _ in stated.chunks]
     since = [0.0] * len(at)
@@ -144,7 +135,7 @@ def _held(stated: StatedSequence, data: TopologySequence) -> ScheduleCheck | Non
             return refused("no-route", f"chunk {c} visits a node of {list(move.path)[:12]} twice", rank=u, chunk=c)
         if not move.start < move.end:
             return refused("early", f"chunk {c} takes no time from {u}", rank=u, chunk=c)
-        if move.end > stated.configurations[-1].end + slack:  # however slowly it flows, which _rates may round off
+        if move.end > stated.time + slack:  # however slowly it flows, which _rates may round off
             msg = f"{u} sends chunk {c} until {move.end:g}, after the last configuration"
             return refused("dark", msg, rank=u, chunk=c)
         until = move.start
@@ -162,7 +153,7 @@ def _held(stated: StatedSequence, data: TopologySequence) -> ScheduleCheck | Non
     return None
 
 
-def _lit(stated: StatedSequence, data: TopologySequence) -> tuple[list[float], list[I64]]:
+def _lit(stated: SequenceSchedule, data: TopologySequence) -> tuple[list[float], list[I64]]:
     """Times from which circuits ``(n, n)`` are lit, in ascending order; none before the first."""
     edges: list[float] = []
     circuits: list[I64] = []
@@ -177,7 +168,7 @@ def _lit(stated: StatedSequence, data: TopologySequence) -> tuple[list[float], l
     return edges, circuits
 
 
-def _rates(stated: StatedSequence, data: TopologySequence) -> ScheduleCheck | None:
+def _rates(stated: SequenceSchedule, data: TopologySequence) -> ScheduleCheck | None:
     """What circuits carry at every time."""
     edges, circuits = _lit(stated, data)
     flows: dict[tuple[int, int], list[tuple[float, float, float]]] = defaultdict(list)

@@ -8,13 +8,8 @@ from opticoll.solvers.schedules.program import READS, RECEIVES, SENDS, WRITES
 from opticoll.solvers.schedules.schedule_check import refused
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from opticoll.solvers.schedules.program import Connection, Place, Program, Rank, ThreadBlock
     from opticoll.solvers.schedules.schedule_check import ScheduleCheck
-
-
-# Static checks ----------------------------------------------------------------------------------------------------
 
 
 def static_violation(program: Program) -> ScheduleCheck | None:
@@ -137,37 +132,6 @@ def _of_kinds(block: ThreadBlock | None, kinds: frozenset[str]) -> list[int]:
     return [] if block is None else [i for i, instruction in enumerate(block.instructions) if instruction.kind in kinds]
 
 
-# Channels ---------------------------------------------------------------------------------------------------------
-
-
 def channels_of(program: Program) -> int:
     """Number of channels that a program uses."""
     return 1 + max((block.channel for rank in program.ranks for block in rank.blocks.values()), default=0)
-
-
-def deal_channels(split: Mapping[tuple[int, int, int], int], most_peers: int) -> dict[tuple[int, int, int], list[int]]:
-    """Assign every connection the first free channels on which neither end has too many peers.
-
-    Parameters
-    ----------
-    split
-        Number of channels for each (sender, receiver, part); parts of a connection get different ones.
-    most_peers
-        Maximum number of thread blocks of a rank that send, and that receive, over one channel.
-    """
-    used: dict[tuple[int, int, int], int] = {}  # (rank, channel, sends?): peers
-    taken: dict[tuple[int, int], set[int]] = {}
-    result: dict[tuple[int, int, int], list[int]] = {}
-    for (tail, head, part), many in sorted(split.items()):
-        busy = taken.setdefault((tail, head), set())
-        mine: list[int] = []
-        channel = 0
-        while len(mine) < many:
-            out, into = (tail, channel, 1), (head, channel, 0)
-            if channel not in busy and max(used.get(out, 0), used.get(into, 0)) < most_peers:
-                mine.append(channel)
-                used[out], used[into] = used.get(out, 0) + 1, used.get(into, 0) + 1
-            channel += 1
-        busy.update(mine)
-        result[tail, head, part] = mine
-    return result

@@ -377,6 +377,7 @@ MOVE_CHANGES = [
     (lambda d: d["steps"][0][0].__setitem__(0, [0, 1, 3]), {"no-route"}),
     (lambda d: d["steps"][0][0].__setitem__(2, 1000), {"no-chunk"}),
     (lambda d: d["steps"][0][0].__setitem__(1, [0, 0]), {"no-chunk"}),
+    (lambda d: d["steps"][0][0].__setitem__(1, 0), {"no-chunk"}),  # the shard of a rank, not of a pair
     (lambda d: d["steps"][0][0].__setitem__(3, "add"), {"wrong-sum"}),
     (lambda d: d.__setitem__("collective", "alltoall") or d["steps"].clear(), {"missing-chunk"}),
 ]
@@ -486,7 +487,7 @@ BAD_JSON = [
     {"steps": 3},
     {"steps": [3]},
     {"steps": [[[[0, 1], [0, 1], 0]]]},
-    {"steps": [[[[0, 1], 0, 0, "copy"]]]},
+    {"steps": [[[[0, 1], [0], 0, "copy"]]]},
     {"steps": [[[[0, 1], [0, 9], 0, "copy"]]]},
     {"steps": [[[[0, 9], [0, 1], 0, "copy"]]]},
     {"steps": [[[[0, 1], [0, 1], -1, "copy"]]]},
