@@ -28,6 +28,7 @@ import numpy as np
 from opticoll.analysis.training.network_iteration import Flows, ServerNetwork, TaskSchedule, flows_of
 from opticoll.compiled import compiled
 from opticoll.errors import NoSolution, refuse
+from opticoll.formulations.rounds.segments import offsets, positions
 from opticoll.instances.topology import Topology
 from opticoll.instances.training.task_graph import COMPUTING, TRANSFER
 from opticoll.instances.training.task_pool import TaskPool
@@ -489,9 +490,8 @@ def simulate_circuits(
         np.add.at(demand, (flows.source[active], flows.target[active]), engine.progress[0][active])
         network = _circuits_for(demand, circuits, bandwidth, latency)
         start, arc, share = network.routes(pairs[:, 0], pairs[:, 1])
-        length = np.diff(start)[back.ravel()]
-        first = np.concatenate([[0], np.cumsum(length)]).astype(np.int64)
-        entry = np.repeat(start[:-1][back.ravel()] - first[:-1], length) + np.arange(first[-1])
+        _, entry = positions(start, back.ravel())
+        first = offsets(np.diff(start)[back.ravel()])
         engine.flows = replace(flows, start=first, arc=arc[entry], share=share[entry], capacity=network.capacity)
         changes += 1
         engine.run(tick * circuits.interval + circuits.pause, silent=True)

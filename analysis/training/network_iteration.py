@@ -41,6 +41,7 @@ import numpy as np
 from opticoll.compiled import compiled
 from opticoll.errors import BadInput, refuse
 from opticoll.formulations.model import Bound
+from opticoll.formulations.rounds.segments import offsets, positions
 from opticoll.instances.training.task_graph import ALL_REDUCE, COMPUTING, TRANSFER
 
 if TYPE_CHECKING:
@@ -288,8 +289,8 @@ def flows_of(
     levels = np.maximum(np.ceil(long - 1e-9), 1).astype(np.int64)[pair] * hops.steps
     place = np.full(topology.n, -1, dtype=np.int64)
     place[topology.terminals] = np.arange(topology.num_ranks)
-    entry = np.repeat(start[pair], length[pair]) + _within(length[pair])
-    first = np.concatenate([[0], np.cumsum(length[pair])]).astype(np.int64)
+    _, entry = positions(start, pair)
+    first = offsets(length[pair])
     made = Flows(
         hops.task,
         hops.size,
@@ -330,12 +331,6 @@ def _joined(hops: Flows, flow: I64) -> Flows:
         np.where(alone, hops.source[first], -1),
         np.where(alone, hops.target[first], -1),
     )
-
-
-def _within(length: I64) -> I64:
-    """Return 0 .. l-1 for every l."""
-    ends = np.cumsum(length)
-    return np.arange(ends[-1] if ends.size else 0) - np.repeat(ends - length, length)
 
 
 # schedules ------------------------------------------------------------------------------------------------------

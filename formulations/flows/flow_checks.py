@@ -16,6 +16,7 @@ from opticoll.formulations.flows.concurrent_flow import blocks_of_rows
 from opticoll.formulations.flows.flow_bounds import BOUNDS, bounds, closed_forms
 from opticoll.formulations.flows.symmetric_flow import SymmetricFlow, total
 from opticoll.formulations.model import Bound
+from opticoll.formulations.rounds.segments import offsets
 from opticoll.formulations.standard_form import Columns, StandardForm, blocks
 from opticoll.formulations.variables import BANDWIDTHS, Axis, Links, pair_axis, vertex_axis
 from opticoll.instances.symmetry import MANY_VERTICES, diameter
@@ -138,7 +139,7 @@ def flow_matrix(data: ConcurrentFlow, flow: str) -> StandardForm:
     A = Columns(
         np.concatenate([np.broadcast_to(signs, entries.shape)[stored], -demand[needed]]),
         np.concatenate([entries[stored], needed]),
-        np.concatenate([[0], np.cumsum(np.append(stored.sum(axis=2), needed.size))]),
+        offsets(np.append(stored.sum(axis=2), needed.size)),
         (rows + m, m * groups + 1),
     )
     cost = np.zeros(m * groups + 1)

@@ -28,6 +28,7 @@ from opticoll.compiled import interpreted, kernels
 from opticoll.errors import NotApplicable, refuse
 from opticoll.formulations.flows.concurrent_flow import commodities
 from opticoll.formulations.parameters import Parameter
+from opticoll.formulations.rounds.segments import offsets, positions, select
 from opticoll.instances.translations import moved_arcs, translations
 
 if TYPE_CHECKING:
@@ -344,28 +345,24 @@ def _list_all(topology: Topology, rule: PathRule, where: str, pairs: Pairs) -> P
 
 def _repeated(listed: PathSet, number: I64, pairs: Pairs, where: str) -> PathSet:
     """Build the set whose commodity k has the paths of commodity ``number[k]`` of ``listed``."""
-    count = np.diff(listed.first)[number]
-    if count.sum() > MOST_PATHS:
-        refuse(where, f"{int(count.sum()):,} paths exceed the limit of {MOST_PATHS:,}; use another set", NotApplicable)
-    before = np.concatenate([[0], np.cumsum(count)])
-    order = np.arange(before[-1]) - np.repeat(before[:-1] - listed.first[number], count)
-    result = reordered(listed, order)
-    return replace(result, sources=pairs[0], targets=pairs[1], pair=np.repeat(np.arange(number.size), count))
+    count = int(np.diff(listed.first)[number].sum())
+    if count > MOST_PATHS:
+        refuse(where, f"{count:,} paths exceed the limit of {MOST_PATHS:,}; use another set", NotApplicable)
+    pair, order = positions(listed.first, number)
+    return replace(reordered(listed, order), sources=pairs[0], targets=pairs[1], pair=pair)
 
 
 def assemble(topology: Topology, arcs: I64, length: I64, pair: I64, pairs: Pairs | None = None) -> PathSet:
     """Sort paths by commodity, then length; paths of one commodity and length keep their order."""
     sources, targets = commodities(topology) if pairs is None else pairs
-    start = np.concatenate([[0], np.cumsum(length)])
+    start = offsets(length)
     return reordered(PathSet(topology, sources, targets, arcs, start, pair), np.lexsort((length, pair)))
 
 
 def reordered(paths: PathSet, order: I64) -> PathSet:
     """Put the paths in another order."""
-    length = paths.length[order]
-    begin = np.concatenate([[0], np.cumsum(length)])
-    position = np.arange(begin[-1]) - np.repeat(begin[:-1] - paths.start[:-1][order], length)
-    return replace(paths, arcs=paths.arcs[position], start=begin, pair=paths.pair[order])
+    start, arcs = select(paths.start, paths.arcs, order)
+    return replace(paths, arcs=arcs, start=start, pair=paths.pair[order])
 
 
 def path_set_of(
@@ -515,12 +512,11 @@ def from_arrays(topology: Topology, arrays: Mapping[str, F64], pairs: Pairs | No
     if (np.diff(pair) < 0).any():
         return None
     sources, targets = commodities(topology) if pairs is None else pairs
-    start = np.concatenate([[0], np.cumsum(length)])
+    start = offsets(length)
     return PathSet(topology, sources, targets, table[used].astype(np.int64) - 1, start, pair.astype(np.int64))
 
 
 def subset(paths: PathSet, keep: Mask) -> PathSet:
     """Select the paths of the mask ``keep`` ``(|P|,)``."""
-    stay = np.repeat(keep, paths.length)
-    start = np.concatenate([[0], np.cumsum(paths.length[keep])])
+    stay, start = np.repeat(keep, paths.length), offsets(paths.length[keep])
     return replace(paths, arcs=paths.arcs[stay], start=start, pair=paths.pair[keep])

@@ -26,6 +26,7 @@ import numpy as np
 
 from opticoll.errors import BadInput, refuse
 from opticoll.formulations.optree.step_counts import COUNTS, refuse_sizes
+from opticoll.formulations.rounds.segments import offsets
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -160,7 +161,7 @@ def walks(fabric: Fabric) -> RadixGraph:
         refuse("optree", f"trees are searched on at most {MOST_NODES} nodes, not {n}; use fewer")
     products = np.arange(1, n)
     choices = -(-n // products) - 1  # radices 2 .. ceil(n/P)
-    start = np.concatenate([[0], np.cumsum(choices)])
+    start = offsets(choices)
     product = np.repeat(products, choices)
     radix = np.arange(start[-1]) - np.repeat(start[:-1], choices) + 2
     reached = np.minimum(product * radix, n)

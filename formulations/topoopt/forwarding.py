@@ -24,6 +24,7 @@ import numpy as np
 
 from opticoll.errors import NotApplicable, refuse
 from opticoll.formulations import rounding
+from opticoll.formulations.rounds.segments import offsets
 from opticoll.formulations.topoopt.circuit_design import CircuitDesign, Ring, circuits_between, ring_demand
 from opticoll.instances.servers import ServerPool
 
@@ -232,7 +233,7 @@ def _joined(
         selected = walks[:, 1:] >= 0
         steps.append(np.stack([walks[:, :-1][selected], walks[:, 1:][selected]], axis=1))
     flat = _parallel(pool.n, circuits, np.concatenate(steps), np.repeat(carried, length))
-    start = np.concatenate([[0], np.cumsum(length)]).astype(np.int64)
+    start = offsets(length)
     if more is not None:
         start = np.concatenate([start, start[-1] + more[0][1:]])
         flat, carried = np.concatenate([flat, more[1]]), np.concatenate([carried, more[2]])

@@ -14,6 +14,7 @@ import numpy as np
 
 from opticoll.errors import ModelError, refuse
 from opticoll.formulations.rounding import decimal
+from opticoll.formulations.rounds.segments import offsets
 from opticoll.formulations.standard_form import entry_names
 
 if TYPE_CHECKING:
@@ -170,7 +171,7 @@ class ExactForm:
         """The nonzeros by column: the start of each column, their rows, and their positions in ``values``."""
         rows = np.repeat(np.arange(self.shape[0]), np.diff(self.indptr))
         order = np.argsort(self.indices, kind="stable")
-        starts = np.concatenate([[0], np.cumsum(np.bincount(self.indices, minlength=self.shape[1]))])
+        starts = offsets(np.bincount(self.indices, minlength=self.shape[1]))
         return starts.astype(np.int64), rows[order], order
 
     def activity(self, x: Sequence[Fraction]) -> list[Fraction]:

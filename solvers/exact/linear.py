@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opticoll.errors import NoSolution
+from opticoll.formulations.rounds.segments import offsets
 from opticoll.formulations.standard_form import StandardForm
 from opticoll.solvers.adapters.highs import highs_basis, own_basis, pass_form, quiet_highs
 from opticoll.solvers.exact.exact_form import ExactAnswer, ExactForm, Leaf, common, crossed, products
@@ -368,7 +369,7 @@ class System:
         self.size, self._data = size, data
         self._rows = (indptr, indices, data)
         order = np.argsort(indices, kind="stable")
-        starts = np.concatenate([[0], np.cumsum(np.bincount(indices, minlength=size))])
+        starts = offsets(np.bincount(indices, minlength=size))
         self._columns = (starts, np.repeat(np.arange(size), np.diff(indptr))[order], data[order])
         largest = max((abs(v) for v in data.tolist()), default=0)
         self._small = largest < 2**31

@@ -17,8 +17,8 @@ from opticoll.formulations.alltoall.dependencies import positions
 from opticoll.formulations.alltoall.moved_routes import MovedRoutes
 from opticoll.formulations.flows.path_sets import PathSet, subset, to_arrays
 from opticoll.formulations.parameters import Parameter
+from opticoll.formulations.rounds.segments import offsets, select
 from opticoll.formulations.rounds.segments import positions as entries_of
-from opticoll.formulations.rounds.segments import select
 from opticoll.instances.translations import first_of_orbits, moved_arcs, translations
 from opticoll.solvers.methods.alltoall.layer_orders import LayerOrders
 from opticoll.solvers.methods.alltoall.torus_routes import torus_routes
@@ -93,7 +93,7 @@ class Routing:
     def paths(self, topology: Topology, pairs: I64) -> PathSet:
         """The routes, by pair; ``pairs`` are sources and targets, ``(2, K)``."""
         length = (self.route >= 0).sum(axis=1)
-        arcs, start = self.route[self.route >= 0], np.concatenate([[0], np.cumsum(length)])
+        arcs, start = self.route[self.route >= 0], offsets(length)
         return PathSet(topology, pairs[0], pairs[1], arcs, start, np.arange(length.size))
 
 
@@ -419,7 +419,7 @@ class OrderSearch:
         pair = np.tile(np.arange(pairs), len(seen) + 1)
         kept = np.unique(np.column_stack([pair, routes])[layer >= 0], axis=0, return_index=True)[1]
         routes, layer, pair = (one[layer >= 0][kept] for one in (routes, layer, pair))
-        start = np.append(0, np.cumsum((routes >= 0).sum(axis=1)))
+        start = offsets((routes >= 0).sum(axis=1))
         paths = PathSet(self.topology, self.ends[0], self.ends[1], routes[routes >= 0], start, pair)
         return self._least(paths, layer, found)
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.compiled import compiled
+from opticoll.formulations.rounds.segments import offsets
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -127,7 +128,7 @@ class LayerOrders:
         order = np.argsort(arcs, kind="stable")
         before = np.concatenate([[-1], np.where(inside, arcs[:-1], -1)])
         after = np.concatenate([np.where(inside, arcs[1:], -1), [-1]])
-        over = np.concatenate([[0], np.cumsum(np.bincount(arcs, minlength=m))])
+        over = offsets(np.bincount(arcs, minlength=m))
         self.uses = over, owner[order], before[order], after[order]
         first, second, route = arcs[:-1][inside], arcs[1:][inside], owner[:-1][inside]
         back = [np.bincount(route, row[first] >= row[second], routes.paths) for row in self.place]

@@ -23,6 +23,7 @@ from opticoll.formulations import rounding
 from opticoll.formulations.flows.path_flow import arc_load, serve_alike
 from opticoll.formulations.flows.path_sets import PathSet, reordered, subset, to_arrays
 from opticoll.formulations.parameters import Parameter
+from opticoll.formulations.rounds.segments import offsets
 from opticoll.solvers.adapters.highs import quiet_highs
 from opticoll.solvers.methods.method import Answer, Method
 from opticoll.solvers.process import solver_log
@@ -262,7 +263,7 @@ class RestrictedMaster:
         pair = np.array([k for k, _ in new])
         length = np.array([len(arcs) for _, arcs in new])
         arcs = np.array([a for _, path in new for a in path])
-        begin = np.concatenate([[0], np.cumsum(length)])
+        begin = offsets(length)
         index = np.insert(arcs + self.pairs, begin[:-1], pair).astype(np.int32)
         start = (begin[:-1] + np.arange(count)).astype(np.int32)
         infinite = np.full(count, self.highspy.kHighsInf)
@@ -278,7 +279,7 @@ class RestrictedMaster:
     def paths(self) -> PathSet:
         """The paths generated so far, in the order of their columns (not sorted by commodity)."""
         length = np.concatenate(self._length)
-        start = np.concatenate([[0], np.cumsum(length)])
+        start = offsets(length)
         sources, targets = self.commodities
         return PathSet(self.topology, sources, targets, np.concatenate(self._arcs), start, np.concatenate(self._pair))
 
