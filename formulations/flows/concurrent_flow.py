@@ -51,6 +51,8 @@ if TYPE_CHECKING:
 
 #: Checks process about this many entries at a time.
 CHECK_ENTRIES = 4_000_000
+#: Largest number of pairs of ranks that are listed, in some gigabytes.
+MOST_PAIRS = 10**8
 
 
 @dataclass(frozen=True, eq=False)
@@ -452,8 +454,17 @@ def blocks_of_rows(rows: int, columns: int) -> Iterator[slice]:
 
 
 def commodities(topology: Topology) -> tuple[I64, I64]:
-    """All ordered pairs of distinct terminals, ascending by source, then target."""
+    """All ordered pairs of distinct terminals, ascending by source, then target.
+
+    Raises
+    ------
+    NotApplicable
+        If there are more than :data:`MOST_PAIRS`.
+    """
     ends = topology.terminals
+    if ends.size**2 > MOST_PAIRS:
+        reason = f"{ends.size:,} ranks have too many pairs to list; solve alltoall.master, whose flows are by source"
+        refuse(topology.spec, reason, NotApplicable)
     sources, targets = np.repeat(ends, ends.size), np.tile(ends, ends.size)
     distinct = sources != targets
     return sources[distinct], targets[distinct]

@@ -60,7 +60,7 @@ def unsolved(master: Run) -> Answer | None:
         termination,
         bound=master.bound,
         bound_source=master.record["bound_source"],
-        message=f"the master LP ended with {master.termination}: {master.record['message']}",
+        message=": ".join(filter(None, (f"the master LP ended with {master.termination}", master.record["message"]))),
     )
 
 
@@ -204,7 +204,8 @@ def solve_child(item: ChildTask) -> F64:
     if outcome.x is not None:
         values = data.repair(form.values(outcome.x))
     if values is None:
-        msg = f"child LP of rank {item.number} ended with {outcome.termination}: {outcome.message}"
+        words = (f"child LP of rank {item.number} ended with {outcome.termination}", outcome.message)
+        msg = ": ".join(filter(None, words))
         raise NoSolution(msg)
     return values["f"] / float(values["F"])
 

@@ -452,3 +452,9 @@ def test_terabytes_in_bytes_are_served_and_proven(name):
     one, other = (oc.solve(name, network, demand=demand) for demand in (small, large))
     assert other.proof == one.proof == "optimal"
     assert other.metrics["T"] == pytest.approx(1e13 * one.metrics["T"], rel=1e-6)
+
+
+@pytest.mark.parametrize("name", ["alltoall.link-mcf", "alltoall.min-congestion"])
+def test_pairs_of_ranks_that_no_memory_holds_are_refused_before_they_are_listed(name):
+    with pytest.raises(oc.NotApplicable, match=r"27,000 ranks have too many pairs to list; solve alltoall\.master"):
+        oc.solve(name, "torus:30x30x30", method="highs")
