@@ -113,7 +113,7 @@ def problems(path: Path = STUDIES / f"{STUDY}.toml") -> tuple[BenchmarkProblem, 
     from opticoll.instances import parse
 
     result: dict[tuple[Any, ...], BenchmarkProblem] = {}
-    listed = tasks(path)
+    listed = tasks(path, grouped=True)
     specs = {text: parse(text).spec for text in dict.fromkeys(str(task.instance) for task in listed)}
     for task in listed:
         spec = specs[str(task.instance)]

@@ -224,15 +224,17 @@ def refuse_unavailable(study: Study) -> None:
         raise SolverUnavailable(str(study.cells[0].unavailable))
 
 
-def tasks(path: Path) -> list[Task]:
+def tasks(path: Path, *, grouped: bool = False) -> list[Task]:
     """Every task of a study file as written, without the checks of :func:`load`.
+
+    With ``grouped``, a group of methods such as ``@solvers`` is one method, and no method is excluded.
 
     Raises
     ------
     BadFile
         If the file is not TOML, holds an unknown key or a value of the wrong kind.
     """
-    return _read(path, f"study {path}")[2]
+    return _read(path, f"study {path}", grouped=grouped)[2]
 
 
 def _load(path: Path, where: str) -> Study:
@@ -240,7 +242,7 @@ def _load(path: Path, where: str) -> Study:
     return Study(name, title, tuple(_cells(result, where)), path)
 
 
-def _read(path: Path, where: str) -> tuple[str, str, list[Task]]:
+def _read(path: Path, where: str, *, grouped: bool = False) -> tuple[str, str, list[Task]]:
     """Name, title and tasks."""
     table = _table(path)
     _check_keys(table, _FIELDS.keys() - _LIMITS, where)
@@ -261,11 +263,13 @@ def _read(path: Path, where: str) -> tuple[str, str, list[Task]]:
         if not rule:
             msg = f"{where}, exclude {number}: the rule is empty and would drop every cell; name what to drop"
             raise BadFile(msg)
-    results = list(itertools.islice((task for at, block in blocks for task in _tasks(block, at)), MOST_CELLS + 1))
-    return name, title, _excluded(results, rules, where)
+    if grouped:
+        rules = [rule for rule in rules if "method" not in rule]
+    listed = (task for at, block in blocks for task in _tasks(block, at, grouped=grouped))
+    return name, title, _excluded(list(itertools.islice(listed, MOST_CELLS + 1)), rules, where)
 
 
-def _tasks(block: Mapping[str, Any], where: str) -> Iterator[Task]:
+def _tasks(block: Mapping[str, Any], where: str, *, grouped: bool) -> Iterator[Task]:
     """Every combination of a block's axes; methods, seeds and repetitions vary fastest."""
     formulations = _value(block, "formulations", where)
     instances = [spec for text in _value(block, "instances", where) for spec in expand(text)]
@@ -280,7 +284,7 @@ def _tasks(block: Mapping[str, Any], where: str) -> Iterator[Task]:
     seeds = _value(block, "seeds", where, [0])
     repetitions = _value(block, "repetitions", where, 1)
     grid = _grid(_value(block, "settings", where, {}), where)
-    named = {formulation: _methods(methods, formulation, where) for formulation in formulations}
+    named = {one: methods if grouped else _methods(methods, one, where) for one in formulations}
     for formulation, instance in itertools.product(formulations, instances):
         for form, settings, accuracy in itertools.product(forms, grid, tols):
             for method in named[formulation]:
