@@ -30,7 +30,7 @@ from opticoll.solvers.run import Plan
 from opticoll.solvers.task import SolveRequest, Task
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Hashable, Iterable, Iterator
 
     from numpy.typing import NDArray
 
@@ -48,7 +48,13 @@ def instance_of(task: Task) -> Instance:
     return parse(task.instance) if isinstance(task.instance, str) else task.instance
 
 
-def make_plan(task: Task, *, instance: Instance | None = None, needed: Mapping[str, F64] | None = None) -> Plan:
+def make_plan(
+    task: Task,
+    *,
+    instance: Instance | None = None,
+    needed: Mapping[str, F64] | None = None,
+    recent: dict[Hashable, Formulation] | None = None,
+) -> Plan:
     """Resolve a task, and refuse everything that can be refused without solving.
 
     Parameters
@@ -59,6 +65,9 @@ def make_plan(task: Task, *, instance: Instance | None = None, needed: Mapping[s
         The task's instance, if it has already been parsed.
     needed
         The solution that the formulation takes as data, if any.
+    recent
+        Holds the formulation that the last plan of a caller has prepared: it serves again on the same instance with the
+        same parameters, for another method.
 
     Raises
     ------
@@ -81,7 +90,14 @@ def make_plan(task: Task, *, instance: Instance | None = None, needed: Mapping[s
     instance = instance_of(task) if instance is None else instance
     parameters = parameters_on(instance, formulation, own)
     over = taking_over(formulation.name, parameters) if task.method == "auto" else []
-    problem = prepared(formulation, instance, parameters, needed)
+    if recent is None or needed is not None:
+        problem = prepared(formulation, instance, parameters, needed)
+    else:
+        place = (formulation, instance, *sorted(parameters.items()))
+        if place not in recent:
+            recent.clear()
+            recent[place] = prepared(formulation, instance, parameters)
+        problem = recent[place]
     if task.exact:
         problem._derived()  # raises an error for data that are not fractions
 

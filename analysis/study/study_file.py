@@ -53,7 +53,9 @@ from opticoll.solvers.process.memory import TooLarge
 from opticoll.solvers.task import Task, digest
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
+    from collections.abc import Collection, Hashable, Iterator, Mapping
+
+    from opticoll.formulations import Formulation
 
 STUDIES = Path(__file__).resolve().parents[1] / "studies"
 
@@ -375,6 +377,7 @@ def _cells(tasks: list[Task], where: str) -> Iterator[Cell]:
 
     instances: dict[str, Instance] = {}
     seen: set[str] = set()
+    recent: dict[Hashable, Formulation] = {}
     for task in tasks:
         spec = task.instance if isinstance(task.instance, str) else task.instance.spec
         try:
@@ -391,7 +394,7 @@ def _cells(tasks: list[Task], where: str) -> Iterator[Cell]:
             if names_file(spec):
                 task = msgspec.structs.replace(task, instance=instance)
             try:
-                plan = make_plan(task, instance=instance)
+                plan = make_plan(task, instance=instance, recent=recent)
                 rehearse_options(plan)
                 key = plan_key(task, plan)
             except SolverUnavailable as error:

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from functools import cache
+from typing import TYPE_CHECKING
 
 from opticoll import plugins
 from opticoll.errors import MethodMismatch
 from opticoll.instances.spec import contributed, modules_of
 from opticoll.nearest_names import nearest
-from opticoll.solvers.adapters.interface import Adapter
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from opticoll.solvers.adapters.interface import Adapter
 
 
-def package_adapters() -> dict[str, Adapter]:
+@cache
+def package_adapters() -> Mapping[str, Adapter]:
     """Return this package's own adapters by name, without those of configuration files and plug-ins."""
     return {name: one for module in modules_of(__package__) for name, one in _defined_in(module).items()}
 

@@ -41,7 +41,8 @@ def compare(
         from opticoll.analysis.benchmark import comparison, study_comparison
         from opticoll.analysis.study.study_file import find, load
 
-        made = study_comparison.compare(load(find(study)), readable_store(store), clock=clock, accuracy=accuracy)
+        home = readable_store(store)
+        made = study_comparison.compare(load(find(study)), home, clock=clock, accuracy=accuracy)
         if out is not None:
             made = replace(made, folder=comparison.write(made.comparison, out, {}))
     if latex:

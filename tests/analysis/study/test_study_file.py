@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from case_families import each
 
-from opticoll.analysis.study.study_file import Study, find, load, studies
+from opticoll.analysis.study.study_file import Study, find, load, studies, tasks
 from opticoll.errors import BadFile, BadInput, BadSpec
+from opticoll.formulations.alltoall.master import Master
 from opticoll.instances.spec import expand
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from opticoll.instances import Instance
 
 BASE = """
 name = "t"
@@ -97,6 +100,22 @@ def test_groups_of_methods(tmp_path: Path) -> None:
     assert {cell.task.method for cell in study.cells} == able
     methods = {c.task.method for c in read(tmp_path, BASE.replace("highs-simplex", "@methods")).cells}
     assert "time-form" in methods
+    grouped = tasks(tmp_path / "t.toml", grouped=True)
+    assert [task.method for task in grouped] == ["@methods", "@methods"]
+
+
+def test_cells_that_differ_in_method_share_what_is_prepared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where a solver is missing, and never across instances or settings."""
+    prepare, made = Master.prepare, list[object]()
+
+    def counted(instance: Instance, *rest: Any) -> Any:
+        made.append((instance.spec, *rest))
+        return prepare(instance, *rest)
+
+    monkeypatch.setattr(Master, "prepare", counted)
+    text = BASE.replace("highs-simplex", "@solvers") + 'settings = { demand = ["uniform", "permutation:1"] }\n'
+    assert {cell.canonical for cell in read(tmp_path, text).cells} == {"ring:4", "ring:6"}
+    assert len(made) == len({str(one) for one in made}) == 4
 
 
 @each(
