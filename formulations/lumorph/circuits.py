@@ -9,26 +9,25 @@ recursive:RADIX:STEP        the same in base RADIX: RADIX - 1 peers each, in one
                             RADIX^m q with 1 <= q < RADIX; the groups of the last step have q members
 permutation                 every rank to its image under a random permutation (``seed``), without fixed points
 all                         all ordered pairs
-file:PATH                   a CSV of lines ``source,destination``, by label or number
+file:PATH                   a CSV of lines ``source,destination``: ranks by label, or all by number
 
 Ranks are the terminals in ascending order: row-major on a mesh.
 """
 
 from __future__ import annotations
 
-import csv
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from opticoll.errors import BadFile, BadInput, NotApplicable, refuse
+from opticoll.instances.readers.demand_tables import rank_numbers
 from opticoll.instances.readers.reading import pinned, read_pinned
+from opticoll.instances.readers.tables import rows_of
 from opticoll.instances.topology import connecting_remedy
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from opticoll.instances.topology import I64, Topology
 
 
@@ -183,42 +182,19 @@ def exchange(topology: Topology, radix: int, step: int, where: str) -> Circuits:
 
 def _from_file(word: str, topology: Topology, where: str) -> Circuits:
     path, text = read_pinned(word, MAX_BYTES, f"{where}: circuit file", "name a CSV file of pairs")
-    rows = _csv_rows(text, path, where)
+    rows, what = rows_of(text, f"{where}: {path}"), f"{where}: {path}"
+    if rows and [cell.lower() for cell in rows[0][1]] in (["source", "destination"], ["source", "target"]):
+        del rows[0]
     if len(rows) > MAX_CIRCUITS:
         refuse(where, f"{path} has {len(rows):,} circuits; the limit is {MAX_CIRCUITS:,}", BadFile)
     if not rows:
         refuse(where, f"{path} contains no circuits; write one source,destination per line", BadFile)
-    return _of_rows(rows, path, topology, where)
-
-
-def _csv_rows(text: str, path: Path, where: str) -> list[tuple[str, list[str]]]:
-    rows: list[tuple[str, list[str]]] = []
-    try:
-        for number, row in enumerate(csv.reader(text.splitlines()), 1):
-            cells = [cell.strip() for cell in row]
-            heading = not rows and [cell.lower() for cell in cells] in (["source", "destination"], ["source", "target"])
-            if any(cells) and not cells[0].startswith("#") and not heading:
-                rows.append((f"line {number}", cells))
-    except csv.Error as reason:
-        msg = f"{where}: {path} is not valid CSV ({reason}); write one source,destination per line"
-        raise BadFile(msg) from None
-    return rows
-
-
-def _of_rows(rows: list[tuple[str, list[str]]], path: Path, topology: Topology, where: str) -> Circuits:
-    number = {str(v): v for v in range(topology.n)} | {label: v for v, label in enumerate(topology.labels)}
-    ranks = set(topology.terminals.tolist())
-    ends = np.empty((len(rows), 2), dtype=np.int64)
-    for k, (place, row) in enumerate(rows):
-        if len(row) != 2:
-            refuse(where, f"{path}, {place}: {str(row)[:60]!r} is not a pair; write source and destination", BadFile)
-        for side, cell in enumerate(row):
-            vertex = number.get(cell)
-            if vertex is None or vertex not in ranks:
-                problem = "is a relay, not a GPU," if vertex is not None else "is not a vertex"
-                known = f"{topology.spec} (vertices 0..{topology.n - 1})"
-                refuse(where, f"{path}, {place}: {cell[:60]!r} {problem} of {known}", BadFile)
-            ends[k, side] = vertex
-        if ends[k, 0] == ends[k, 1]:
-            refuse(where, f"{path}, {place}: the circuit joins {row[0]!r} to itself; remove it", BadFile)
-    return Circuits(ends[:, 0].copy(), ends[:, 1].copy(), f"file {path.name}")
+    for line, cells in rows:
+        if len(cells) != 2:
+            refuse(f"{what}, line {line}", f"{str(cells)[:60]!r} is not a pair; write source,destination", BadFile)
+    number = rank_numbers(topology, {name for _, cells in rows for name in cells}, what)
+    s, d = np.array([[number[name] for name in cells] for _, cells in rows], dtype=np.int64).T
+    if (s == d).any():
+        line, cells = rows[int(np.argmax(s == d))]
+        refuse(f"{what}, line {line}", f"the circuit joins {cells[0][:60]!r} to itself; remove it", BadFile)
+    return _of_ranks(topology, s, d, f"file {path.name}", where)

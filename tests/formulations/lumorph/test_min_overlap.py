@@ -380,20 +380,22 @@ def test_recursive_exchanges_are_the_known_patterns():
 
 def test_circuit_files(tmp_path):
     path = tmp_path / "circuits.csv"
-    path.write_text("source,destination\n0,1\n# a comment\n\n0.1, 1.2\n")
-    data = data_of("lightpath:2x3", circuits=f"file:{path}")
-    assert [ends.tolist() for ends in data.commodities] == [[0, 1], [1, 5]]
+    for text in ("source,destination\n0,1\n# a comment\n\n1, 5\n", "0.0,0.1\n0.1,1.2\n"):
+        path.write_text(text)
+        data = data_of("lightpath:2x3", circuits=f"file:{path}")
+        assert [ends.tolist() for ends in data.commodities] == [[0, 1], [1, 5]]
 
 
 @pytest.mark.parametrize(
     ("text", "word"),
     [
         ("0,0\n", "itself"),
-        ("0,9\n", "not a vertex"),
+        ("0,9\n", "not a rank"),
         ("0\n", "not a pair"),
         ("", "no circuits"),
         ("0,1,2\n", "not a pair"),
-        ("0,-1\n", "not a vertex"),
+        ("0,-1\n", "not a rank"),
+        ("0,0.1\n", "not a rank"),
         ('"0\0,1', "not "),
     ],
 )
