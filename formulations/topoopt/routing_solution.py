@@ -81,8 +81,7 @@ def derived(data: FixedCircuits) -> list[Fraction]:
 
 
 def bounds(data: FixedCircuits) -> list[Bound]:
-    """Upper bounds on F from ports, from hops, and from lengths by multiplicative weights."""
-    hops = data.flow.length_bound(np.ones(data.topology.arcs))
+    """Upper bounds on F from ports, and from lengths by multiplicative weights, hops at first."""
     lengths = any_lengths_bound(data.flow)
     return [
         Bound(
@@ -92,7 +91,6 @@ def bounds(data: FixedCircuits) -> list[Bound]:
             "topoopt",
             fraction=Fraction(1),
         ),
-        Bound("distance", hops, "every byte takes at least the minimum number of hops", "topoopt"),
         Bound(lengths.name, lengths.value, lengths.reason, "topoopt"),
     ]
 
