@@ -48,8 +48,38 @@ _FAMILIES: dict[str, str] = {
 _GAP = 0.9
 
 
-def positions(topology: Topology, layout: str | Places | ArrayLike = "auto", family: Instance | None = None) -> F64:
-    """Positions of the vertices, ``(n, 2)``, with neighbours about 1 apart.
+@dataclass(frozen=True)
+class Arrangement:
+    """Where the vertices of a drawing are, and what it shows of their order.
+
+    Attributes
+    ----------
+    place
+        Positions, ``(n, 2)``, with neighbours about 1 apart.
+    group
+        Rack, group or wafer of every vertex, drawn as boxes; None without.
+    word
+        What a group is called.
+    level
+        Layer of every vertex, drawn as rows; None without.
+    wrapped
+        Arcs that lead around a torus, drawn as their two ends, ``(m,)``; None without.
+    sides
+        Vertices in the first column or last row of a grid, ``(n,)``; None for other layouts.
+    """
+
+    place: F64
+    group: I64 | None = None
+    word: str = ""
+    level: I64 | None = None
+    wrapped: Mask | None = None
+    sides: Mask | None = None
+
+
+def arrangement(
+    topology: Topology, layout: str | Places | ArrayLike = "auto", family: Instance | None = None
+) -> Arrangement:
+    """Place the vertices of a drawing.
 
     Parameters
     ----------
@@ -70,26 +100,27 @@ def positions(topology: Topology, layout: str | Places | ArrayLike = "auto", fam
         For an unknown layout, or one that does not fit the topology.
     """
     if not isinstance(layout, str):
-        return _scaled(_given(topology, layout))
+        return Arrangement(_given(topology, layout))
     name, _, size = layout.partition(":")
     if name not in LAYOUTS or (size and name != "racks"):
         refuse("plot", f"unknown layout {layout!r}; write {', '.join(LAYOUTS)}, racks:R, or positions by vertex")
     named = family or topology
     chosen = chosen_layout(topology, named) if name == "auto" else name
     if chosen == "given":
-        return _scaled(_own_places(topology, named))
+        places = getattr(named, "places", None)
+        if places is None or len(places) != topology.n:
+            spec = label(named.spec, 60)
+            refuse("plot", f"{spec} has no places; give x and y of the nodes in its file, or positions")
+        return Arrangement(_given(topology, places))
     if chosen == "grid":
-        shape = _shape(named, topology.n)
-        if shape is None:
-            msg = f"plot: layout 'grid' needs a mesh or torus, and {label(named.spec, 60)} has no shape; use 'spring'"
-            raise BadInput(msg)
-        place = _oblique(np.stack(np.unravel_index(np.arange(topology.n), shape), axis=1)[:, ::-1].astype(float))
-        if (mesh := _tiles(named, topology.n)) is not None:
-            place[:, 0] += _GAP * mesh.wafer_of
-        return place
+        return _grid(topology, named)
     if chosen == "racks":
-        return _racks(rack_of(topology, layout, named))
-    return _by_name(topology, chosen, named)
+        group, word = racks_of(topology, size, named)
+        return Arrangement(_blocks(group), group, word)
+    if chosen == "layers":
+        level = layers_of(topology)
+        return Arrangement(_rows(topology, level), level=level)
+    return Arrangement(_by_name(topology, chosen, named))
 
 
 def chosen_layout(topology: Topology, named: Instance) -> str:
@@ -107,66 +138,51 @@ def chosen_layout(topology: Topology, named: Instance) -> str:
     return "circular" if chosen == "spring" and n > _MOST_SPRINGS else chosen
 
 
-def rack_of(topology: Topology, layout: str, named: Instance) -> I64:
-    """The rack of every vertex: consecutive vertices of ``racks:R``, groups of a dragonfly, hosts with their NICs.
+def racks_of(topology: Topology, size: str, named: Instance) -> tuple[I64, str]:
+    """The rack of every vertex and what it is called, "" if its vertices say it.
+
+    These are racks of so many consecutive vertices, or K of them (``KxR``); without a size, hosts with their NICs, or
+    the groups of a dragonfly.
 
     Raises
     ------
     BadInput
-        If the layout gives no size, and the family has no racks.
+        If no size is given and the family has no racks, or the size does not fit.
     """
-    n, size = topology.n, layout.partition(":")[2]
+    n = topology.n
     if size:
         count, _, each = size.rpartition("x")
         if not (each.isdigit() and 0 < int(each) <= n and (count.isdigit() or size == each)):
-            msg = f"plot: layout {layout!r}: write racks:R with the vertices of a rack, 1 to {n}, or racks:KxR for K"
-            raise BadInput(msg)
+            asked = f"layout 'racks:{size}'"
+            refuse("plot", f"{asked}: write racks:R with the vertices of a rack, 1 to {n}, or racks:KxR for K")
         if count and int(count) * int(each) != n:
-            refuse("plot", f"layout {layout!r} is {int(count) * int(each)} vertices, {label(named.spec, 60)} has {n}")
-        return np.arange(n) // int(each)
+            given = int(count) * int(each)
+            refuse("plot", f"layout 'racks:{size}' is {given} vertices, {label(named.spec, 60)} has {n}")
+        return np.arange(n) // int(each), "rack"
     hosts = _hosts(topology)
     if hosts is not None:
-        return hosts
+        return hosts, ""
     group = dict(named.parameters).get("a")
-    if isinstance(group, int) and 0 < group < n and n % group == 0:
-        return np.arange(n) // group
-    msg = f"plot: {label(named.spec, 60)} has no racks of its own; write racks:R for racks of R consecutive vertices"
-    raise BadInput(msg)
-
-
-def _tiles(named: Instance, n: int) -> LightpathMesh | None:
-    """The mesh of n tiles that an instance is; None if it is none, or has other vertices."""
-    return named if isinstance(named, LightpathMesh) and named.n == n else None
-
-
-def wafers(named: Instance, n: int) -> I64 | None:
-    """The wafer of every tile of a mesh that has several; None for other instances."""
-    mesh = _tiles(named, n)
-    return mesh.wafer_of if mesh is not None and mesh.wafers > 1 else None
+    if not (isinstance(group, int) and 0 < group < n and n % group == 0):
+        spec = label(named.spec, 60)
+        refuse("plot", f"{spec} has no racks of its own; write racks:R for racks of R consecutive vertices")
+    return np.arange(n) // group, "group"
 
 
 def layers_of(topology: Topology) -> I64:
     """Hops of every vertex from the nearest terminal, ``(n,)``: 0 for terminals, 1 for their switches, and so on."""
-    level = np.full(topology.n, -1, dtype=np.int64)
-    level[topology.terminals] = 0
-    tail, head = np.r_[topology.tail, topology.head], np.r_[topology.head, topology.tail]
-    for step in range(topology.n):
-        found = np.unique(head[(level[tail] == step) & (level[head] < 0)])
-        if not found.size:
-            break
-        level[found] = step + 1
-    return np.where(level < 0, level.max() + 1, level)
+    from scipy.sparse.csgraph import dijkstra
 
-
-def _own_places(topology: Topology, named: Instance) -> F64:
-    places = getattr(named, "places", None)
-    if places is None or len(places) != topology.n:
-        refuse("plot", f"{label(named.spec, 60)} has no places; give x and y of the nodes in its file, or positions")
-    return np.asarray(places, dtype=float)
+    links = topology.length_matrix(np.ones(topology.arcs))
+    hops = dijkstra(links, directed=False, indices=topology.terminals, unweighted=True, min_only=True)
+    reached = np.isfinite(hops)
+    return np.where(reached, hops, hops[reached].max() + 1).astype(np.int64)
 
 
 def _given(topology: Topology, layout: Any) -> F64:
-    """Positions from a mapping or an array."""
+    """Positions from a mapping or an array, in units of the median distance of a vertex from its nearest neighbour."""
+    from scipy.spatial import KDTree
+
     if isinstance(layout, Mapping):
         by_name = {str(name): place for name, place in layout.items()}
         missing = [name for name in topology.labels if name not in by_name]
@@ -180,13 +196,6 @@ def _given(topology: Topology, layout: Any) -> F64:
         place = np.empty(0)
     if place.shape != (topology.n, 2) or not np.isfinite(place).all():
         refuse("plot", f"positions must be finite numbers x and y of each of the {topology.n} vertices")
-    return place
-
-
-def _scaled(place: F64) -> F64:
-    """Positions in units of the median distance of a vertex from its nearest neighbour."""
-    from scipy.spatial import KDTree
-
     if len(place) < 2:
         return place
     near = KDTree(place).query(place, k=2)[0][:, 1]
@@ -207,8 +216,6 @@ def _by_name(topology: Topology, chosen: str, named: Instance) -> F64:
         return np.concatenate([_circle(half) * 2.2, _circle(n - half)])
     if chosen == "star":
         return np.concatenate([np.zeros((1, 2)), _circle(n - 1) * 2.0])
-    if chosen == "layers":
-        return _layers(topology)
     return _circle(n) if chosen == "circular" else _springs(topology)
 
 
@@ -221,7 +228,7 @@ def _hosts(topology: Topology) -> I64 | None:
     return np.array([order.setdefault(match[2], len(order)) for match in names if match], dtype=np.int64)
 
 
-def _racks(rack: I64) -> F64:
+def _blocks(rack: I64) -> F64:
     """Racks around a circle, each a block of rows and columns about as wide as it is high."""
     count = int(rack.max()) + 1
     members = [np.flatnonzero(rack == number) for number in range(count)]
@@ -236,9 +243,8 @@ def _racks(rack: I64) -> F64:
     return flat
 
 
-def _layers(topology: Topology) -> F64:
+def _rows(topology: Topology, level: I64) -> F64:
     """Terminals in the lowest row, and their switches above them, each above the middle of its own."""
-    level = layers_of(topology)
     wide = max(int(np.bincount(level).max()), 2)
     flat = np.zeros((topology.n, 2))
     height = max(1.4, wide / 8)
@@ -266,6 +272,21 @@ def _shape(named: Instance, n: int | None) -> tuple[int, ...] | None:
 def _circle(n: int) -> F64:
     angle = np.pi / 2 - 2 * np.pi * np.arange(n) / max(n, 1)
     return np.stack([np.cos(angle), np.sin(angle)], axis=1) * max(n / (2 * np.pi), 1.0)
+
+
+def _grid(topology: Topology, named: Instance) -> Arrangement:
+    """The vertices of a mesh or torus, whose wafers stand apart."""
+    shape = _shape(named, topology.n)
+    if shape is None:
+        refuse("plot", f"layout 'grid' needs a mesh or torus, and {label(named.spec, 60)} has no shape; use 'spring'")
+    at = np.stack(np.unravel_index(np.arange(topology.n), shape), axis=1)
+    place = _oblique(at[:, ::-1].astype(float))
+    wafer = named.wafer_of if isinstance(named, LightpathMesh) and named.wafers > 1 else None
+    if wafer is not None:
+        place[:, 0] += _GAP * wafer
+    wrapped = np.abs(at[topology.tail] - at[topology.head]).max(axis=1) > 1
+    sides = (place[:, 0] <= place[:, 0].min() + 0.01) | (place[:, 1] <= place[:, 1].min() + 0.01)
+    return Arrangement(place, wafer, "wafer", wrapped=wrapped, sides=sides)
 
 
 def _oblique(place: F64) -> F64:
@@ -320,58 +341,3 @@ def _springs(topology: Topology) -> F64:
     ends = place[topology.tail] - place[topology.head]
     length = np.hypot(*ends.T)
     return place / float(np.median(length[length > 0])) if (length > 0).any() else place
-
-
-@dataclass(frozen=True)
-class Arrangement:
-    """Where the vertices of a drawing are, and what it shows of their order.
-
-    Attributes
-    ----------
-    place
-        Positions, ``(n, 2)``.
-    group
-        Rack, group or wafer of every vertex, drawn as boxes; None without.
-    word
-        What a group is called.
-    level
-        Layer of every vertex, drawn as rows; None without.
-    wrapped
-        Arcs that lead around a torus, drawn as their two ends, ``(m,)``.
-    sides
-        Vertices in the first column or last row of a grid, ``(n,)``; None for other layouts.
-    """
-
-    place: F64
-    group: I64 | None
-    word: str
-    level: I64 | None
-    wrapped: Mask
-    sides: Mask | None = None
-
-
-def arrangement(
-    topology: Topology, layout: str | Places | ArrayLike = "auto", family: Instance | None = None
-) -> Arrangement:
-    """The positions of :func:`positions`, with the racks, layers and ends of a torus that the layout shows."""
-    named = family or topology
-    place = positions(topology, layout, family)
-    name = layout.partition(":")[0] if isinstance(layout, str) else "given"
-    chosen = chosen_layout(topology, named) if name == "auto" else name
-    group, word = None, ""
-    if chosen == "racks":
-        group = rack_of(topology, layout if isinstance(layout, str) and ":" in layout else "racks", named)
-        own = dict(named.parameters).get("a") is not None
-        word = "" if _hosts(topology) is not None else "group" if own and layout in ("auto", "racks") else "rack"
-    elif chosen == "grid":
-        group, word = wafers(named, topology.n), "wafer"
-    level = layers_of(topology) if chosen == "layers" else None
-    wrapped = np.zeros(topology.arcs, dtype=bool)
-    shape = _shape(named, topology.n) if chosen == "grid" else None
-    if shape is not None:
-        ends = [np.stack(np.unravel_index(end, shape)) for end in (topology.tail, topology.head)]
-        wrapped = np.asarray(np.abs(ends[0] - ends[1]).max(axis=0) > 1)
-    sides = None
-    if chosen == "grid":
-        sides = (place[:, 0] <= place[:, 0].min() + 0.01) | (place[:, 1] <= place[:, 1].min() + 0.01)
-    return Arrangement(place, group, word, level, wrapped, sides)

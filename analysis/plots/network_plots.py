@@ -365,7 +365,8 @@ def _draw_arcs(
         bend, order = np.where(repeated, bend, 0.0), links
     capacity = drawn.capacity / drawn.capacity.max() if drawn.arcs else np.ones(0)
     width = float(np.clip(40.0 / max(order.size, 1) ** 0.7, 0.45, 1.8)) * (0.55 + 0.45 * np.sqrt(capacity))
-    straight = order[~placed.wrapped[order]]
+    wrapped = np.zeros(drawn.arcs, dtype=bool) if placed.wrapped is None else placed.wrapped
+    straight = order[~wrapped[order]]
     start, end = place[drawn.tail[straight]], place[drawn.head[straight]]
     middle = (start + end) / 2 + (end - start)[:, ::-1] * np.array([1.0, -1.0]) * bend[straight, None]
     t = np.linspace(0.0, 1.0, 24)[None, :, None]
@@ -374,7 +375,7 @@ def _draw_arcs(
     if links is None and straight.size <= _MOST_ARROWS:
         way = _ways(middle, end)
         _heads(axes, end - way * 0.6 * diameter / points, way, (3 + 1.7 * width[straight]) / points, colours[straight])
-    _draw_stubs(axes, drawn, placed, colours, order[placed.wrapped[order]], width, aside=0.06 * (links is None))
+    _draw_stubs(axes, drawn, placed, colours, order[wrapped[order]], width, aside=0.06 * (links is None))
 
 
 def _ways(start: F64, end: F64) -> F64:

@@ -600,10 +600,10 @@ def test_models_are_stated_in_both_layers():
 def test_no_family_draws_vertices_on_top_of_each_other(spec):
     from scipy.spatial.distance import pdist
 
-    from opticoll.analysis.plots.layouts import positions
+    from opticoll.analysis.plots.layouts import arrangement
 
     topology = oc.parse(spec)
-    place = positions(topology)
+    place = arrangement(topology).place
     assert place.shape == (topology.n, 2)
     assert np.isfinite(place).all()
     assert pdist(place).min(initial=np.inf) > 0.05

@@ -10,7 +10,7 @@ from scipy.spatial.distance import pdist
 
 import opticoll as oc
 from opticoll.analysis.plots import network_plots
-from opticoll.analysis.plots.layouts import arrangement, layers_of, positions, rack_of
+from opticoll.analysis.plots.layouts import arrangement, layers_of
 from opticoll.analysis.plots.network_plots import label_places
 from opticoll.analysis.plots.style import labels
 
@@ -78,7 +78,7 @@ def test_switches_are_above_the_servers():
     topology = oc.parse("fat-tree:k=4")
     level = layers_of(topology)
     assert np.bincount(level).tolist() == [16, 8, 8, 4]
-    place = positions(topology)
+    place = arrangement(topology).place
     assert [len(set(place[level == step, 1])) for step in range(4)] == [1, 1, 1, 1]
     assert np.all(np.diff([place[level == step, 1][0] for step in range(4)]) > 0)
     words = [one.get_text() for one in oc.plot_topology(topology).axes[0].texts]
@@ -119,7 +119,7 @@ def test_positions_come_from_the_file_or_the_user(tmp_path):
     path = tmp_path / "cities.graphml"
     nx.write_graphml(graph, path)
     for topology in (oc.topology(graph), oc.parse(f"file:{path}"), oc.parse(f"file:{path}+scale=2")):
-        place = positions(topology)
+        place = arrangement(topology).place
         away = place - place[list(topology.labels).index("south")]
         assert away[list(topology.labels).index("east")] / away[list(topology.labels).index("north")][
             1
@@ -128,10 +128,10 @@ def test_positions_come_from_the_file_or_the_user(tmp_path):
     bare = nx.Graph(graph.edges)
     given = {"north": (0, 3), "south": (0, 0), "east": (4, 0)}
     assert oc.topology(bare).places is None
-    assert positions(oc.topology(bare), given) == pytest.approx(positions(oc.topology(graph)))
+    assert arrangement(oc.topology(bare), given).place == pytest.approx(arrangement(oc.topology(graph)).place)
     for node, place in given.items():
         bare.nodes[node]["pos"] = np.array(place)
-    assert positions(oc.topology(bare)) == pytest.approx(positions(oc.topology(graph)))
+    assert arrangement(oc.topology(bare)).place == pytest.approx(arrangement(oc.topology(graph)).place)
     assert oc.topology(bare).hash == oc.topology(graph).hash, "a place in a drawing is not part of the problem"
     drawn = oc.plot_topology(bare, layout=given)
     assert {"north", "south", "east"} <= {one.get_text() for one in drawn.axes[0].texts}
@@ -237,8 +237,8 @@ def test_names_that_are_too_long_side_by_side_stand_upright():
 
 def test_racks_by_their_number_and_size():
     ring = oc.topology("ring:12")
-    assert rack_of(ring, "racks:3x4", ring).tolist() == rack_of(ring, "racks:4", ring).tolist()
+    assert arrangement(ring, "racks:3x4").group.tolist() == arrangement(ring, "racks:4").group.tolist()
     with pytest.raises(oc.BadInput, match="layout 'racks:4x4' is 16 vertices, ring:12 has 12"):
-        rack_of(ring, "racks:4x4", ring)
+        arrangement(ring, "racks:4x4")
     with pytest.raises(oc.BadInput, match="or racks:KxR for K"):
-        rack_of(ring, "racks:x4", ring)
+        arrangement(ring, "racks:x4")
