@@ -28,8 +28,6 @@ from opticoll.solvers.solution_document import FORMAT, SolutionDocument
 from opticoll.solvers.task import Proof, Record, Task, Termination, joined_messages, texts
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from opticoll.analysis.result.result import InstanceLike
     from opticoll.formulations import Formulation
     from opticoll.solvers.task import CheckRecord
@@ -189,13 +187,13 @@ def check(
     formulation: str | type[Formulation],
     instance: InstanceLike,
     path: str | Path,
-    settings: Mapping[str, object] | None = None,
     *,
     demand: object = None,
+    **settings: object,
 ) -> CheckRecord:
     """Verify a solution or schedule file for a problem; see :func:`opticoll.solvers.solution_json.check`.
 
-    The problem is stated as for ``oc.solve``: formulation, instance, parameters and demand.
+    The problem is stated as for ``oc.solve``: formulation, instance, demand, and parameters by name.
     """
     if formulation is StatedModel or formulation == StatedModel.name:
         msg = (
@@ -206,5 +204,5 @@ def check(
     if not isinstance(path, str | Path):
         refuse("check", f"needs a file, not {type(path).__name__}; a result has been checked, see its check()")
     own = instance if isinstance(instance, str) else as_instance(instance)
-    stated = settings if demand is None else {**(settings or {}), "demand": demand}
+    stated = settings if demand is None else {**settings, "demand": demand}
     return solution_json.check(formulation, own, path, stated)

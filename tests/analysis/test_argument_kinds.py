@@ -134,8 +134,8 @@ def test_updates(argument):
         (lambda: oc.design(6, 2, time_limit=-1), "design: time_limit: must be a positive number, not -1"),
         (lambda: oc.best_sequence(6, 2, 2, directed="no"), "best_sequence: directed: must be True or False"),
         (
-            lambda: oc.check("alltoall.broadcast", "ring:3", "a.json", root=1),
-            "check: has no argument 'root'; give parameters of the formulation as settings={'root': ...}",
+            lambda: oc.bounds("ring:3", formulation="alltoall.broadcast", root=1),
+            "bounds: has no argument 'root'; give parameters of the formulation as settings={'root': ...}",
         ),
         (lambda: oc.solve("alltoall.master", "ring:3", log="no"), "solve: log: must be True or False, not 'no'"),
         (lambda: oc.reconfigure(4, 3, 1.0, on_progress=1), "design: on_progress: must be a function of a dict, not 1"),

@@ -263,7 +263,7 @@ def test_schedules_where_there_are_some(solved, name, tmp_path):
     elif name == "topology.sequence":
         schedule = result.schedule()
         assert schedule.save(tmp_path / "s.json")["delivers"]
-        assert oc.check(name, result.instance, tmp_path / "s.json", first_case(name)[1])["verified"]
+        assert oc.check(name, result.instance, tmp_path / "s.json", **first_case(name)[1])["verified"]
         assert schedule.frame["amount"].sum() >= result.plan.problem.demand.sum() * (1 - 1e-9)
     else:
         with pytest.raises(BadInput, match="hold no routes"):

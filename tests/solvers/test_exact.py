@@ -487,7 +487,7 @@ def test_a_child_takes_the_exact_flow_of_the_master(tmp_path):
     whole = oc.solve("alltoall.all-reduce", "path:2", exact=True)
     whole.save(tmp_path / "other.vipr")
     with pytest.raises(BadFile, match=r"its data are a solution of alltoall\.master"):
-        oc.check("alltoall.child", "kautz:d=2,D=1", tmp_path / "other.vipr", settings)
+        oc.check("alltoall.child", "kautz:d=2,D=1", tmp_path / "other.vipr", **settings)
 
 
 def test_a_partial_solution_is_completed():

@@ -90,7 +90,7 @@ def test_routes_are_found_again(row, tmp_path):
     found = oc.solve("alltoall.channels", pod, **given, time_limit=600 if row["cubes"] < 64 else 2000)
     assert found.value <= row["load"]
     found.schedule().save(tmp_path / "pod.routes.json")
-    checked = oc.check("alltoall.channels", pod, tmp_path / "pod.routes.json", settings=given)
+    checked = oc.check("alltoall.channels", pod, tmp_path / "pod.routes.json", **given)
     assert (checked["verified"], checked["objective"]) == (True, found.value)
 
 

@@ -261,12 +261,12 @@ def test_solutions_are_checked_against_the_demand_asked_for(tmp_path):
     assert result.metrics["sources"] == 4
     rows = instance_bounds("ring:5", NAME, {"demand": f"file:{demand}"})
     assert all(row["value"] >= result.objective * (1 - 1e-7) for row in rows)
-    assert oc.check(NAME, "ring:5", file, {"demand": f"file:{demand}"})["verified"]
+    assert oc.check(NAME, "ring:5", file, demand=f"file:{demand}")["verified"]
     with pytest.raises(BadFile, match="demand=uniform was requested"):
         oc.check(NAME, "ring:5", file)
     np.savetxt(demand, matrix + np.eye(5, k=1), delimiter=",")
     with pytest.raises(BadFile, match="was requested"):  # the same name, other contents
-        oc.check(NAME, "ring:5", file, {"demand": f"file:{demand}"})
+        oc.check(NAME, "ring:5", file, demand=f"file:{demand}")
     document = json.loads(file.read_text())
     document["settings"]["demand"] = "uniform"
     file.write_text(json.dumps(document))

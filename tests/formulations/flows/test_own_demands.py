@@ -473,11 +473,11 @@ def test_a_solution_of_data_in_memory_is_checked_with_the_file_of_the_same_deman
     file.write_text(json.dumps(SolutionDocument.of(run).as_json()))
     FRAME.to_csv(traffic, index=False)
     oc.save_topology(topology, net)
-    result = oc.check("alltoall.link-mcf", f"file:{net}", file, {"demand": f"file:{traffic}"})
+    result = oc.check("alltoall.link-mcf", f"file:{net}", file, demand=f"file:{traffic}")
     assert result["verified"]
-    assert oc.check("alltoall.link-mcf", topology, file, {"demand": FRAME})["verified"]
+    assert oc.check("alltoall.link-mcf", topology, file, demand=FRAME)["verified"]
     with pytest.raises(BadInput, match="was requested"):
-        oc.check("alltoall.link-mcf", topology, file, {"demand": {**PAIRS, ("c", "a"): 1.0}})
+        oc.check("alltoall.link-mcf", topology, file, demand={**PAIRS, ("c", "a"): 1.0})
 
 
 # schedules ------------------------------------------------------------------------------------------------------

@@ -84,11 +84,11 @@ def test_routes_of_one_layer_that_wait_in_a_circle_are_refused(tmp_path):
 )
 def test_routes_are_within_the_stated_layers_and_load(tmp_path, settings, violation, objective):
     _, path, document = written(tmp_path, "alltoall.channels", "ring:5", layers=2)
-    checked = oc.check("alltoall.channels", "ring:5", path, settings=settings)
+    checked = oc.check("alltoall.channels", "ring:5", path, **settings)
     assert checked["verified"] == (violation is None)
     assert (checked["schedule"]["violation"], checked["objective"]) == (violation, objective)
     with pytest.raises(BadInput, match="paths= has no effect"):
-        oc.check("alltoall.channels", "ring:5", path, settings={"paths": "shortest"})
+        oc.check("alltoall.channels", "ring:5", path, paths="shortest")
     document["routes"].append(document["routes"][0])
     for route in (document["routes"][0], document["routes"][-1]):
         route["weight"] = 0.5
@@ -150,7 +150,7 @@ def test_routes_that_symmetries_move_are_checked(moved):
     _, path, document = moved
     assert len(document["routes"]) * len(document["images"]) == 16 * 15
     assert document["chunks"] == 2
-    checked = oc.check("alltoall.channels", "torus:4x4", path, settings={"layers": 2})
+    checked = oc.check("alltoall.channels", "torus:4x4", path, layers=2)
     assert (checked["verified"], checked["objective"]) == (True, 8)
     assert (checked["metrics"]["layers"], checked["metrics"]["paths"], checked["metrics"]["longest_path"]) == (
         2,

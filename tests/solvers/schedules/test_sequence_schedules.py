@@ -200,7 +200,7 @@ def test_other_problems_refuse_the_schedule(tmp_path):
     assert facts["delivers"]
     assert facts["simulated_time"] == pytest.approx(result.objective)
     spec, settings = CASES["step"]
-    record = oc.check(NAME, spec, path, settings)
+    record = oc.check(NAME, spec, path, **settings)
     assert record["verified"]
     assert record["metrics"]["over_bound"] == pytest.approx(result.objective / result.bound)
     for other, word in (
@@ -210,11 +210,11 @@ def test_other_problems_refuse_the_schedule(tmp_path):
         ({"start": "ring:6"}, "start"),
         ({"parallel": 1, "delay": 0.1, "charge": "changed"}, ""),
     ):
-        record = oc.check(NAME, spec, path, {**settings, **other})
+        record = oc.check(NAME, spec, path, **{**settings, **other})
         assert record["verified"] == (not word), record["reason"]
         assert word in record["reason"]
     with pytest.raises(BadInput, match="instance_hash does not match"):
-        oc.check(NAME, "servers:n=9,degree=2", path, settings)
+        oc.check(NAME, "servers:n=9,degree=2", path, **settings)
     for name, value, message in (
         ("collective", "allreduce", "for allreduce, not for alltoall"),
         ("dealy", 1, "'dealy'"),
@@ -222,7 +222,7 @@ def test_other_problems_refuse_the_schedule(tmp_path):
         other = tmp_path / f"{name}.json"
         other.write_text(json.dumps({**json.loads(path.read_text()), name: value}))
         with pytest.raises(BadInput, match=message):
-            oc.check(NAME, spec, other, settings)
+            oc.check(NAME, spec, other, **settings)
     with pytest.raises(BadInput, match="checked as topology"):
         oc.check("alltoall.master", "ring:6", path)
     with pytest.raises(BadInput, match="circuits that change are written"):
