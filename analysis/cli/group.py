@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 _WITHOUT = ("lab", "new")
 
 
-def _load(context: click.Context, parameter: click.Parameter, places: tuple[str, ...]) -> None:
+def _load(context: click.Context, _: click.Parameter | None, places: tuple[str, ...]) -> None:
     """Load plug-ins, including those of the environment, before anything else is read."""
     if places or os.environ.get("OPTICOLL_PLUGINS"):
         from opticoll.analysis.cli import output
@@ -72,6 +73,14 @@ class Commands(click.Group):
         if cmd_name not in self.commands and cmd_name in self.deferred:
             self.add_command(part(self.deferred[cmd_name][0]), cmd_name)
         return self.commands.get(cmd_name)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find a command, that of a plug-in among its own options ``--plugin`` too."""
+        if self.get_command(ctx, args[0]) is None:
+            _load(ctx, None, tuple(place for word, place in pairwise(args) if word == "--plugin"))
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write names and lines of the commands into the help of all; none is imported for that."""

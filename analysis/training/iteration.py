@@ -89,7 +89,7 @@ def iteration(
     link: Rate | None = None,
     servers: int | None = None,
     section: str = "5.3",
-    batch: int = 0,
+    batch: int | None = None,
     overlap: str = "backward",
     routing: str = "auto",
     latency: Seconds = HOP_S,
@@ -140,7 +140,8 @@ def iteration(
     NoSolution
         If some traffic has no route.
     """
-    whole_number(batch, "iteration: batch", 0)
+    if batch is not None:
+        whole_number(batch, "iteration: batch", 1)
     if servers is not None:
         whole_number(servers, "iteration: servers", 1)
     if ring_factor is not None:
@@ -160,7 +161,7 @@ def iteration(
     graph = (
         model
         if isinstance(model, TaskGraph)
-        else training_iteration(model, servers or count, section=section, batch=batch, overlap=overlap)
+        else training_iteration(model, servers or count, section=section, batch=batch or 0, overlap=overlap)
     )
     if graph.servers > count:
         refuse("iteration", f"{place.spec} has {count} servers, but the task graph needs {graph.servers}")
@@ -191,7 +192,7 @@ def iteration(
         link=unit,
         latency_s=latency,
         section=section,
-        samples_per_gpu=batch or None,
+        samples_per_gpu=batch,
         overlap=overlap,
         routing=way,
         seconds=schedule.length,

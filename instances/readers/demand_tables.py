@@ -85,8 +85,8 @@ def table_of(value: object) -> DemandTable:
     if hasattr(value, "todense") or (isinstance(value, np.ndarray | Sequence) and not isinstance(value, str)):
         matrix, sized = _numbers(value, "demand")
         if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
-            msg = f"demand: an array of shape {matrix.shape} is not a square matrix; give one row and column per rank"
-            raise BadInput(msg)
+            remedy = "give one row and column per rank, or pairs as a dict {(source, target): amount}"
+            refuse("demand", f"an array of shape {matrix.shape} is not a square matrix; {remedy}")
         return DemandTable(matrix, in_bytes=sized)
     msg = (
         f"demand: cannot be read from type {type(value).__name__}; give a string, an N×N array, a DataFrame, or a dict "

@@ -32,7 +32,7 @@ CALLS = {
     "envelope": {"n": 4, "degree": 1},
     "export": {"formulation_name": "alltoall.master", "instance": "ring:3", "path": "m.txt", "settings": {}},
     "figure": {"name": "lumorph-5", "store": "none"},
-    "iteration": {"model": "dlrm", "network": "complete:4", "batch": 0, "latency": 0.0, "servers": None},
+    "iteration": {"model": "dlrm", "network": "complete:4", "batch": 1, "latency": 0.0, "servers": None},
     "load": {"path": "none.json"},
     "model": {"formulation": "alltoall.master", "instance": "ring:3", "form": "cvxpy", "demand": "uniform"},
     "parse": {"spec": "ring:3"},

@@ -211,8 +211,9 @@ EXTENSION = Extension(
 def test_a_plug_in_adds_a_command_a_list_and_a_format_of_schedules(tmp_path, monkeypatch, capfd):
     (tmp_path / "greeting.py").write_text(EXTENSION, encoding="utf-8")
     (tmp_path / "s.json").write_text('{"greeting": 4.0}', encoding="utf-8")
-    said = outside(tmp_path, "-m", "opticoll", "--plugin", "greeting.py", "hello")
-    assert (said.returncode, said.stdout) == (0, "hello\n")
+    for words in (["--plugin", "greeting.py", "hello"], ["hello", "--plugin", "greeting.py"]):
+        said = outside(tmp_path, "-m", "opticoll", *words)
+        assert (said.returncode, said.stdout) == (0, "hello\n")
     monkeypatch.chdir(tmp_path)
     plugin = ["--plugin", "greeting.py", "--json"]
     assert main(["check", "alltoall.master", "ring:4", "s.json", *plugin]) == 0

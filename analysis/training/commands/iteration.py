@@ -27,7 +27,7 @@ from opticoll.analysis.cli.options import JSON
     show_default=True,
     help="Section of the TopoOpt paper that sets the sizes.",
 )
-@click.option("--batch", type=click.IntRange(min=0), default=0, help="Samples per GPU (default: those of the section).")
+@click.option("--batch", type=click.IntRange(min=1), help="Samples per GPU (default: those of the section).")
 @click.option(
     "--overlap",
     type=click.Choice(["backward", "none"]),
