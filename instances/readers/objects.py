@@ -31,71 +31,40 @@ if TYPE_CHECKING:  # a spec needs no reader
 WHAT = "topology"
 
 
-def as_instance(
-    obj: object,
-    demand: object = None,
-    *,
-    capacity: str | float | None = None,
-    ranks: Vertices | None = None,
-    unit: Rate | None = None,
-) -> Instance:
-    """Return an instance, parse a spec, or convert an object to a topology.
-
-    Parameters
-    ----------
-    obj
-        A spec, an instance, or an object that :func:`topology` reads.
-    demand
-        If given, it must be a demand on the topology (:class:`opticoll.instances.demands.DemandSpec`).
-    capacity, ranks, unit
-        As for :func:`topology`; ``capacity`` only if ``obj`` contains edges.
+def as_instance(obj: object) -> Instance:
+    """Return an instance, parse a spec, or convert an object to a topology as :func:`topology` does.
 
     Raises
     ------
     BadInput
-        For a spec, an object or a demand that cannot be read.
+        For a spec or an object that cannot be read.
     """
     if isinstance(obj, str):
         from opticoll.instances.spec import parse
 
         obj = parse(obj)
-    result = _changed(obj, capacity, ranks, unit) if isinstance(obj, Instance) else None
-    if result is None:
-        result = topology(obj, capacity=capacity, ranks=ranks, unit=unit)
-    if demand is not None:
-        from opticoll.instances.demands import read_demand
-
-        if not isinstance(result, Topology):
-            refuse("demand", f"{result.spec} is not a topology; omit the demand")
-        read_demand(demand, result, result.spec)
-    return result
+    return obj if isinstance(obj, Instance) else topology(obj)
 
 
-def _changed(
-    instance: Instance,
-    capacity: str | float | None,
-    ranks: Vertices | None,
-    unit: Rate | None,
-    switches: Vertices | None = None,
-) -> Instance:
-    """Copy an instance with other ranks or another unit of capacity."""
-    if capacity is not None:
+def _changed(topology: Topology, options: ReadOptions, unit: Rate | None) -> Topology:
+    """Copy a topology with other ranks or another unit of capacity."""
+    if options.capacity is not None:
         remedy = "use the modifier +scale= or topology.scaled"
-        refuse(instance.spec, f"capacity= is for graphs and tables of edges; {remedy}")
-    if ranks is None and switches is None and unit is None:
-        return instance
-    if type(instance) is not Topology:
-        refuse(instance.spec, "ranks=, switches= and unit= are for plain topologies; omit them")
+        refuse(topology.spec, f"capacity= is for graphs and tables of edges; {remedy}")
+    same_ranks = options.ranks is None and options.switches is None
+    if same_ranks and unit is None:
+        return topology
+    if type(topology) is not Topology:
+        refuse(topology.spec, "ranks=, switches= and unit= are for plain topologies; omit them")
     from opticoll.instances.readers.ranks import chosen
 
-    same_ranks = ranks is None and switches is None
-    texts = [(label, label) for label in instance.labels]
-    named = {"spec": instance.spec, "parameters": instance.parameters} if same_ranks else {}
-    return instance.with_changes(
-        terminals=instance.terminals if same_ranks else chosen(texts, ranks, switches, WHAT),
-        capacity_unit=unit or instance.capacity_unit,
-        places=instance.places,
-        notes=instance.notes,
+    texts = [(label, label) for label in topology.labels]
+    named = {"spec": topology.spec, "parameters": topology.parameters} if same_ranks else {}
+    return topology.with_changes(
+        terminals=topology.terminals if same_ranks else chosen(texts, options.ranks, options.switches, WHAT),
+        capacity_unit=unit or topology.capacity_unit,
+        places=topology.places,
+        notes=topology.notes,
         **named,
     )
 
@@ -168,13 +137,12 @@ def topology(
         kept = None if loops == "refuse" else loops
         obj = read_topology(obj, ReadOptions(capacity, directed, ranks=everything, loops=kept))
         capacity = directed = None
+    options = ReadOptions(capacity=capacity, ranks=ranks, switches=switches)
     if isinstance(obj, Topology):
         if directed is not None:
             refuse(WHAT, f"directed= is for files, tables and lists of edges; omit it for {obj.spec}")
-        made = _changed(obj, capacity, ranks, unit, switches)
-        assert isinstance(made, Topology)
+        made = _changed(obj, options, unit)
     else:
-        options = ReadOptions(capacity=capacity, ranks=ranks, switches=switches)
         made = _linked(obj, options, unit, directed, loops)
     return made if name is None else made.renamed(f"custom:{name}")
 

@@ -95,9 +95,9 @@ def test_chosen_capacities_ranks_and_units():
     rated = oc.topology(frame("Gbps"), capacity="Gbps", unit="Gb/s", ranks=["a", "c"])
     assert rated.capacity_unit == "Gb/s"
     assert [rated.labels[v] for v in rated.terminals] == ["a", "c"]
-    assert as_instance("ring:4", unit="100Gb/s").spec == "ring:4"
-    assert as_instance("ring:4", unit="100Gb/s") == parse("ring:4")
-    chosen = as_instance("ring:4", ranks=[0, "2"])
+    assert oc.topology("ring:4", unit="100Gb/s").spec == "ring:4"
+    assert oc.topology("ring:4", unit="100Gb/s") == parse("ring:4")
+    chosen = oc.topology("ring:4", ranks=[0, "2"])
     assert chosen.terminals.tolist() == [0, 2]
     assert chosen.spec.startswith("custom:")
     loop = nx.DiGraph([(0, 1), (1, 0), (1, 1)])
@@ -227,15 +227,6 @@ def test_objects_travel_to_workers_and_have_a_key_of_their_contents():
     assert resume_key(task) != resume_key(doubled)
     renamed = Task("alltoall.link-mcf", oc.topology(MATRIX), "flow-decomposition")
     assert resume_key(task) == resume_key(renamed)
-
-
-def test_as_instance_checks_a_demand():
-    assert as_instance(TRIANGLE, {("a", "b"): 1.0}).n == 3
-    for demand, word in (({("a", "x"): 1.0}, "'x' is not a rank"), (np.ones((2, 2)), "2x2")):
-        with pytest.raises(BadInput, match=word):
-            as_instance(TRIANGLE, demand)
-    with pytest.raises(BadInput, match="not a topology"):
-        as_instance("servers:n=4,degree=2", {("0", "1"): 1.0})
 
 
 # files ----------------------------------------------------------------------------------------------------------
