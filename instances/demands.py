@@ -44,7 +44,7 @@ from opticoll.instances.readers.reading import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from opticoll.instances.topology import F64, I64, Topology
 
@@ -261,6 +261,20 @@ def _from_file(word: str, topology: Topology, where: str) -> F64:
     return checked(rank_matrix(_table_in(word, where), topology, what), topology, what)
 
 
+def refuse_amounts(matrix: F64, names: Sequence[str], what: str) -> None:
+    """Refuse amounts between senders that are not finite, negative or on the diagonal.
+
+    Raises
+    ------
+    BadFile
+        With the names of both ends.
+    """
+    for s, v in np.argwhere(~(np.isfinite(matrix) & (matrix >= 0)))[:1].tolist():
+        refuse(what, f"{names[s]} sends {matrix[s, v]} to {names[v]}; give finite nonnegative numbers", BadFile)
+    for s in np.flatnonzero(np.diagonal(matrix))[:1].tolist():
+        refuse(what, f"{names[s]} sends {matrix[s, s]:g} to itself; write 0 on the diagonal", BadFile)
+
+
 def checked(matrix: F64, topology: Topology, what: str) -> F64:
     """Return ``matrix`` if it is a valid demand.
 
@@ -269,16 +283,7 @@ def checked(matrix: F64, topology: Topology, what: str) -> F64:
     BadFile
         For entries that are not finite, negative, on the diagonal, too small, too large or too unequal, or all 0.
     """
-    names = topology.ranks
-    bad = ~(np.isfinite(matrix) & (matrix >= 0))
-    if bad.any():
-        s, v = np.argwhere(bad)[0].tolist()
-        msg = f"{what}: rank {names[s]} sends {matrix[s, v]} to rank {names[v]}; give finite nonnegative numbers"
-        raise BadFile(msg)
-    own = np.flatnonzero(np.diagonal(matrix))
-    if own.size:
-        s = int(own[0])
-        refuse(what, f"rank {names[s]} sends {matrix[s, s]:g} to itself; write 0 on the diagonal", BadFile)
+    refuse_amounts(matrix, [f"rank {name}" for name in topology.ranks], what)
     positive = matrix[matrix > 0]
     if not positive.size:
         refuse(what, "no rank sends anything; give at least one positive number", BadFile)

@@ -12,6 +12,7 @@ import numpy as np
 
 from opticoll.arguments import whole_number
 from opticoll.errors import BadInput, refuse
+from opticoll.instances.demands import refuse_amounts
 from opticoll.instances.topology import Instance
 
 if TYPE_CHECKING:
@@ -144,13 +145,7 @@ class ServerPool(Instance):
         if matrix.shape != (n, n):
             shape = "x".join(map(str, matrix.shape)) or "one number"
             refuse(spec, f"the traffic matrix is {shape}, not {n}x{n}; give one row and one column per server")
-        bad = ~(np.isfinite(matrix) & (matrix >= 0))
-        if bad.any():
-            i, j = (int(k) for k in np.argwhere(bad)[0])
-            refuse(spec, f"traffic from {i} to {j} is {matrix[i, j]} bytes; give a finite nonnegative number")
-        if np.diagonal(matrix).any():
-            i = int(np.flatnonzero(np.diagonal(matrix))[0])
-            refuse(spec, f"server {i} sends {matrix[i, i]} bytes to itself; write 0 on the diagonal")
+        refuse_amounts(matrix, [f"server {i}" for i in range(n)], spec)
         together = tuple(groups)
         for k, group in enumerate(together):
             outside = [v for v in group.members if not 0 <= v < n]

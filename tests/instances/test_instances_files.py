@@ -292,7 +292,7 @@ def test_labels_that_xml_cannot_hold(tmp_path):
         ("0 1\n1 0\n0 1\n", "line 1: 2 entries in a matrix of 3 rows"),
         ("0,a\n1,0\n", "line 1"),
         ("", "empty"),
-        *((f"0,{cell}\n1,0\n", "from 0 to 1") for cell in ("nan", "-1", "inf")),
+        *((f"0,{cell}\n1,0\n", "server 0 sends") for cell in ("nan", "-1", "inf")),
     ],
 )
 def test_bad_traffic_files(tmp_path, text, message):

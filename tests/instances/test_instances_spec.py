@@ -349,9 +349,9 @@ def test_invalid_topologies_are_refused():
         (np.zeros((2, 3)), "2x3"),
         (np.zeros(3), "not 3x3"),
         (np.eye(3), "itself"),
-        (-np.ones((3, 3)) + np.eye(3), "-1.0 bytes"),
-        (np.where(np.eye(3) == 1, 0, np.nan), "nan bytes"),
-        (np.where(np.eye(3) == 1, 0, np.inf), "inf bytes"),
+        (-np.ones((3, 3)) + np.eye(3), "server 0 sends -1.0 to server 1"),
+        (np.where(np.eye(3) == 1, 0, np.nan), "server 0 sends nan to server 1"),
+        (np.where(np.eye(3) == 1, 0, np.inf), "server 0 sends inf to server 1"),
     ],
 )
 def test_server_pools_refuse_bad_traffic(traffic, expected):

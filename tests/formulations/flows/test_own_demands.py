@@ -596,7 +596,7 @@ def test_nothing_may_be_written_with_a_unit_and_nan_is_named():
     net = oc.topology([("a", "b"), ("b", "a")], unit="8Gb/s")
     assert oc.solve("alltoall.master", net, demand=demand).metrics["T_s"] == pytest.approx(2.0)
     frame = pd.DataFrame(np.full((2, 2), np.nan), index=["a", "b"], columns=["a", "b"])
-    with pytest.raises(BadInput, match="sends nan to a; give finite nonnegative numbers"):
+    with pytest.raises(BadInput, match="rank a sends nan to rank a; give finite nonnegative numbers"):
         oc.solve("alltoall.master", net, demand=frame)
 
 
