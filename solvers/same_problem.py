@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from opticoll.formulations import Formulation
     from opticoll.instances import Instance
     from opticoll.solvers.solution_document import SolutionDocument
-    from opticoll.types import Settings
+    from opticoll.types import Setting, Settings
 
 
 def refuse_other_problem(model: type[Formulation], instance: Instance, stated: SolutionDocument, path: Path) -> None:
@@ -49,7 +49,7 @@ def refuse_other_settings(
     BadFile
         The message states both values of each, and what to write on the command line.
     """
-    theirs = read_parameters(model.parameters, stated, str(path))
+    theirs = stated_parameters(model, stated, path)
     other = [name for name in stated if not _same(theirs[name], parameters[name], instance, model.name)]
     if other:
         contained, requested = (
@@ -60,6 +60,23 @@ def refuse_other_settings(
             msg += " the same demand, as data or as a file"
             raise BadFile(msg)
         raise BadFile(msg, remedy={name: _written(theirs[name]) for name in other})
+
+
+def stated_parameters(model: type[Formulation], stated: Mapping[str, object], path: Path) -> dict[str, Setting]:
+    """The value of every parameter, as a file states it or its default.
+
+    Raises
+    ------
+    BadFile
+        For a parameter that the formulation does not have, as one of an earlier version.
+    BadInput
+        For a bad value.
+    """
+    if unknown := stated.keys() - {one.name for one in model.parameters}:
+        name = min(unknown)
+        reason = f"states {name}={stated[name]}, but {model.name} has no such parameter"
+        refuse(path, f"{reason}; if an earlier version had it, remove it from 'settings' in the file")
+    return read_parameters(model.parameters, stated, str(path))
 
 
 def _same(theirs: Any, ours: Any, instance: Any, where: str) -> bool:

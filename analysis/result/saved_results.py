@@ -14,7 +14,6 @@ from opticoll.formulations import bounds_of
 from opticoll.formulations import formulation as formulation_named
 from opticoll.formulations.matrix.stated_model import StatedModel
 from opticoll.formulations.model import forms_of
-from opticoll.formulations.parameters import read_parameters
 from opticoll.formulations.registry import paper_of
 from opticoll.instances import Instance, parse
 from opticoll.instances.readers.objects import as_instance
@@ -23,7 +22,7 @@ from opticoll.instances.readers.topology_json import read_document
 from opticoll.solvers import solution_json, verify
 from opticoll.solvers.compile.program_json import ONLY_MATRIX, read_program
 from opticoll.solvers.run import Plan, Run
-from opticoll.solvers.same_problem import refuse_other_problem
+from opticoll.solvers.same_problem import refuse_other_problem, stated_parameters
 from opticoll.solvers.solution_document import FORMAT, SolutionDocument
 from opticoll.solvers.task import Proof, Record, Task, Termination, joined_messages, texts
 
@@ -83,7 +82,7 @@ def load(
     else:
         own = _instance_of(saved, file)
     given = {**saved.settings, **({} if saved.demand is None else {"demand": saved.demand})}
-    parameters = read_parameters(model.parameters, given, str(file))
+    parameters = stated_parameters(model, given, file)
     refuse_other_problem(model, own, saved, file)
     result = solution_json.read_solution(model, own, parameters, saved, file)
     by_name = formulation is None and model is not StatedModel

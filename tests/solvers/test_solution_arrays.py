@@ -14,6 +14,7 @@ import pytest
 from builds import problem_of
 from cases import PROBLEMS
 
+import opticoll as oc
 from opticoll.analysis.cli.main import main
 from opticoll.errors import BadFile
 from opticoll.formulations.model import build_model, forms_of
@@ -243,3 +244,17 @@ def test_a_file_for_another_problem_is_refused_by_the_names_of_both(name, spec, 
     (tmp_path / "flows.json").write_text(json.dumps(document), encoding="utf-8")
     with pytest.raises(BadFile, match=message):
         check(name, spec, tmp_path / "flows.json")
+
+
+def test_a_parameter_of_an_earlier_version_is_named_with_what_to_do(tmp_path):
+    file = tmp_path / "flows.json"
+    oc.solve("alltoall.link-mcf", "ring:3").save(file)
+    document = json.loads(file.read_text(encoding="utf-8"))
+    document["settings"]["composition"] = "phases"
+    file.write_text(json.dumps(document), encoding="utf-8")
+    for read in (oc.load, lambda path: oc.check("alltoall.link-mcf", "ring:3", path)):
+        with pytest.raises(BadFile, match=r"states composition=phases, but .* remove it from 'settings' in the file"):
+            read(file)
+    del document["settings"]["composition"]
+    file.write_text(json.dumps(document), encoding="utf-8")
+    assert oc.load(file).verified
