@@ -122,7 +122,7 @@ class Solved:
     refuted: bool = False
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Run:
     """The record of a run, and its solution.
 

@@ -293,7 +293,7 @@ def _instance_of(run: Run) -> Instance:
     return run.plan.instance if run.plan is not None else as_instance(run.task.instance)
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class Result(rendering.Printed, Run):
     """A run: its value, bound and proof, and tables, loads, schedule, plot and file of its solution.
 

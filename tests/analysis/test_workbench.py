@@ -115,6 +115,12 @@ class _Tags(HTMLParser):
         self.seen.append(tag)
 
 
+def test_results_in_lists_and_sets_are_objects():
+    first, second = (oc.solve("alltoall.link-mcf", "ring:3") for _ in range(2))
+    assert [first, second].index(second) == 1
+    assert {first, second} - {first} == {second}
+
+
 def test_hostile_names_stay_text(tmp_path):
     nasty = "<img src=x onerror=alert(1)>\x1b[31m\n& \"'"
     topology = oc.Topology(3, [0, 1, 2], [1, 2, 0], spec=nasty, labels=(nasty, "b", "<b>c</b>"))
