@@ -7,19 +7,13 @@ r"""Schedule one phase of copies: constructions first, then search, until a lowe
     first fit   directly from a holder, :mod:`opticoll.solvers.methods.lumorph.assignment`
     ejection    the same, packed into fewer rounds
     spreading   copies of copies, :func:`spread`
-    symmetric   the same on small meshes with one waveguide, invariant under reflections
+    ordered     the same on small networks, by ejections, a copy in a later round than its own reception
 
 Spreading works on any topology: every receiver takes from the nearest holder the rarest of its missing chunks, and
 circuits are routed when they are chosen (:mod:`opticoll.solvers.methods.lumorph.spreading_kernel`). Every attempt has
 its own seed.
 
 Deliveries directly from holders have no precedence, so their rounds may be in any order.
-
-If a side of the mesh is even, its reflection moves every tile and every arc; a collective that is invariant under it
-(such as all-gather with renamed chunks) has a quotient: orbits of deliveries, of arcs, of tiles. A schedule of the
-quotient, in which a whole orbit has one colour, is a schedule of the mesh. With both sides even the search is four
-times smaller, which makes nearly full schedules possible: all-gather on 4 x 8 tiles with 16 lasers and one waveguide in
-2 rounds, 31 receptions of 32.
 """
 
 from __future__ import annotations
@@ -151,7 +145,7 @@ def spread_copies(
     return direct(when, sources, targets, chunks, wave, offsets(lengths), arcs)
 
 
-#: Attempts by spreading before a small case is searched by symmetric schedules.
+#: Attempts by spreading before a small case is searched by ejections.
 SPREADS = 5
 
 
@@ -169,11 +163,6 @@ class AllowedRoutes:
     def permit(self, schedule: RoundSchedule) -> bool:
         """Whether every circuit of a schedule is on one of them."""
         return not circuits_off(self._circuits, schedule, fixed=self.wave is not None)
-
-    def kept_by(self, symmetry: Symmetry) -> bool:
-        """Whether the image of every route is one of them; wavelengths that are fixed are not kept."""
-        routes = set(map(tuple, np.split(self.routes.arcs, self.routes.start[1:-1])))
-        return self.wave is None and {tuple(symmetry.arc[list(one)]) for one in routes} == routes
 
 
 class PhaseSearch:
@@ -337,7 +326,7 @@ class PhaseSearch:
             return
         if self.copies and self.allowed is not None:
             if small_enough(self.topology, self.collective, self.limits, self.rounds):
-                self._symmetric(left, improved)
+                self._ordered(left, improved)
             self._squeeze(left, improved)
         elif self.copies:
             self._spread(left, improved)
@@ -355,14 +344,14 @@ class PhaseSearch:
                 self._keep(self._direct(items.routes.sources, items.assignment()), "ejection search")
                 improved()
 
-    def _symmetric(self, left: Callable[[], float], improved: Callable[[], None]) -> None:
-        """Try symmetric schedules from the bound up to the best rounds, each with half the remaining time."""
+    def _ordered(self, left: Callable[[], float], improved: Callable[[], None]) -> None:
+        """Try schedules from the bound up to the best rounds, each with half the remaining time."""
         for rounds in range(self.least, self.rounds):
             until, seed = within(left, left() / 2), int(self.random.integers(2**31))
-            schedule = symmetric_copies(self.topology, self.collective, self.limits, rounds, seed, until, self.allowed)
+            schedule = ordered_copies(self.topology, self.collective, self.limits, rounds, seed, until, self.allowed)
             self.attempts += 1
             if schedule is not None:
-                self._keep(schedule, "symmetric ejection search" if self.allowed is None else "ordered ejection search")
+                self._keep(schedule, "ordered ejection search")
                 improved()
                 return
 
@@ -370,7 +359,7 @@ class PhaseSearch:
         while not self.done and left() > 0:
             self.attempts += 1
             if self.attempts == SPREADS and small_enough(self.topology, self.collective, self.limits, self.least):
-                self._symmetric(left, improved)
+                self._ordered(left, improved)
             seed = int(self.random.integers(2**31))
             schedule = spread_copies(self.topology, self.collective, self.limits, seed, self.rounds - 1, left)
             if schedule is not None:
@@ -378,7 +367,7 @@ class PhaseSearch:
                 improved()
 
 
-# Schedules invariant under reflections -------------------------------------------------------------------------
+# Copies in order -----------------------------------------------------------------------------------------------
 
 #: Most entries of all candidates together, and of the tables of one search.
 MOST_ENTRIES = 20_000_000
@@ -386,163 +375,64 @@ MOST_ENTRIES = 20_000_000
 STEPS = 60_000
 
 
-@dataclass(frozen=True, eq=False)
-class Symmetry:
-    """A reflection or rotation: the images of vertices, arcs and chunks."""
+class OrderedCopies:
+    """Deliveries and their candidates for :func:`opticoll.solvers.methods.lumorph.search_kernels.eject`.
 
-    vertex: I64
-    arc: I64
-    chunk: I64
-
-
-def symmetries(topology: Topology, collective: Collective) -> list[Symmetry]:
-    """The group of the identity and the reflections of an intact mesh that move all tiles and keep the collective."""
-    n = topology.n
-    group = [Symmetry(np.arange(n), np.arange(topology.arcs), np.arange(collective.chunks))]
-    if not isinstance(topology, LightpathMesh) or not intact(topology):
-        return group
-    rows, columns = topology.shape
-    tiles = np.arange(n).reshape(rows, columns)
-    turns = []
-    if rows % 2 == 0:
-        turns.append(tiles[::-1].ravel())
-    if columns % 2 == 0:
-        turns.append(tiles[:, ::-1].ravel())
-    if len(turns) == 2:
-        turns.append(tiles[::-1, ::-1].ravel())
-    code = topology.tail * n + topology.head
-    for turn in turns:
-        chunk = _chunk_images(collective, turn)
-        if chunk is not None:
-            arc = np.searchsorted(code, turn[topology.tail] * n + turn[topology.head])
-            group.append(Symmetry(turn, arc, chunk))
-    return group
-
-
-def _chunk_images(collective: Collective, turn: I64) -> I64 | None:
-    """The image of every chunk when vertices are renamed, ``(chunks,)``; None if some chunk has no match."""
-
-    def codes(order: I64) -> list[bytes]:
-        held = np.zeros((collective.chunks, 2, collective.n), dtype=bool)
-        held[collective.pre[:, 0], 0, order[collective.pre[:, 1]]] = True
-        held[collective.post[:, 0], 1, order[collective.post[:, 1]]] = True
-        return [matches.tobytes() for matches in held]
-
-    same: dict[bytes, list[int]] = {}
-    for chunk, code in enumerate(codes(np.arange(collective.n))):
-        same.setdefault(code, []).append(chunk)
-    if any(len(matches) > 1 for matches in same.values()):
-        return None  # equal chunks could be matched such that two reflections do not commute
-    image = [same.get(code) for code in codes(turn)]
-    return (
-        None
-        if any(matches is None for matches in image)
-        else np.array([matches[0] for matches in image if matches is not None])
-    )
-
-
-class Quotient:
-    """Items and candidates, one per orbit, for :func:`opticoll.solvers.methods.lumorph.search_kernels.eject`.
-
-    ``items`` are (chunk, vertex) of one delivery of every orbit, ``(K, 2)``; candidate p is route ``route[p]`` of
-    ``routes``.
+    Item k is a delivery of the collective, over route ``route[p]`` of ``routes`` for one of its candidates p, from a
+    vertex that holds the chunk or receives it earlier.
     """
 
     def __init__(
         self, topology: Topology, collective: Collective, limits: Limits, allowed: AllowedRoutes | None
     ) -> None:
-        self.topology, self.collective, self.limits = topology, collective, limits
-        self.group = symmetries(topology, collective)
-        if allowed is not None and not all(map(allowed.kept_by, self.group)):
-            del self.group[1:]
+        self.collective, self.limits = collective, limits
         n, m = topology.n, topology.arcs
-        vertex = np.min([symmetry.vertex for symmetry in self.group], axis=0)
-        arc = np.min([symmetry.arc for symmetry in self.group], axis=0)
-        chunk, target = collective.deliveries.T
-        least = np.min([symmetry.chunk[chunk] * n + symmetry.vertex[target] for symmetry in self.group], axis=0)
-        keys = np.unique(least)
-        self.items = np.column_stack(np.divmod(keys, n))
         if allowed is None:
             source, goal = np.nonzero(np.isfinite(topology.hops) & ~np.eye(n, dtype=bool))
             self.routes = candidates(topology, source, goal)
         else:
             self.routes = allowed.routes
-        source, goal, length = self.routes.sources, self.routes.targets, self.routes.length
-        self._list_candidates(np.searchsorted(keys, least))
+        first, after = self._candidates(n)
         ends = self.routes.pair[self.route]
-        size = length[self.route] + 2
-        self.start = offsets(size)
-        needs = np.empty(self.start[-1], dtype=np.int64)
-        needs[self.start[:-1]], needs[self.start[:-1] + 1] = m + vertex[source[ends]], m + n + vertex[goal[ends]]
+        start = offsets(self.routes.length[self.route] + 2)
+        needs = np.empty(start[-1], dtype=np.int64)
+        needs[start[:-1]] = m + self.routes.sources[ends]
+        needs[start[:-1] + 1] = m + n + self.routes.targets[ends]
         owner, position = positions(self.routes.start, self.route)
-        place_on_route = position - self.routes.start[self.route[owner]]
-        needs[self.start[owner] + 2 + place_on_route] = arc[self.routes.arcs[position]]
-        self.needs = needs
-        self._drop_clashes()
+        needs[start[owner] + 2 + position - self.routes.start[self.route[owner]]] = self.routes.arcs[position]
         wave = None if allowed is None else allowed.wave
         tie = np.full(self.route.size, -1) if wave is None else wave[self.route]
         most = n * (limits.ports or 1)
         room = np.concatenate([np.minimum(limits.room(topology), most), np.full(2 * n, limits.ports or 1)])
-        self.listed = Items(self.first, self.start, self.needs, self.after, tie, limits.wavelengths, room)
+        self.items = Items(first, start, needs, after, tie, limits.wavelengths, room)
 
-    def _list_candidates(self, orbit: I64) -> None:
-        """List the routes over which every item can be delivered, with the item that must precede it, or -1.
-
-        ``orbit`` is the item of every delivery of the collective.
-        """
-        collective, n = self.collective, self.topology.n
+    def _candidates(self, n: int) -> tuple[I64, I64]:
+        """List the routes of every delivery: where they begin, and the delivery that must precede each, or -1."""
+        collective = self.collective
         number = {key: k for k, key in enumerate(collective.key(collective.deliveries).tolist())}
         place = {pair: k for k, pair in enumerate((self.routes.sources * n + self.routes.targets).tolist())}
         holders = [set(collective.pre[collective.pre[:, 0] == c, 1].tolist()) for c in range(collective.chunks)]
         first, route, after = [0], [], []
-        for c, v in self.items.tolist():
+        for c, v in collective.deliveries.tolist():
             for s in range(n):
-                delivery = number.get(c * n + s)
-                if s == v or (s not in holders[c] and delivery is None):
-                    continue
+                before = -1 if s in holders[c] else number.get(c * n + s)
                 pair = place.get(s * n + v)
-                if pair is None:
+                if s == v or before is None or pair is None:
                     continue
-                before = -1 if s in holders[c] or delivery is None else int(orbit[delivery])
                 for p in self.routes.of_pair(pair):
                     route.append(p)
                     after.append(before)
             first.append(len(route))
-        self.route, self.after, self.first = np.array(route), np.array(after), np.array(first)
-
-    def _drop_clashes(self) -> None:
-        """Drop candidates that share a resource with their own image."""
-        owner = np.repeat(np.arange(self.route.size), np.diff(self.start))
-        keys, count = np.unique(owner * (self.needs.max(initial=0) + 1) + self.needs, return_counts=True)
-        bad = np.zeros(self.route.size, dtype=bool)
-        bad[keys[count > 1] // (self.needs.max(initial=0) + 1)] = True
-        if not bad.any():
-            return
-        item = np.repeat(np.arange(self.first.size - 1), np.diff(self.first))[~bad]
-        self.first = np.searchsorted(item, np.arange(self.first.size))
-        self.needs = self.needs[~bad[owner]]
-        self.start = offsets(np.diff(self.start)[~bad])
-        self.route, self.after = self.route[~bad], self.after[~bad]
+        self.route = np.array(route)
+        return np.array(first), np.array(after)
 
     def schedule(self, bin_of: I64, choice: I64) -> RoundSchedule:
-        """The schedule of the mesh for a schedule of the quotient."""
-        parts = []
+        """The schedule of the deliveries over these candidates."""
         path = self.route[choice]
-        start, route_arcs = select(self.routes.start, self.routes.arcs, path)
-        source = self.routes.sources[self.routes.pair[path]]
-        for symmetry in self.group:
-            parts.append(
-                (
-                    symmetry.vertex[source],
-                    symmetry.vertex[self.items[:, 1]],
-                    symmetry.chunk[self.items[:, 0]],
-                    symmetry.arc[route_arcs],
-                )
-            )
-        sources, targets, chunks, arcs = (np.concatenate(column) for column in zip(*parts, strict=True))
-        when, wave = np.divmod(np.tile(bin_of, len(self.group)), self.limits.wavelengths)
-        starts = offsets(np.tile(np.diff(start), len(self.group)))
-        return direct(when, sources, targets, chunks, wave, starts, arcs)
+        start, arcs = select(self.routes.start, self.routes.arcs, path)
+        chunk, target = self.collective.deliveries.T
+        when, wave = np.divmod(bin_of, self.limits.wavelengths)
+        return direct(when, self.routes.sources[self.routes.pair[path]], target, chunk, wave, start, arcs)
 
 
 def small_enough(topology: Topology, collective: Collective, limits: Limits, rounds: int) -> bool:
@@ -555,7 +445,7 @@ def small_enough(topology: Topology, collective: Collective, limits: Limits, rou
     return plain and max(candidates_size, tables) <= MOST_ENTRIES
 
 
-def symmetric_copies(
+def ordered_copies(
     topology: Topology,
     collective: Collective,
     limits: Limits,
@@ -570,12 +460,12 @@ def symmetric_copies(
     """
     from opticoll.solvers.methods.lumorph.search_kernels import eject
 
-    quotient = Quotient(topology, collective, limits, allowed)
+    ordered = OrderedCopies(topology, collective, limits, allowed)
     random = np.random.default_rng(seed)
-    count = quotient.items.shape[0]
+    count = len(collective.deliveries)
     bins, choice = rounds * limits.wavelengths, np.zeros(count, dtype=np.int64)
     while left() > 0:
         bin_of, until = np.full(count, -1), np.zeros((count, bins), dtype=np.int64)
-        if eject(quotient.listed, bins, bin_of, choice, until, int(random.integers(2**31)), STEPS) == 0:
-            return quotient.schedule(bin_of, choice)
+        if eject(ordered.items, bins, bin_of, choice, until, int(random.integers(2**31)), STEPS) == 0:
+            return ordered.schedule(bin_of, choice)
     return None
