@@ -69,13 +69,13 @@ def _imported(deferred: ModuleType, attribute: str) -> Any:
 
 
 def import_layer(form: str) -> None:
-    """Import a modelling layer; of SciPy, CVXPY's statistics (for one function) and Pyomo's extras are left out.
+    """Import a modelling layer; of SciPy, CVXPY's statistics and solvers are left out, and Pyomo's extras.
 
-    They take 0.8 s and 0.7 s, and are loaded when a job imports them. CVXPY finds no solvers but SciPy's, so that those
+    They take 0.9 s and 0.7 s, and are loaded when they are used. CVXPY finds no solvers but SciPy's, so that those
     of other jobs do not meet them in one process.
     """
     if form == "cvxpy":
-        with stand_ins("scipy.stats", entropy=_entropy), absent(*LISTED_BY_CVXPY):
+        with stand_ins("scipy.stats", "scipy.optimize", entropy=_entropy), absent(*LISTED_BY_CVXPY):
             import_module("cvxpy")
     else:
         with stand_ins("numpy.testing", "scipy.stats", "scipy.integrate", "scipy.spatial"):

@@ -134,11 +134,13 @@ def work(parent: int, end: socket.socket, ended: int, log: int, modules: Sequenc
         while last != pid:  # an orphan of the job
             last, status = os.waitpid(-1, 0)
         kill_orphans()
-        if closed(end):
-            os.killpg(0, signal.SIGKILL)
-        if working[0]:
+        if working[0] and not closed(end):
             os.write(ended, b"%d" % os.waitstatus_to_exitcode(status))
             working[0] = False
+        if os.fstat(imported).st_size:  # to be imported here, if another job comes
+            select.select([end], [], [])
+        if closed(end):
+            os.killpg(0, signal.SIGKILL)
         import_again(imported)
 
 
