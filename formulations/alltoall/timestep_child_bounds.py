@@ -44,11 +44,15 @@ def links(problem: StepChild, values: Values) -> Links:
 
 
 def bounds(problem: StepChild) -> list[Bound]:
-    """Bound of what leaves the source under g."""
-    topology, moving = problem.commodities.topology, problem.commodities.unrolled.moving
-    leaving = np.zeros(problem.topology.arcs)
-    leaving[moving[topology.tail == problem.flow.sources[0]]] = 1.0
-    return [Bound("source", problem.flow.length_bound(leaving), "what leaves the source in all steps", "alltoall")]
+    """Bounds of hop distances under g, and of what leaves the source."""
+    topology, unrolled = problem.commodities.topology, problem.commodities.unrolled
+    moved, leaving = np.zeros((2, problem.topology.arcs))
+    moved[unrolled.moving] = 1.0
+    leaving[unrolled.moving[topology.tail == problem.flow.sources[0]]] = 1.0
+    return [
+        Bound("distance", problem.flow.length_bound(moved), "Theorem 1 under the capacities g", "alltoall"),
+        Bound("source", problem.flow.length_bound(leaving), "what leaves the source in all steps", "alltoall"),
+    ]
 
 
 def arrays(problem: StepChild, names: Collection[str]) -> dict[str, Array]:

@@ -136,11 +136,26 @@ def certify(problem: SharedFlows, duals: Mapping[str, F64]) -> Bound | None:
 
 
 def bounds(problem: SharedFlows) -> list[Bound]:
-    """The bound of the worst cut, which is the optimum between all ranks."""
+    """Bounds of the worst cut, which is the optimum between all ranks, and of the links of one rank."""
     topology, away = problem.topology, problem.away
+    node = "what leaves the rank that can send least" if away else "what enters the rank that gets least"
+    what = "sums of " if away else ""
+    ends, degree = (topology.tail, topology.out_degree) if away else (topology.head, topology.in_degree)
+    passing = np.bincount(ends, topology.capacity, topology.n)[topology.terminals]
+    room = float(rounding.up(passing.min(), int(degree.max())))
+    slowest = int(topology.terminals[int(np.argmin(passing))])
+    alone = set(range(topology.n)) - {slowest}
     time, inside = least_time(reversed_arcs(topology) if away else topology, [1] * topology.num_ranks)
-    held, what = int(np.isin(topology.terminals, list(inside)).sum()), "sums of " if away else ""
+    held = int(np.isin(topology.terminals, list(inside)).sum())
+    exact_room = capacity_out_of(topology, alone, away=away)
     return [
+        Bound(
+            "node-cut",
+            max(rounding.quotient_down(problem.most, room), 0.0),
+            node,
+            detail=cut_detail(topology, alone, away=away),
+            fraction=rounding.quotient(Fraction(problem.most), exact_room),
+        ),
         Bound(
             "worst-cut",
             rounding.fraction_down(time),
@@ -148,15 +163,24 @@ def bounds(problem: SharedFlows) -> list[Bound]:
             exact=True,
             detail=cut_detail(topology, inside, away=away),
             fraction=rounding.quotient(Fraction(held), capacity_out_of(topology, inside, away=away)),
-        )
+        ),
     ]
 
 
 def root_bounds(problem: Broadcast) -> list[Bound]:
-    """The bound of the minimum cut, which is the optimum."""
-    topology = problem.topology
-    time, inside = least_time(topology, (topology.terminals == problem.root).astype(int).tolist())
+    """Bounds of the minimum cut, which is the optimum, and of the arcs out of the root."""
+    topology, root = problem.topology, problem.root
+    leaving = float(topology.capacity[topology.tail == root].sum())
+    room = float(rounding.up(leaving, int(np.count_nonzero(topology.tail == root))))
+    time, inside = least_time(topology, (topology.terminals == root).astype(int).tolist())
     return [
+        Bound(
+            "node-cut",
+            rounding.quotient_down(1, room),
+            "what leaves the root",
+            detail=cut_detail(topology, {root}),
+            fraction=rounding.quotient(Fraction(1), capacity_out_of(topology, {root})),
+        ),
         Bound(
             "least-cut",
             rounding.fraction_down(time),
@@ -164,7 +188,7 @@ def root_bounds(problem: Broadcast) -> list[Bound]:
             exact=True,
             detail=cut_detail(topology, inside),
             fraction=rounding.quotient(Fraction(1), capacity_out_of(topology, inside)),
-        )
+        ),
     ]
 
 

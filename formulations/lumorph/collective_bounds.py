@@ -13,6 +13,7 @@ c.
     sole holder  chunks that only s holds leave s at least once, and those that need q rounds to spread leave it q - 1
                  rounds before the end:                     R >= #{c only at s, q_c >= q} / (load o_s) + q - 1
     spread       holders of a chunk grow by a factor of at most 1 + max o per round:   h_c (1 + o)^R >= h_c + D_c
+    supply       a vertex without chunks sends nothing, and the vertices with chunks grow by a factor of 1 + max o
     cut          chunks required inside S and held only outside enter S at least once, over the arcs into S:
                                                             R >= X(S) / (load L sum of W_a over the arcs into S)
     arc use      a delivery (c, v) comes from another vertex u of Pre[c] or Post[c], over at least dist(u, v) arcs; for
@@ -86,6 +87,7 @@ def round_bounds(topology: Topology, collective: Collective, limits: Limits) -> 
         receptions(topology, collective, limits),
         sole_sends(topology, collective, limits),
         spread(topology, collective, limits),
+        supply(topology, collective, limits),
         cut(topology, collective, limits),
         priced_bound(topology, collective, limits, np.ones(topology.arcs)),
         *line_spread(topology, collective, limits),
@@ -190,6 +192,27 @@ def sole_sends(topology: Topology, collective: Collective, limits: Limits) -> Bo
     if late:
         reason += f", at least {_many(late, 'round')} before the end"
     return Bound("sole holder", best, reason, PAPER, detail={"vertex": where, "chunks": many})
+
+
+def supply(topology: Topology, collective: Collective, limits: Limits) -> Bound:
+    """Bound from the vertices that have a chunk to send, which grow by at most ``1 + max o`` per round."""
+    most, load = _most_sent(topology, limits), per_circuit(limits)
+    chunks = np.flatnonzero(collective.spread)
+    able = np.unique(collective.pre[np.isin(collective.pre[:, 0], chunks), 1]).size
+    everyone = np.union1d(collective.pre[:, 1], collective.deliveries[:, 1]).size
+    left, rounds, active = float(collective.deliveries.shape[0]), 0, float(able)
+    while left > 0 and active > 0 and most > 0 and active < everyone:
+        left -= active * most * load
+        rounds += 1
+        active = min(active * (1.0 + most), everyone)
+    if left > 0 and most > 0:
+        rounds += int(rounded_up(left / (everyone * most * load)))
+    return Bound(
+        "supply",
+        float(rounds),
+        f"{collective.deliveries.shape[0]} deliveries, of which {able} vertices can send in the first round",
+        PAPER,
+    )
 
 
 def cut(topology: Topology, collective: Collective, limits: Limits) -> Bound:

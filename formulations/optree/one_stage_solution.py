@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,6 +15,7 @@ from opticoll.formulations.rounds.wavelengths import (
     arcs_taken,
     assign,
     lemma_1,
+    load_bound,
     wavelengths_needed,
     whole_fibres,
 )
@@ -98,10 +98,19 @@ def links(data: AllToAll, values: Mapping[str, F64]) -> Links:
 
 
 def bounds(data: AllToAll) -> list[Bound]:
-    """The closed form that an assignment attains for every n."""
+    """Arc-counting bound, and the closed form that an assignment attains for every n."""
     n, ring = data.fibres.n, data.fibres.circular
-    needed, reason = float(wavelengths_needed(n, ring=ring)), "attained by an assignment in closed form"
-    return [Bound("full-circles" if ring else "chains", needed, reason, "optree", exact=True)]
+    reason = "shortest paths use more arcs than fewer wavelengths provide" if ring else "pairs across the middle arc"
+    return [
+        Bound("arc-load", float(load_bound(n, ring=ring)), reason, "optree"),
+        Bound(
+            "full-circles" if ring else "chains",
+            float(wavelengths_needed(n, ring=ring)),
+            "attained by an assignment in closed form",
+            "optree",
+            exact=True,
+        ),
+    ]
 
 
 closed_forms = bounds
@@ -109,11 +118,11 @@ closed_forms = bounds
 
 def refute(data: AllToAll) -> Bound | None:
     """Bound that proves infeasibility if ``colours`` is below the number of wavelengths needed."""
-    (needed,) = bounds(data)
-    if data.colours >= needed.value:
+    needed = wavelengths_needed(data.fibres.n, ring=data.fibres.circular)
+    if data.colours >= needed:
         return None
-    reason = f"colours={data.colours}, but the pairs of {data.fibres.n} nodes need {needed.value:g} wavelengths"
-    return replace(needed, reason=reason)
+    reason = f"colours={data.colours}, but the pairs of {data.fibres.n} nodes need {needed} wavelengths"
+    return Bound("full-circles" if data.fibres.circular else "chains", float(needed), reason, "optree", exact=True)
 
 
 def metrics(data: AllToAll, value: float | None) -> dict[str, float | int | None]:

@@ -1,4 +1,4 @@
-"""Trees of an all-gather: parameters, bounds by dynamic programming and potentials, solutions."""
+"""Trees of an all-gather: parameters, bounds by dynamic programming, potentials and receptions, solutions."""
 
 from __future__ import annotations
 
@@ -132,7 +132,11 @@ def certify(data: TreeChoice, duals: Mapping[str, F64]) -> Bound | None:
 
 
 def bounds(data: TreeChoice) -> list[Bound]:
-    """The optimum by dynamic programming, checked against every stage."""
+    """Bounds from dynamic programming, checked against every stage, and from the chunks that a node receives.
+
+    The first holds for the given count. The second holds for any all-gather, and so for the schedule of a tree,
+    but not for the steps of count ``printed``.
+    """
     layers, graph = data.layers, data.graph
     depth = data.depth or int(np.argmin([layer[-1] for layer in layers]))
     # Potentials of (stages so far, product): no stage may reach a product at a lower cost.
@@ -140,9 +144,21 @@ def bounds(data: TreeChoice) -> list[Bound]:
         if (before[graph.product] + graph.cost < after[graph.reached]).any():
             msg = f"{data.name}: a stage has a lower cost than the potentials of the dynamic program"
             raise ArithmeticError(msg)
-    reason = "no stage undercuts the minimum steps to its product"
-    least = float(layers[depth][-1])
-    return [Bound("dynamic-program", least, reason, "optree", exact=True, detail={"depth": depth})]
+    results = [
+        Bound(
+            "dynamic-program",
+            float(layers[depth][-1]),
+            "no stage undercuts the minimum steps to its product",
+            "optree",
+            exact=True,
+            detail={"depth": depth},
+        ),
+    ]
+    if data.fabric.count != "printed":
+        fabric = data.fabric
+        least = step_counts.gather_bound(fabric.n, fabric.wavelengths, ring=fabric.ring)
+        results.append(Bound("receptions", float(least), "a node receives n - 1 chunks over its fibres", "optree"))
+    return results
 
 
 closed_forms = bounds

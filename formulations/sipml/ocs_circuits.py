@@ -39,7 +39,7 @@ import numpy as np
 
 from opticoll.formulations.builders import Cvx, Pyo
 from opticoll.formulations.index import Index
-from opticoll.formulations.model import CvxpyModel, Formulation, PyomoModel
+from opticoll.formulations.model import Bound, CvxpyModel, Formulation, PyomoModel
 from opticoll.formulations.parameters import Parameter
 from opticoll.formulations.sipml import ocs_solution
 from opticoll.formulations.sipml.chords import chord_index
@@ -207,6 +207,10 @@ class OcsCircuits(Formulation):
         """T [s] recomputed from the circuits; infinite if a pair has no circuit."""
         c = ocs_solution.circuits_of(self, values)
         return np.inf if c is None else self.transfers.slowest(c)
+
+    def _closed_forms(self) -> list[Bound]:
+        """The exact ones among the bounds."""
+        return self.bounds()
 
     _derived = exact_chord_numbers
 

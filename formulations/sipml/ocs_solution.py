@@ -94,16 +94,17 @@ def repair(data: OcsCircuits, values: Mapping[str, F64]) -> dict[str, F64] | Non
 
 
 def bounds(data: OcsCircuits) -> list[Bound]:
-    """The optimum: what integer circuits of one server allow."""
-    n = data.n
+    """Bounds from the bytes of a server over all its ports, and, exact, from integer circuits of a server."""
+    moves, n = data.transfers, data.n
+    sides = (np.bincount(moves.source, moves.volume, n), np.bincount(moves.target, moves.volume, n))
+    volume = max(float(side.max()) for side in sides) / data.degree / moves.bandwidth
+    result = [Bound("volume", float(rounding.down(volume, n + 2)), "bytes of a server over all its ports", "sipml")]
     worst = int(data.server_times.argmax())
     side = f"{'out of' if worst < n else 'into'} server {worst % n}"
     reason = f"less time needs more circuits {side} than its {data.degree} ports; attained by Koenig's theorem"
     least = float(rounding.down(data.server_times[worst], TIME_ROUNDINGS))
-    return [Bound("ports", least, reason, "sipml", exact=True)]
-
-
-closed_forms = bounds
+    result.append(Bound("ports", least, reason, "sipml", exact=True))
+    return result
 
 
 def metrics(data: OcsCircuits, value: float | None) -> dict[str, Json]:

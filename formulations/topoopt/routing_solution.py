@@ -81,7 +81,8 @@ def derived(data: FixedCircuits) -> list[Fraction]:
 
 
 def bounds(data: FixedCircuits) -> list[Bound]:
-    """Upper bounds on F from ports, and from lengths by multiplicative weights, hops at first."""
+    """Upper bounds on F from ports, from hops, and from lengths by multiplicative weights."""
+    hops = data.flow.length_bound(np.ones(data.topology.arcs))
     lengths = any_lengths_bound(data.flow)
     return [
         Bound(
@@ -91,6 +92,7 @@ def bounds(data: FixedCircuits) -> list[Bound]:
             "topoopt",
             fraction=Fraction(1),
         ),
+        Bound("distance", hops, "every byte takes at least the minimum number of hops", "topoopt"),
         Bound(lengths.name, lengths.value, lengths.reason, "topoopt"),
     ]
 

@@ -79,6 +79,8 @@ LOOSE = {
     ("alltoall.channels", "widest-path"),
     ("alltoall.child", "distance"),
     ("alltoall.child", "inflow"),
+    ("alltoall.timestep-child", "distance"),
+    ("optree.tree", "receptions"),
 }
 
 

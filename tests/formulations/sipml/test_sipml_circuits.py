@@ -106,6 +106,7 @@ def test_polynomial_method_is_optimal_on_a_hundred_matrices():
         assert time == pytest.approx(apportioned(pool), rel=1e-15)
         bounds = {bound.name: bound.value for bound in data.bounds()}
         assert bounds["ports"] == pytest.approx(time, rel=1e-14)
+        assert bounds["volume"] <= time
 
 
 @pytest.mark.parametrize(("matrices", "models"), [(8, 2), marked(300, 2, slow=True), marked(900, 1, slow=True)])
