@@ -57,6 +57,8 @@ STEP = 0.9995 / np.sqrt(3.0)
 FIRST_WEIGHT = 0.5
 #: Floor on the total width of an arc's columns, as a share of the largest, for arcs that carry nothing.
 IDLE = 1e-9
+#: Floor on step sizes of entries that do not move.
+TINY = np.float32(1e-30)
 #: Smallest throughflow in the width of a column, as a share of the mean demand.
 LEAST_WIDTH = 0.25
 
@@ -123,7 +125,6 @@ class Saddle:
         self.demand, self.width, self.stiff, self.price = (np.zeros(by_vertex, precision) for _ in range(4))
         self.flow = np.zeros(by_arc, precision)
         self.load = np.zeros((len(self.chunks), self.m))
-        self.sums = np.zeros((len(self.chunks), 2))
 
         self.weight: F64 = self.capacity / self.capacity.sum()
         self.plain = self.weight.copy()
@@ -248,24 +249,12 @@ class Saddle:
 
     def restart(self) -> tuple[float, float]:
         """Move the anchor to the current point; return the distances of flows and duals from the last anchor."""
-
-        def job(chunk: int) -> None:
-            first, last = self.chunks[chunk]
-            self.sums[chunk] = kernels.travelled(
-                first,
-                last,
-                self.start,
-                self.flow,
-                self.flow0,
-                self.price,
-                self.price0,
-                self.width,
-                self.stiff,
-                np.empty(LANES, self.precision),
-            )
-
-        self.team.run(job, len(self.chunks))
-        moved, pushed = self.sums.sum(axis=0)
+        moved = pushed = 0.0
+        head = np.repeat(np.arange(self.n), np.diff(self.start))
+        for first, last in self.chunks:
+            part = slice(first, last)
+            moved += _renewed(self.flow0[part], self.flow[part], self.width[part][:, head])
+            pushed += _renewed(self.price0[part], self.price[part], self.stiff[part])
         pushed += float(((self.weight - self.weight0) ** 2 / self.arc_stiff).sum())
         self.weight0[:] = self.weight
         self.count = 0
@@ -340,6 +329,13 @@ class Saddle:
             total = self.orbits.fold(total)
             self.orbits.settle(out)
         return float((total / self.data.capacity).max())
+
+
+def _renewed(anchor: Array, now: Array, scale: Array) -> float:
+    """The squared distance of an anchor from the current point in the norm of its step sizes; then move it there."""
+    gone = now - anchor
+    anchor[:] = now
+    return float((gone * gone / np.maximum(scale, TINY)).sum(dtype=np.float64))
 
 
 #: Restart when this share of all steps, and at least so many, were made since the last restart.

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 #: Sources per block.
 LANES = 64
 #: Single-precision constants: double ones would widen every vector.
-ONE, TWO, NIL, TINY = np.float32(1.0), np.float32(2.0), np.float32(0.0), np.float32(1e-30)
+ONE, TWO, NIL = np.float32(1.0), np.float32(2.0), np.float32(0.0)
 
 
 @compiled(nogil=True, fastmath=True, error_model="numpy")
@@ -97,45 +97,6 @@ def advance(
             for i in range(LANES):
                 bar = price[b, v, i] - TWO * sigma * stiff[b, v, i] * net[v, i]
                 price[b, v, i] = pull * bar + rest * price0[b, v, i]
-
-
-@compiled(nogil=True, fastmath=True, error_model="numpy")
-def travelled(
-    first: int,
-    last: int,
-    start: I64,
-    flow: Array,
-    flow0: Array,
-    price: Array,
-    price0: Array,
-    width: Array,
-    stiff: Array,
-    buffer: Array,
-) -> tuple[float, float]:
-    """Squared distances from the anchor in the norms of the step sizes; then move the anchor to the current point."""
-    n = start.size - 1
-    moved = 0.0
-    pushed = 0.0
-    for b in range(first, last):
-        for v in range(n):
-            for i in range(LANES):
-                buffer[i] = NIL
-            for a in range(start[v], start[v + 1]):
-                for i in range(LANES):
-                    gone = flow[b, a, i] - flow0[b, a, i]
-                    buffer[i] += gone * gone
-                    flow0[b, a, i] = flow[b, a, i]
-            term = NIL
-            for i in range(LANES):
-                term += buffer[i] / max(width[b, v, i], TINY)
-            moved += float(term)
-            term = NIL
-            for i in range(LANES):
-                gone = price[b, v, i] - price0[b, v, i]
-                term += gone * gone / max(stiff[b, v, i], TINY)
-                price0[b, v, i] = price[b, v, i]
-            pushed += float(term)
-    return moved, pushed
 
 
 @compiled(nogil=True, error_model="numpy")
