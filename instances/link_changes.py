@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Mapping
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,78 +18,40 @@ from opticoll.nearest_names import nearest
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
-    from opticoll.instances.topology import F64, I64
+    from opticoll.instances.topology import F64
 
 
-class LinkNames:
-    """The arcs of a topology by their names, which are listed once."""
+def links_by_name(topology: Topology) -> dict[str, list[int]]:
+    """Positions of the arcs that a name stands for, by names without blanks.
 
-    def __init__(self, topology: Topology) -> None:
-        self.topology = topology
+    ``u->v`` are all arcs from u to v by labels, ``u->v#2`` is the second one, and ``u--v`` the cable, all arcs in both
+    directions.
+    """
+    copies = defaultdict[tuple[str, str], list[int]](list)
+    labels = [label.replace(" ", "") for label in topology.labels]
+    for a, (u, v) in enumerate(zip(topology.tail.tolist(), topology.head.tolist(), strict=True)):
+        copies[labels[u], labels[v]].append(a)
+    cables = {f"{u}--{v}": [*arcs, *copies[v, u]] for (u, v), arcs in copies.items() if (v, u) in copies}
+    numbered = {f"{u}->{v}#{k}": [a] for (u, v), arcs in copies.items() for k, a in enumerate(arcs, start=1)}
+    return cables | numbered | {f"{u}->{v}": arcs for (u, v), arcs in copies.items()}
 
-    @cached_property
-    def _copies(self) -> dict[str, list[int]]:
-        """Arcs from one vertex to another, by ``u->v``."""
-        labels, found = self.topology.labels, defaultdict(list)
-        for a, (u, v) in enumerate(zip(self.topology.tail.tolist(), self.topology.head.tolist(), strict=True)):
-            found[f"{labels[u]}->{labels[v]}"].append(a)
-        return found
 
-    @cached_property
-    def _arcs(self) -> dict[str, list[int]]:
-        """Arcs by every name that they have, without blanks."""
-        known = dict(self._copies)
-        for name, arcs in self._copies.items():
-            known |= {f"{name}#{number}": [a] for number, a in enumerate(arcs, start=1)}
-        return {name.replace(" ", ""): arcs for name, arcs in known.items()}
-
-    @cached_property
-    def _numbered(self) -> bool:
-        """Whether labels are numbers, so that a number is a label and not a position."""
-        return any(label.isdecimal() for label in self.topology.labels)
-
-    def _label(self, end: object) -> str:
-        """The label of a vertex that is given by it or, where no label is a number, by its number."""
-        if not self._numbered and isinstance(end, int | np.integer) and 0 <= int(end) < self.topology.n:
-            return self.topology.labels[int(end)]
-        return str(end)
-
-    def _cable(self, name: str) -> I64 | None:
-        """Positions of the arcs from u to v and back, named ``u--v``; None if they are not in both directions."""
-        for place in (found.start() for found in re.finditer("(?=--)", name)):
-            u, v = name[:place], name[place + 2 :]
-            ahead, back = self._arcs.get(f"{u}->{v}"), self._arcs.get(f"{v}->{u}")
-            if ahead is not None and back is not None:
-                return np.array([*ahead, *back])
-        return None
-
-    def arcs(self, link: Hashable) -> I64:
-        """Positions of the arcs that a name stands for.
-
-        Parameters
-        ----------
-        link
-            ``"u->v"`` or ``(u, v)`` by labels, or by vertex numbers where no label is a number: all arcs from u to v;
-            ``"u->v#2"``: the second one; ``"u--v"``: the cable, all arcs in both directions; or the
-            position of one arc.
-
-        Raises
-        ------
-        BadInput
-            If there is no such arc; the message suggests the closest name.
-        """
-        topology = self.topology
-        if isinstance(link, int | np.integer) and not isinstance(link, bool):
-            if not 0 <= int(link) < topology.arcs:
-                refuse(f"link {int(link)}", f"{topology.spec} has links 0..{topology.arcs - 1}")
-            return np.array([int(link)])
-        text = "->".join(map(self._label, link)) if isinstance(link, tuple) else str(link)
-        plain = text.replace(" ", "")
-        if plain not in self._arcs:
-            if (cable := self._cable(plain)) is not None:
-                return cable
-            refuse(f"link {text!r}", f"{topology.spec} has no such link; {nearest(plain, list(self._copies))}")
-        return np.array(self._arcs[plain])
+def _arcs(topology: Topology, known: Mapping[str, list[int]], link: Hashable) -> list[int]:
+    """Positions of the arcs of a link; refuse an unknown one with the closest name."""
+    if isinstance(link, int | np.integer) and not isinstance(link, bool):
+        if not 0 <= int(link) < topology.arcs:
+            refuse(f"link {int(link)}", f"{topology.spec} has links 0..{topology.arcs - 1}")
+        return [int(link)]
+    ends = list(link) if isinstance(link, tuple) else []
+    if not any(label.isdecimal() for label in topology.labels):  # else a number is a label, and no position
+        numbers = [isinstance(end, int | np.integer) and 0 <= int(end) < topology.n for end in ends]
+        ends = [topology.labels[int(v)] if given else v for v, given in zip(ends, numbers, strict=True)]
+    text = "->".join(map(str, ends)) if isinstance(link, tuple) else str(link)
+    plain = text.replace(" ", "")
+    if plain not in known:
+        near = nearest(plain, [name for name in known if "->" in name and "#" not in name])
+        refuse(f"link {text!r}", f"{topology.spec} has no such link; {near}")
+    return known[plain]
 
 
 def changed_capacities(topology: Topology, changes: Any, now: F64) -> F64:
@@ -102,8 +63,9 @@ def changed_capacities(topology: Topology, changes: Any, now: F64) -> F64:
         The topology.
     changes
         Capacities [link bandwidths]: a number for all links, one per arc, ``(m,)``, or a mapping (also a Series) from
-        links, as :meth:`LinkNames.arcs` reads them, to numbers; or to rates such as ``"200Gb/s"``, if the capacities
-        have a unit.
+        links to numbers; or to rates such as ``"200Gb/s"``, if the capacities have a unit. A link is a name
+        (:func:`links_by_name`), ``(u, v)`` by labels or, where no label is a number, by vertex numbers, or the position
+        of an arc.
     now
         Capacities before the change [link bandwidths], ``(m,)``.
 
@@ -116,9 +78,9 @@ def changed_capacities(topology: Topology, changes: Any, now: F64) -> F64:
     if isinstance(changes, Mapping) or hasattr(changes, "items"):
         if not len(changes):
             refuse("capacity", "no link is given; give numbers by link, such as {'a->b': 2}")
-        names, changed = LinkNames(topology), np.zeros(topology.arcs, dtype=bool)
+        known, changed = links_by_name(topology), np.zeros(topology.arcs, dtype=bool)
         for link, value in changes.items():
-            arcs = names.arcs(link)
+            arcs = _arcs(topology, known, link)
             where = f"link {link!r}"
             if changed[arcs].any():
                 refuse(where, "another name given here stands for the same link, or a direction of it; name it once")

@@ -9,7 +9,7 @@ import pytest
 
 import opticoll as oc
 from opticoll.instances import parse
-from opticoll.instances.link_changes import LinkNames, changed_capacities, with_links_of
+from opticoll.instances.link_changes import changed_capacities, with_links_of
 from opticoll.solvers.compile.recompiled import Recompiler
 from opticoll.solvers.compile.user_models import compiled
 
@@ -258,11 +258,14 @@ def test_a_model_that_does_not_fit_in_memory_is_refused(monkeypatch):
 
 def test_links_have_several_names():
     net = oc.topology([("a", "b"), ("a", "b"), ("b", "a")], directed=True)
-    arcs = LinkNames(net).arcs
-    assert arcs("a->b").tolist() == arcs(("a", "b")).tolist() == [0, 1]
-    assert arcs("a -> b#2").tolist() == arcs("a->b#2").tolist() == arcs(1).tolist()
-    assert arcs((0, 1)).tolist() == [0, 1]  # by numbers, where no label is one
-    assert with_capacities(net, {"a->b#2": 3.0}).capacity.tolist() == [1.0, 3.0, 1.0]
+    for links, changed in (
+        (("a->b", ("a", "b"), (0, 1)), [3.0, 3.0, 1.0]),  # by numbers, where no label is one
+        (("a -> b#2", "a->b#2", 1), [1.0, 3.0, 1.0]),
+        (("a--b", "b -- a"), [3.0, 3.0, 3.0]),
+    ):
+        assert all(with_capacities(net, {link: 3.0}).capacity.tolist() == changed for link in links)
+    with pytest.raises(oc.BadInput, match=r"link 'a->c': .* has no such link; did you mean"):
+        with_capacities(net, {("a", "c"): 3.0})
     assert with_capacities(net, 2.0).capacity.tolist() == [2.0, 2.0, 2.0]
     for wrong in (-1.0, np.nan, [1.0], {"a->b": "fast"}):
         with pytest.raises(oc.BadInput, match="capacit"):
