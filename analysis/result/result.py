@@ -565,7 +565,7 @@ class Result(rendering.Printed, Run):
         with progress_here(f"schedule of {self.task.instance}", searches=False):
             made = schedule_of(*self.solved(), chunks)
         if isinstance(made, RoundSchedule):
-            return Rounds(self, made)
+            return Rounds(self, None, made)
         if isinstance(made, SequenceSchedule):
             return Configurations(self, chunks, made)
         return Schedule(self, chunks, made.steps, made.fluid_time)

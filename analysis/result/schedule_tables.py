@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opticoll.analysis.output_files import (
-    ScheduleRequest,
     kept_rows,
     schedule_request,
     writable,
@@ -40,25 +39,11 @@ LOSS, MORE = 0.02, 16
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class _Steps:
-    """A schedule in synchronous steps, which can be executed: ``chunks`` are those requested per shard."""
+class _Saved:
+    """A schedule of a result, with the chunks that were requested per shard."""
 
     result: Result
     chunks: int | Sequence[int] | None
-
-    @cached_property
-    def verdict(self) -> ScheduleCheck:
-        """The schedule executed step by step."""
-        raise NotImplementedError
-
-    @property
-    def time(self) -> float | None:
-        """Simulated time [shards / link bandwidth]; None if the schedule is not valid."""
-        return self.verdict.time
-
-    def check(self) -> str | None:
-        """Execute the schedule: None if every rank ends with the data it must hold, else the first violation."""
-        return None if self.verdict.valid else self.verdict.message
 
     def save(self, path: str | Path, **options: Any) -> dict[str, Json]:
         """Write the schedule: ``.xml`` (MSCCL), ``.json``, or ``.routes.json`` if it has routes; the file is executed.
@@ -86,9 +71,31 @@ class _Steps:
         refuse_file(target, self.result.solved()[0].problem)
         return write_schedule(schedule_request(target, chunks=self.chunks, **options), self.result)
 
-    def _summary(
-        self, where: str, sizes: Sequence[tuple[int, str]], chunks: int | None, fluid_time: float | None
-    ) -> str:
+    def _line(self, sizes: Sequence[tuple[int, str]], more: str) -> str:
+        """The schedule on one line: its sizes, and more about it."""
+        size = ", ".join(counted(*one) for one in sizes)
+        return f"schedule of {label(self.result.record.instance, WIDTH)}: {size}{more}"
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class _Steps(_Saved):
+    """A schedule in synchronous steps, which can be executed."""
+
+    @cached_property
+    def verdict(self) -> ScheduleCheck:
+        """The schedule executed step by step."""
+        raise NotImplementedError
+
+    @property
+    def time(self) -> float | None:
+        """Simulated time [shards / link bandwidth]; None if the schedule is not valid."""
+        return self.verdict.time
+
+    def check(self) -> str | None:
+        """Execute the schedule: None if every rank ends with the data it must hold, else the first violation."""
+        return None if self.verdict.valid else self.verdict.message
+
+    def _summary(self, sizes: Sequence[tuple[int, str]], chunks: int | None, fluid_time: float | None) -> str:
         """The schedule on one line."""
         wrong, seconds = self.check(), self.result.scale.seconds
         end = f"invalid: {wrong}" if wrong else f"simulated T = {number(self.time, 8)} [{TIME}]"
@@ -100,8 +107,7 @@ class _Steps:
             fluid += f"; the schedule takes {100 * loss:.3g} % more, more chunks may take less: "
             fluid += f"schedule(chunks={MORE * chunks})"
         parts = "" if chunks is None else f", {counted(chunks, 'chunk')} per shard"
-        size = ", ".join(counted(*one) for one in sizes)
-        return f"schedule of {label(where, WIDTH)}: {size}{parts}; {end}{fluid}"
+        return self._line(sizes, f"{parts}; {end}{fluid}")
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -152,7 +158,7 @@ class Schedule(_Steps):
 
     def __repr__(self) -> str:
         sizes = ((self.steps.steps, "step"), (self.steps.moves, "move"))
-        line = self._summary(self.result.instance.spec, sizes, self.steps.chunks, self.fluid_time)
+        line = self._summary(sizes, self.steps.chunks, self.fluid_time)
         keeps = kept_rows(self.result.solved()[0].problem)
         return line if keeps is None else f"{line}; it keeps {keeps}"
 
@@ -205,14 +211,13 @@ class Configurations(_Steps):
     def __repr__(self) -> str:
         own = self.made
         sizes = ((len(own.configurations), "configuration"), (own.transfers, "transfer"))
-        return self._summary(self.result.instance.spec, sizes, None, own.fluid_time)
+        return self._summary(sizes, None, own.fluid_time)
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Rounds:
+class Rounds(_Saved):
     """Circuits and transfers in rounds, as :mod:`opticoll.formulations.rounds.round_schedule` defines them."""
 
-    result: Result
     rounds: RoundSchedule
 
     def _labels(self) -> NDArray[Any]:
@@ -257,26 +262,6 @@ class Rounds:
         """Replay the schedule: the violations of every block, see :meth:`Result.check`."""
         return self.result.check()
 
-    def save(self, path: str | Path) -> dict[str, Json]:
-        """Write the schedule as ``.json``, read it back and replay it.
-
-        Returns
-        -------
-        File, numbers of rounds, circuits and transfers, and whether the file delivers everything.
-
-        Raises
-        ------
-        BadInput
-            For another suffix, or a file that cannot be written.
-        """
-        from opticoll.solvers.schedules.schedule_kinds import refuse_file
-
-        target = writable(path)
-        refuse_file(target, self.result.solved()[0].problem)
-        return write_schedule(ScheduleRequest(target, None, None), self.result)
-
     def __repr__(self) -> str:
         own = self.rounds
-        where = label(self.result.record.instance, WIDTH)
-        sizes = (own.rounds, "round"), (own.circuits, "circuit"), (own.transfers, "transfer")
-        return f"schedule of {where}: {', '.join(counted(*size) for size in sizes)}"
+        return self._line(((own.rounds, "round"), (own.circuits, "circuit"), (own.transfers, "transfer")), "")
