@@ -1,9 +1,9 @@
 r"""Routes of a torus by dimension order at the least load, on two layers for every two dimensions.
 
 Every pair goes the shorter way round in one dimension after the other; halfway round, forward if the coordinate there
-and those of both ends in the other even dimensions have an even sum. So the routes are those of the nodes whose
-coordinates are 0 or 1, moved by even numbers (in odd dimensions of node 0, by any), and all links of a dimension of k
-nodes carry the same, n k / 8 if k is even, unless k is no multiple of 4 and the other dimensions are odd.
+and those of both ends have an even sum. These are the routes of the nodes whose coordinates are 0 or 1 (in odd
+dimensions 0), moved by even numbers (in odd dimensions by any). Of n nodes, the links of a dimension of k carry
+n (k - 1/k) / 8 each if k is odd, and if it is even n k / 8, rounded up on the busiest one.
 
 A layer orders the links of every ring, beginning at one node: routes through that node are not on it. With the
 coordinates x, y of two dimensions of equal even size, the rings begin on layer i = 0, 1 where x + y is, modulo k,
@@ -60,8 +60,7 @@ def torus_routes(topology: Topology) -> tuple[PathSet, I64, F64] | None:
     first, last = np.repeat(sources, n), np.tile(np.arange(n), sources.size)
     first, last = first[first != last], last[first != last]
     gap = (at[:, last] - at[:, first]) % size[:, None]
-    both = even[:, None] * (at[:, first] + at[:, last])
-    turn = (at[:, first] + both.sum(axis=0) - both) % 2
+    turn = (at[:, first] + (at[:, first] + at[:, last]).sum(axis=0)) % 2
     forward = (2 * gap < size[:, None]) | ((2 * gap == size[:, None]) & (turn == 0))
     steps = np.where(forward, gap, size[:, None] - gap)
     length = steps.sum(axis=0)
