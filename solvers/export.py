@@ -14,6 +14,7 @@ from opticoll.instances.readers.objects import as_instance
 from opticoll.instances.readers.reading import as_path
 from opticoll.solvers.compile.compilation import compile_built
 from opticoll.solvers.plan import instance_of, make_plan
+from opticoll.solvers.process import memory
 from opticoll.solvers.process.budget import Budget
 from opticoll.solvers.program_writer import written
 from opticoll.solvers.solve import solve_needed
@@ -113,5 +114,6 @@ def stated_matrix(task: Task) -> tuple[Instance, Formulation, StandardForm]:
     plan = make_plan(task, instance=value)
     needed = solve_needed(task, value, plan, Budget(task))
     plan = plan if needed is None else make_plan(task, instance=value, needed=needed.values)
+    memory.refuse_plan(task, plan, solved=False)
     built = build_model(plan.problem, plan.form)
     return value, plan.problem, compile_built(plan.problem, built)

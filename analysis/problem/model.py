@@ -436,6 +436,7 @@ def _planned(
         For anything that a solve refuses, and for a formulation that takes its data from another one's solution.
     """
     from opticoll.solvers.plan import make_plan, refuse_arguments_of_topology
+    from opticoll.solvers.process.memory import refuse_plan
 
     stated = formulation_named(formulation)
     if stated._needs is not None:
@@ -446,7 +447,10 @@ def _planned(
     if later:
         refuse("model", f"{later[0]} is given to the solve: m.solve({later[0]}=...)")
     read_parameters(stated.parameters, settings, stated.name)
-    return make_plan(Task(formulation, as_instance(instance), method="highs", form=form, settings=settings))
+    task = Task(formulation, as_instance(instance), method="highs", form=form, settings=settings)
+    plan = make_plan(task)
+    refuse_plan(task, plan, solved=False)
+    return plan
 
 
 def model(

@@ -39,8 +39,10 @@ def entries(size: Mapping[str, int]) -> int:
     return size["variables"] + size["constraints"] + size["nonzeros"]
 
 
-def refuse_plan(task: Task, plan: Plan) -> None:
+def refuse_plan(task: Task, plan: Plan, *, solved: bool = True) -> None:
     """Refuse a plan whose model cannot be built within the memory limit, or by default in the available memory.
+
+    ``solved`` is false for a model that is wanted for itself, in place of which no method can be used.
 
     Raises
     ------
@@ -60,17 +62,19 @@ def refuse_plan(task: Task, plan: Plan) -> None:
         return
     ways = []
     others = methods_for(model).values()
-    if names := [method.name for method in others if method.run is not None and not method.builds]:
+    if solved and (names := [method.name for method in others if method.run is not None and not method.builds]):
         ways.append(f"use method {' or '.join(names[:3])}")
     if lean := [form for form in forms_of(model) if BUILD[form] * needed <= BUILD[plan.form] * most]:
         ways.append(f"form {min(lean, key=BUILD.__getitem__)}")
     if smaller := next((method.same_as for method in others if method.same_as is not None), None):
         ways.append(f"solve {smaller}, which has the same optimum")
-    ways.append("set a memory limit to override this check" if limit is None else "raise the memory limit")
+    if solved:
+        ways.append("set a memory limit to override this check" if limit is None else "raise the memory limit")
     there = f"this machine has {most:.1f} GiB left" if limit is None else f"the memory limit is {most:.1f} GiB"
     msg = (
         f"{model.name} on {plan.instance.spec} by {plan.method_name} needs at least {needed:.1f} GiB of memory "
-        f"({size['variables']:,} variables, {size['nonzeros']:,} nonzeros) and {there}: {'; '.join(ways)}"
+        f"({size['variables']:,} variables, {size['nonzeros']:,} nonzeros) and {there}: "
+        f"{'; '.join(ways) or 'use a smaller instance'}"
     )
     raise TooLarge(msg)
 

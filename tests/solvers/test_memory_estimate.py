@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+import opticoll as oc
 from opticoll.analysis.cli.main import main
 from opticoll.analysis.store import Store
 from opticoll.analysis.study.running import run_study
@@ -47,6 +48,19 @@ def test_link_mcf_of_200_ranks_is_refused_at_once_and_the_message_helps(tmp_path
     assert not (tmp_path / "store").exists()
     # Nothing was built for it: a gigabyte would be one array of its matrix.
     assert peak <= 50_000_000
+
+
+def test_a_model_for_itself_is_refused_before_it_is_built(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(memory, "available_bytes", lambda: 0.01 * GIB)
+    file = tmp_path / "m.mps"
+    name, spec = "alltoall.link-mcf", "genkautz:n=32,d=4"
+    asked = (lambda: oc.model(name, spec), lambda: oc.export(name, spec, file), lambda: oc.problem(name, spec).cvxpy())
+    for ask in asked:
+        with pytest.raises(
+            TooLarge, match=r"this machine has 0\.0 GiB left: solve alltoall\.master, which has the same"
+        ):
+            ask()
+    assert not file.exists()
 
 
 def test_without_a_limit_the_machine_decides(monkeypatch: pytest.MonkeyPatch) -> None:
