@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 from opticoll import errors
 from opticoll.errors import BadFile, BadInput
-from opticoll.file_contents import read_bytes, unreadable
+from opticoll.file_contents import at_home, read_bytes, unreadable
 
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
@@ -48,7 +48,7 @@ def names_file(spec: str) -> bool:
 
 
 def as_path(given: object, where: str) -> Path:
-    """A path that was given as a string or a path-like object.
+    """A path that was given as a string or a path-like object; ``~`` is the home folder.
 
     Raises
     ------
@@ -58,7 +58,7 @@ def as_path(given: object, where: str) -> Path:
     if not isinstance(given, str | os.PathLike):
         msg = f"{where}: needs the name of a file, not {type(given).__name__}"
         raise BadInput(msg)
-    return Path(given)
+    return at_home(given)
 
 
 def unpack(data: bytes, most: int, where: str, remedy: str) -> bytes:

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import stat
 from pathlib import Path
 
 from opticoll.errors import BadFile
+
+
+def at_home(path: str | os.PathLike[str]) -> Path:
+    """The path, with the home folder for ``~``: shells leave it within words such as ``file:~/net.txt``."""
+    return Path(os.path.expanduser(path))  # noqa: PTH111  which fails where there is no home folder
 
 
 def check_file(path: Path, most: int, remedy: str, where: str = "") -> None:
@@ -24,7 +30,7 @@ def check_file(path: Path, most: int, remedy: str, where: str = "") -> None:
         With a one-line message that ends in ``remedy``.
     """
     try:
-        status = path.stat()
+        status = at_home(path).stat()
     except OSError as error:
         raise unreadable(where or path, error.strerror or "", remedy) from None
     except ValueError:
@@ -49,7 +55,7 @@ def read_bytes(path: Path, most: int, remedy: str, where: str = "") -> bytes:
     """Read the contents of a file; arguments and errors as for :func:`check_file`."""
     check_file(path, most, remedy, where)
     try:
-        with path.open("rb") as stream:
+        with at_home(path).open("rb") as stream:
             data = stream.read(most + 1)
     except OSError as error:
         raise unreadable(where or path, error.strerror or "", remedy) from None

@@ -37,7 +37,7 @@ from opticoll import plugin_faults
 from opticoll.contributions import BOUNDS, KINDS, check, functions, items
 from opticoll.errors import BadInput, OpticollError, refuse
 from opticoll.extensions import part
-from opticoll.file_contents import read_bytes
+from opticoll.file_contents import at_home, read_bytes
 from opticoll.outside_modules import imported_in, modules_of
 
 #: Environment variable and entry-point group that name plug-ins.
@@ -112,7 +112,7 @@ def load_plugin(place: str | Path, *, contributes: bool = True) -> ModuleType:
 
 
 def _path(place: str) -> Path:
-    return Path(os.path.expanduser(place)).resolve()  # noqa: PTH111  which fails where there is no home folder
+    return at_home(place).resolve()
 
 
 def _read(place: str) -> Plugin:

@@ -275,6 +275,15 @@ def test_paths_that_cannot_be_read(tmp_path, monkeypatch):
         read(tmp_path, "0 1\n" * 100)
 
 
+def test_the_home_folder_in_a_spec_a_store_and_an_output(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    oc.save_topology(oc.parse("ring:4"), "~/net.json")
+    assert oc.topology("file:~/net.json").n == 4
+    oc.solve("alltoall.master", "file:~/net.json").save("~/solution.json")
+    assert oc.load("~/solution.json").T == 2.0
+    assert oc.Store("~/results").root == tmp_path / "results"
+
+
 def test_labels_that_xml_cannot_hold(tmp_path):
     topology = Topology(1, [], [], labels=("\x00",))
     with pytest.raises(BadFile, match="write JSON"):
