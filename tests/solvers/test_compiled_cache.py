@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 
@@ -69,3 +70,10 @@ def test_what_is_kept_is_current(tmp_path):
         check=True,
     )
     assert [json.loads(line) for line in done.stdout.splitlines()] == expected
+
+
+def test_functions_stay_as_they_are_where_numba_compiles_none():
+    code = "from json import dumps; from opticoll.compiled import compiled; print(compiled(nogil=True)(dumps) is dumps)"
+    environment = os.environ | {"NUMBA_DISABLE_JIT": "1"}
+    ran = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert ran.stdout == "True\n"
