@@ -32,6 +32,7 @@ from opticoll.formulations.variables import (
     arc_axis,
     pair_labels,
     pair_names,
+    rank_pairs,
     vertex_axis,
 )
 from opticoll.instances.demands import UNIFORM, traffic_of, uniform
@@ -41,7 +42,7 @@ from opticoll.plugin_faults import called
 if TYPE_CHECKING:
     from collections.abc import Collection, Hashable
 
-    from opticoll.instances.topology import F64, I64
+    from opticoll.instances.topology import F64
 
     Values = Mapping[str, F64]
 
@@ -50,13 +51,6 @@ RANKS = ("rank", "source", "target")
 #: Share of a capacity by which rates may exceed it, as solutions of solvers do.
 FULL = 1e-4
 KNOWN = (ARC, "vertex", *RANKS, "pair")
-
-
-def pairs(topology: Topology) -> tuple[I64, I64]:
-    """Sources and targets of all ordered pairs of different ranks, row by row."""
-    ends = topology.terminals
-    first, second = np.nonzero(~np.eye(ends.size, dtype=bool))
-    return ends[first], ends[second]
 
 
 def _axis(name: str, topology: Topology) -> Axis:
@@ -68,7 +62,7 @@ def _axis(name: str, topology: Topology) -> Axis:
         return vertex_axis(name, topology, topology.terminals)
     if name == "pair":
         size = topology.num_ranks * (topology.num_ranks - 1)
-        ends = pairs(topology)
+        ends = rank_pairs(topology)
         return Axis(name, size, lambda _: pair_labels(topology, *ends), lambda: pair_names(topology, *ends))
     return Axis(name, SolutionSize(name))
 

@@ -13,9 +13,9 @@ from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NoReturn, Self, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NoReturn, Self, TypeAlias, TypeVar, cast
 
-from opticoll.errors import BadInput, refuse
+from opticoll.errors import BadInput, NotApplicable, refuse
 from opticoll.formulations.modelling_layers import import_layer, many_objects
 from opticoll.formulations.parameters import Parameter, check_listed, parameters_of, read_parameters, unknown_parameter
 from opticoll.plugin_faults import blaming
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     Values = Mapping[str, F64]
     Changeable = Mapping[str, tuple[F64 | str, ...]]
 
+T = TypeVar("T")
 Form = Literal["cvxpy", "pyomo", "matrix"]
 #: See :class:`PyomoModel`.
 Axis: TypeAlias = "int | Sequence[Hashable]"
@@ -469,6 +470,19 @@ def _check_axes(cls: type[Formulation]) -> None:
             refuse(f"formulation {cls.name!r}", f"{what} names {name!r}, which is none of the variables: {stated}")
     if cls.concurrent is not None and (cls.variables[cls.concurrent] != () or vars(cls).get("sense", "max") != "max"):
         refuse(f"formulation {cls.name!r}", f"the concurrent flow {cls.concurrent} has the axes () and is maximised")
+
+
+def of_kind(kind: type[T], instance: object, where: str, needed: str) -> T:
+    """The instance, if it is of the kind that is ``needed``, in words.
+
+    Raises
+    ------
+    NotApplicable
+        If it is not.
+    """
+    if not isinstance(instance, kind):
+        refuse(where, f"needs {needed}, not {getattr(instance, 'spec', type(instance).__name__)}", NotApplicable)
+    return instance
 
 
 def states(formulation: Formulation | type[Formulation], method: str) -> bool:

@@ -348,6 +348,13 @@ def arc_names(topology: Topology) -> list[str]:
     return names
 
 
+def rank_pairs(topology: Topology) -> tuple[I64, I64]:
+    """Sources and targets of all ordered pairs of different ranks, row by row."""
+    ends = topology.terminals
+    first, second = np.nonzero(~np.eye(ends.size, dtype=bool))
+    return ends[first], ends[second]
+
+
 def pair_names(topology: Topology, sources: I64, targets: I64) -> list[tuple[Hashable, ...]]:
     """Indices of commodities in Pyomo: (s,t), or (s,t,1), (s,t,2), ... if some pair is repeated, ``(|K|,)``."""
     V = vertex_names(topology)

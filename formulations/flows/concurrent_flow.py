@@ -36,7 +36,9 @@ import numpy as np
 
 from opticoll.errors import NotApplicable, refuse
 from opticoll.formulations import rounding
+from opticoll.formulations.model import of_kind
 from opticoll.formulations.parameters import Parameter
+from opticoll.formulations.variables import rank_pairs
 from opticoll.instances.demands import FORMS, UNIFORM, DemandSpec, read_demand
 from opticoll.instances.symmetry import MANY_VERTICES, one_of_each_orbit
 from opticoll.instances.topology import Topology, connecting_remedy
@@ -336,13 +338,11 @@ def ranks_of(instance: object, formulation: str) -> Topology:
     NotApplicable
         If it is not a topology or has fewer than two ranks.
     """
-    if not isinstance(instance, Topology):
-        msg = f"{formulation}: {getattr(instance, 'spec', instance)} is not a topology; name one, e.g. ring:8"
+    topology = of_kind(Topology, instance, formulation, "a topology, such as ring:8")
+    if topology.num_ranks < 2:
+        msg = f"{formulation}: {topology.spec} has {topology.num_ranks} rank; an all-to-all needs at least 2"
         raise NotApplicable(msg)
-    if instance.num_ranks < 2:
-        msg = f"{formulation}: {instance.spec} has {instance.num_ranks} rank; an all-to-all needs at least 2"
-        raise NotApplicable(msg)
-    return instance
+    return topology
 
 
 def all_to_all_topology(instance: object, formulation: str, root: int | None = None) -> Topology:
@@ -453,30 +453,13 @@ def blocks_of_rows(rows: int, columns: int) -> Iterator[slice]:
     return (slice(first, min(first + step, rows)) for first in range(0, rows, step))
 
 
-def commodities(topology: Topology) -> tuple[I64, I64]:
-    """All ordered pairs of distinct terminals, ascending by source, then target.
-
-    Raises
-    ------
-    NotApplicable
-        If there are more than :data:`MOST_PAIRS`.
-    """
-    ends = topology.terminals
-    if ends.size**2 > MOST_PAIRS:
-        reason = f"{ends.size:,} ranks have too many pairs to list; solve alltoall.master, whose flows are by source"
-        refuse(topology.spec, reason, NotApplicable)
-    sources, targets = np.repeat(ends, ends.size), np.tile(ends, ends.size)
-    distinct = sources != targets
-    return sources[distinct], targets[distinct]
-
-
 def pairs_of(topology: Topology, traffic: F64 | None) -> tuple[I64, I64, F64]:
     """Commodities of a demand ``(N, N)`` or of the uniform demand: sources, targets and amounts, each ``(|K|,)``.
 
     Pairs without demand are omitted; ascending by source, then target.
     """
     if traffic is None:
-        sources, targets = commodities(topology)
+        sources, targets = rank_pairs(topology)
         return sources, targets, np.ones(sources.size)
     source, target = np.nonzero(traffic)
     return topology.terminals[source], topology.terminals[target], traffic[source, target]

@@ -26,9 +26,9 @@ import numpy as np
 
 from opticoll.compiled import interpreted, kernels
 from opticoll.errors import NotApplicable, refuse
-from opticoll.formulations.flows.concurrent_flow import commodities
 from opticoll.formulations.parameters import Parameter
 from opticoll.formulations.rounds.segments import offsets, positions, select
+from opticoll.formulations.variables import rank_pairs
 from opticoll.instances.translations import moved_arcs, translations
 
 if TYPE_CHECKING:
@@ -215,7 +215,7 @@ def build_path_set(topology: Topology, rule: PathRule, where: str, pairs: Pairs 
         If some pair has no path in the set (the message names it), or there are more than :data:`MOST_PATHS`
         paths (the message counts them).
     """
-    sources, targets = commodities(topology) if pairs is None else pairs
+    sources, targets = rank_pairs(topology) if pairs is None else pairs
     check_reach(topology, rule, where, pairs)
     if rule.kind in {"all", "shortest"}:
         path_set = _list_all(topology, rule, where, (sources, targets))
@@ -241,7 +241,7 @@ def check_reach(topology: Topology, rule: PathRule, where: str, pairs: Pairs | N
     """
     if rule.lmax is None:
         return
-    sources, targets = commodities(topology) if pairs is None else pairs
+    sources, targets = rank_pairs(topology) if pairs is None else pairs
     hops = topology.hops[np.searchsorted(topology.terminals, sources), targets]
     far = np.flatnonzero(hops > rule.lmax)
     if far.size:
@@ -287,7 +287,7 @@ def count_all(
 
     paths = total = steps = 0
     none = np.empty(0, dtype=np.int64)
-    for source, allowed, end, longest in _searches(topology, rule, commodities(topology) if pairs is None else pairs):
+    for source, allowed, end, longest in _searches(topology, rule, rank_pairs(topology) if pairs is None else pairs):
         asked = (allowed, end, source, longest, most - steps)
         count, length, walked = simple_paths(*_arcs(topology), *asked, none, none, none)
         paths, total, steps = paths + count, total + length, steps + walked
@@ -354,7 +354,7 @@ def _repeated(listed: PathSet, number: I64, pairs: Pairs, where: str) -> PathSet
 
 def assemble(topology: Topology, arcs: I64, length: I64, pair: I64, pairs: Pairs | None = None) -> PathSet:
     """Sort paths by commodity, then length; paths of one commodity and length keep their order."""
-    sources, targets = commodities(topology) if pairs is None else pairs
+    sources, targets = rank_pairs(topology) if pairs is None else pairs
     start = offsets(length)
     return reordered(PathSet(topology, sources, targets, arcs, start, pair), np.lexsort((length, pair)))
 
@@ -511,7 +511,7 @@ def from_arrays(topology: Topology, arrays: Mapping[str, F64], pairs: Pairs | No
         return None
     if (np.diff(pair) < 0).any():
         return None
-    sources, targets = commodities(topology) if pairs is None else pairs
+    sources, targets = rank_pairs(topology) if pairs is None else pairs
     start = offsets(length)
     return PathSet(topology, sources, targets, table[used].astype(np.int64) - 1, start, pair.astype(np.int64))
 

@@ -9,6 +9,7 @@ import numpy as np
 from opticoll.errors import NotApplicable, refuse
 from opticoll.formulations.lumorph import published_programs
 from opticoll.formulations.lumorph.scheduled_rounds import PIECES, ROUTES, farthest
+from opticoll.formulations.model import of_kind
 from opticoll.formulations.parameters import Parameter
 from opticoll.formulations.rounds.collectives import CollectiveSpec, collective, phases
 from opticoll.formulations.rounds.round_schedule import Limits
@@ -65,9 +66,7 @@ def read(kind: type[M], instance: object, given: Settings) -> M:
         For anything but a topology of tiles or WDM nodes, and for settings that contradict each other or the instance.
     """
     where = kind.name
-    if not isinstance(instance, Topology):
-        msg = f"{where}: needs a topology of tiles, such as lightpath:2x4,lasers=4, not {type(instance).__name__}"
-        raise NotApplicable(msg)
+    instance = of_kind(Topology, instance, where, "a topology of tiles, such as lightpath:2x4,lasers=4")
     refuse_numbers(where, given)
     names = ("rmin", "rmax", "paths", "root", "pieces", "lasers", "waveguides")
     rmin, rmax, paths, root, pieces, lasers, waveguides = (int(given[name]) for name in names)

@@ -8,6 +8,7 @@ import numpy as np
 
 from opticoll.errors import NotApplicable
 from opticoll.formulations.lumorph.cost_formulas import LUMORPH_2, LUMORPH_4, RING, formula, layer_time
+from opticoll.formulations.model import of_kind
 from opticoll.formulations.parameters import Parameter
 from opticoll.instances.quantities import Duration, relative
 from opticoll.instances.training.training_iteration import TrainingIteration
@@ -62,9 +63,7 @@ def timed_calls(instance: object, parameters: Settings, formulation: str) -> tup
     BadInput
         For a time ``synchronise`` that is negative or infinite.
     """
-    if not isinstance(instance, TrainingIteration):
-        msg = f"{formulation}: needs an iteration such as training:bert,gpus=256, not {type(instance).__name__}"
-        raise NotApplicable(msg)
+    instance = of_kind(TrainingIteration, instance, formulation, "an iteration such as training:bert,gpus=256")
     shared = [(k, call) for k, call in enumerate(instance.calls) if len(call.ranks) > 1]
     if not 0 < len(shared) <= MOST_CALLS:
         msg = f"{formulation}: {instance.spec} has {len(shared)} calls of more than one GPU; use 1 to {MOST_CALLS}"

@@ -19,9 +19,8 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
-from opticoll.errors import NotApplicable, refuse
 from opticoll.formulations.matrix import contradictions
-from opticoll.formulations.model import CvxpyModel, Formulation, Named, PyomoModel
+from opticoll.formulations.model import CvxpyModel, Formulation, Named, PyomoModel, of_kind
 from opticoll.formulations.standard_form import StandardForm, blocks
 from opticoll.formulations.variables import Array, Axis
 from opticoll.instances.matrix_program import MatrixProgram
@@ -89,10 +88,7 @@ class FileProgram(Formulation):
     @classmethod
     def _prepare(cls, instance: object, given: dict[str, Any]) -> Self:
         """The problem of a program."""
-        if not isinstance(instance, MatrixProgram):
-            spec = getattr(instance, "spec", type(instance).__name__)
-            refuse(cls.name, f"needs a program in matrix form, mps:FILE, not {spec}", NotApplicable)
-        return cls(instance)
+        return cls(of_kind(MatrixProgram, instance, cls.name, "a program in matrix form, mps:FILE"))
 
     def matrix(self) -> StandardForm:
         """Return the matrix of the program unchanged."""

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from opticoll.errors import NotApplicable, refuse
+from opticoll.errors import refuse
 from opticoll.formulations.matrix.program import FileProgram
-from opticoll.formulations.model import Formulation, states
+from opticoll.formulations.model import Formulation, of_kind, states
 from opticoll.formulations.standard_form import Block, StandardForm, packed
 from opticoll.formulations.variables import Array, numbered
 from opticoll.instances.matrix_program import MatrixProgram
@@ -81,10 +81,7 @@ class StatedModel(FileProgram):
         NotApplicable
             If the instance is not one.
         """
-        if not isinstance(instance, StatedProgram):
-            spec = getattr(instance, "spec", type(instance).__name__)
-            refuse(cls.name, f"needs a model, as in oc.solve(model), not {spec}", NotApplicable)
-        return cls(instance)
+        return cls(of_kind(StatedProgram, instance, cls.name, "a model, as in oc.solve(model)"))
 
     @property
     def origin(self) -> Formulation | None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.errors import NotApplicable, refuse
+from opticoll.formulations.model import of_kind
 from opticoll.formulations.rounds.segments import offsets
 from opticoll.instances.photonics import WdmFibres
 
@@ -27,14 +28,12 @@ def whole_fibres(instance: object, where: str) -> WdmFibres:
     NotApplicable
         If it is not such an instance.
     """
-    if not isinstance(instance, WdmFibres):
-        spec = getattr(instance, "spec", type(instance).__name__)
-        msg = f"{where}: needs wdm-ring:n=...,wavelengths=... or wdm-line:n=...,wavelengths=..., not {spec}"
+    needed = "wdm-ring:n=...,wavelengths=... or wdm-line:n=...,wavelengths=..."
+    fibres = of_kind(WdmFibres, instance, where, needed)
+    if not fibres.intact:
+        msg = f"{where}: {fibres.spec} has fibres or nodes removed, added or scaled; remove the modifiers"
         raise NotApplicable(msg)
-    if not instance.intact:
-        msg = f"{where}: {instance.spec} has fibres or nodes removed, added or scaled; remove the modifiers"
-        raise NotApplicable(msg)
-    return instance
+    return fibres
 
 
 def lemma_1(n: int, *, ring: bool) -> int:

@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.errors import NotApplicable
 from opticoll.formulations import rounding
 from opticoll.formulations.declared_axes import size
-from opticoll.formulations.model import Bound
+from opticoll.formulations.model import Bound, of_kind
 from opticoll.formulations.sipml.chords import pair_axis, pair_links
 from opticoll.formulations.sipml.transfers import TIME_ROUNDINGS, least_times, transfers_of
 from opticoll.formulations.variables import Array, Axis, members
@@ -26,11 +25,9 @@ if TYPE_CHECKING:
 
 def prepared(cls: type[OcsCircuits], instance: object, *, model: str, bandwidth: float) -> OcsCircuits:
     """The problem on a pool of servers."""
-    if not isinstance(instance, ServerPool):
-        spec = getattr(instance, "spec", type(instance).__name__)
-        msg = f"{cls.name}: needs servers with ports and traffic, servers:n=...,degree=...,traffic=..., not {spec}"
-        raise NotApplicable(msg)
-    return cls(instance, transfers_of(instance.traffic, bandwidth, f"{cls.name}: {instance.spec}"), model)
+    needed = "servers with ports and traffic, servers:n=...,degree=...,traffic=..."
+    pool = of_kind(ServerPool, instance, cls.name, needed)
+    return cls(pool, transfers_of(pool.traffic, bandwidth, f"{cls.name}: {pool.spec}"), model)
 
 
 def pairs_by_port(data: OcsCircuits) -> tuple[I64, I64]:

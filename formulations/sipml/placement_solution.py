@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.errors import NotApplicable, refuse
+from opticoll.formulations.model import of_kind
 from opticoll.formulations.parameters import Parameter
 from opticoll.formulations.variables import Array, Axis, members
 from opticoll.instances.families.op_graphs import OpGraph
@@ -54,9 +55,7 @@ def prepared(
         For anything else, too few circuits or too many GPUs, and memory that cannot hold the sub-operations.
     """
     name = cls.name
-    if not isinstance(instance, OpGraph):
-        spec = getattr(instance, "spec", type(instance).__name__)
-        refuse(name, f"needs a computation graph, op-graph:model=...,layers=...,parts=..., not {spec}", NotApplicable)
+    instance = of_kind(OpGraph, instance, name, "a computation graph, op-graph:model=...,layers=...,parts=...")
     ring = int(replicas > 1)
     if degree < ring + (k > 1):
         reason = "one circuit goes to the next group" if ring else "a GPU needs a circuit"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from opticoll.errors import NotApplicable, refuse
+from opticoll.formulations.model import of_kind
 from opticoll.formulations.parameters import Parameter, changed_from_defaults
 from opticoll.formulations.rounds.wavelengths import whole_fibres
 from opticoll.formulations.sipml.ring_solution import MOST_NODES, MOST_WAVELENGTHS
@@ -45,14 +46,12 @@ def prepared(
             msg = f"{name}: {other}={traffic[other]} has no effect on {instance.spec}, which has its own traffic"
             raise NotApplicable(msg)
         n, pool, count = instance.n, instance, count or instance.degree
-    elif isinstance(instance, WdmRing):
+    else:
+        needed = "wdm-ring:n=...,wavelengths=... or servers:n=...,degree=...,traffic=..."
+        instance = of_kind(WdmRing, instance, name, needed)
         ring = whole_fibres(instance, name)
         n, count = ring.n, count or ring.channels
         pool = servers(n, 1, str(traffic["traffic"]), seed=int(traffic["seed"]), volume=float(traffic["volume"]))
-    else:
-        spec = getattr(instance, "spec", type(instance).__name__)
-        msg = f"{name}: needs wdm-ring:n=...,wavelengths=... or servers:n=...,degree=...,traffic=..., not {spec}"
-        raise NotApplicable(msg)
     if n > MOST_NODES or count > MOST_WAVELENGTHS:
         msg = f"{name}: {n} nodes with {count} wavelengths; use at most {MOST_NODES} and {MOST_WAVELENGTHS}"
         raise NotApplicable(msg)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.errors import NotApplicable, refuse
+from opticoll.formulations.model import of_kind
 from opticoll.instances import parse
 from opticoll.instances.demands import read_demand
 from opticoll.instances.servers import ServerPool
@@ -27,12 +28,11 @@ def pool_of_nodes(
     NotApplicable
         For anything else.
     """
-    if not isinstance(instance, ServerPool):
-        refuse(name, "needs nodes with ports; write servers:n=8,degree=3,traffic=alltoall", NotApplicable)
-    between = instance.point_to_point[~np.eye(instance.n, dtype=bool)]
-    if instance.groups or between.min() <= 0 or between.min() != between.max():
+    pool = of_kind(ServerPool, instance, name, "nodes with ports, such as servers:n=8,degree=3,traffic=alltoall")
+    between = pool.point_to_point[~np.eye(pool.n, dtype=bool)]
+    if pool.groups or between.min() <= 0 or between.min() != between.max():
         refuse(name, f"{why}; write traffic=alltoall", NotApplicable)
-    return instance
+    return pool
 
 
 def stated_demand(nodes: int | Topology, parameters: Settings, name: str) -> F64:

@@ -48,6 +48,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.errors import NotApplicable, refuse
+from opticoll.formulations.model import of_kind
 from opticoll.formulations.topoopt.binary_trees import double_binary_tree, tree_traffic
 from opticoll.instances.servers import ServerPool
 from opticoll.instances.topology import Topology
@@ -183,12 +184,10 @@ def server_pool(instance: object, where: str) -> ServerPool:
     NotApplicable
         If it is not such a pool.
     """
-    if not isinstance(instance, ServerPool):
-        spec = getattr(instance, "spec", type(instance).__name__)
-        refuse(where, f"needs a server pool, servers:n=...,degree=...,traffic=..., not {spec}", NotApplicable)
-    if not instance.traffic.any():
-        refuse(where, f"{instance.spec} has no traffic; set traffic=...", NotApplicable)
-    return instance
+    pool = of_kind(ServerPool, instance, where, "a server pool, servers:n=...,degree=...,traffic=...")
+    if not pool.traffic.any():
+        refuse(where, f"{pool.spec} has no traffic; set traffic=...", NotApplicable)
+    return pool
 
 
 def ring_demand(pool: ServerPool, rings: Sequence[Ring]) -> F64:

@@ -55,7 +55,7 @@ import numpy as np
 from opticoll.errors import NotApplicable
 from opticoll.formulations.builders import Cvx, Pyo
 from opticoll.formulations.index import Index
-from opticoll.formulations.model import CvxpyModel, Formulation, PyomoModel
+from opticoll.formulations.model import CvxpyModel, Formulation, PyomoModel, of_kind
 from opticoll.formulations.parameters import Parameter
 from opticoll.formulations.topoopt import circuits_bounds, circuits_solution
 from opticoll.formulations.topoopt.circuits_data import TaskTransfers, ring_strides, transfers_of
@@ -124,10 +124,8 @@ class TaskCircuits(Formulation):
     @classmethod
     def _prepare(cls, instance: object, given: dict[str, Any]) -> Self:
         """The data of the model."""
-        if not isinstance(instance, TaskPool):
-            spec = getattr(instance, "spec", type(instance).__name__)
-            msg = f"{cls.name}: needs servers with a task graph, such as tasks:moe,n=4,degree=2, not {spec}"
-            raise NotApplicable(msg)
+        needed = "servers with a task graph, such as tasks:moe,n=4,degree=2"
+        instance = of_kind(TaskPool, instance, cls.name, needed)
         transfers = transfers_of(instance.graph, given["bandwidth"], ring_strides(given["rings"]))
         depth = int(transfers.wave.max()) + 1
         part, C = given["intervals"] or depth, given["configurations"]

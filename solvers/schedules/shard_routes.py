@@ -29,6 +29,7 @@ from opticoll.formulations.alltoall.time_expansion import over_time
 from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow
 from opticoll.formulations.flows.path_sets import subset
 from opticoll.formulations.model import Formulation, is_own
+from opticoll.formulations.variables import rank_pairs
 from opticoll.instances.topology import Topology
 from opticoll.instances.translations import moved_arcs, translations
 from opticoll.solvers.schedules.timed_paths import NOISE, timed_paths, ways
@@ -623,7 +624,7 @@ def _source_flow(problem: Any, values: Values) -> F64 | None:
     summed = np.moveaxis(flow, kept, (0, 1)).reshape(flow.shape[kept[0]], flow.shape[kept[1]], -1).sum(axis=2)
     if "source" in along:
         return summed
-    senders = np.searchsorted(topology.terminals, declared_axes.pairs(topology)[0])
+    senders = np.searchsorted(topology.terminals, rank_pairs(topology)[0])
     result = np.zeros((topology.arcs, topology.num_ranks))
     np.add.at(result.T, senders, summed.T)
     return result

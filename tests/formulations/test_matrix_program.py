@@ -184,7 +184,7 @@ def test_truncated_compressed_data_are_refused(tmp_path):
 def test_other_formulations_and_instances_are_refused(mixed):
     with pytest.raises(NotApplicable, match="mps:FILE"):
         solve.solve(Task(NAME, "ring:4"))
-    with pytest.raises(OpticollError, match="is not a topology"):
+    with pytest.raises(OpticollError, match="needs a topology"):
         solve.solve(Task("alltoall.master", mixed))
 
 

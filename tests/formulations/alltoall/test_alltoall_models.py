@@ -199,7 +199,7 @@ def test_sizes_are_as_the_docstrings_say(spec):
     [
         ("path:4+fail=1,seed=0", "disconnected"),
         (Topology(1, [], []), "at least 2"),
-        ("servers:n=4,degree=2,traffic=alltoall", "is not a topology"),
+        ("servers:n=4,degree=2,traffic=alltoall", "needs a topology"),
     ],
 )
 def test_instances_that_have_no_all_to_all_are_refused(prepare, spec, word):
