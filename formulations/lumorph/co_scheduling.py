@@ -56,6 +56,7 @@ class CallBatches(Formulation):
     meaning = "time of all batches [us]"
     variables: ClassVar = {"x": ("pair",)}
     constraints: ClassVar = {"once": ("call",), "apart": ("gpu", "call")}
+    _beside = (co_scheduling_solution,)
 
     member: Mask
     time: F64
@@ -132,10 +133,6 @@ class CallBatches(Formulation):
         """Total time of the batches [us]; infinite for values of the wrong shape."""
         (j, k), x = self.pairs, np.asarray(values["x"], dtype=float)
         return float(self.time @ x[j == k]) if x.shape == j.shape else np.inf
-
-    _arrays = co_scheduling_solution.batch_arrays
-    bounds = co_scheduling_solution.busiest_gpu
-    metrics = co_scheduling_solution.batch_metrics
 
 
 FORMULATION = CallBatches

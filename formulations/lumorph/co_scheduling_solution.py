@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from opticoll.types import Json
 
 
-def batch_arrays(data: CallBatches, names: Collection[str]) -> dict[str, Array]:
+def arrays(data: CallBatches, names: Collection[str]) -> dict[str, Array]:
     """The choice x, of the first call of the batch and the call, by their numbers in the instance."""
     first, call = (data.call[one].tolist() for one in data.pairs)
     return {"x": Array((Axis("pair", len(call), {"first": first, "call": call}),))}
 
 
-def busiest_gpu(data: CallBatches) -> list[Bound]:
+def bounds(data: CallBatches) -> list[Bound]:
     """Bound from the calls of the busiest GPU, which run sequentially."""
     busy = data.time @ data.member
     worst = int(busy.argmax())
@@ -33,7 +33,7 @@ def busiest_gpu(data: CallBatches) -> list[Bound]:
     return [Bound("busiest-gpu", value, reason, "lumorph")]
 
 
-def batch_metrics(data: CallBatches, value: float | None) -> dict[str, Json]:
+def metrics(data: CallBatches, value: float | None) -> dict[str, Json]:
     """Sequential time, the share of it that is saved, and whether all calls conflict."""
     whole = float(data.time.sum())
     return {

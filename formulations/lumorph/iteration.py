@@ -105,6 +105,7 @@ class StagedCalls(Formulation):
         "free": ("stage",),
         "end": (),
     }
+    _beside = (iteration_solution,)
 
     computing: F64
     transfers: F64
@@ -254,11 +255,6 @@ class StagedCalls(Formulation):
     def objective(self, values: Mapping[str, F64]) -> float:
         """The given z; :meth:`residuals` checks that the iteration ends by then."""
         return float(np.asarray(values["z"]))
-
-    _arrays = iteration_solution.iteration_arrays
-    bounds = iteration_solution.iteration_bounds
-    metrics = iteration_solution.iteration_metrics
-    _derived = iteration_solution.exact_iteration_numbers
 
 
 FORMULATION = StagedCalls

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from opticoll.types import Json
 
 
-def iteration_arrays(data: StagedCalls, names: Collection[str]) -> dict[str, Array]:
+def arrays(data: StagedCalls, names: Collection[str]) -> dict[str, Array]:
     """The choices x, by stage, first call of the batch and call as the instance numbers them; the starts s; z."""
     b, j, k = data.choices
     named = {"stage": b.tolist(), "first": data.call[j].tolist(), "call": data.call[k].tolist()}
@@ -30,7 +30,7 @@ def iteration_arrays(data: StagedCalls, names: Collection[str]) -> dict[str, Arr
     }
 
 
-def iteration_bounds(data: StagedCalls) -> list[Bound]:
+def bounds(data: StagedCalls) -> list[Bound]:
     """Bounds from computing alone, and from what the device has to do after every stage."""
     alone = float(rounding.down(data.computing.sum() + data.transfers.sum(), 2 * data.stages))
     best, reason = 0.0, ""
@@ -52,7 +52,7 @@ def iteration_bounds(data: StagedCalls) -> list[Bound]:
     ]
 
 
-def iteration_metrics(data: StagedCalls, value: float | None) -> dict[str, Json]:
+def metrics(data: StagedCalls, value: float | None) -> dict[str, Json]:
     """Computing, transfers and calls [us], the naive time of all calls at the end, and the share that is saved."""
     parts = [float(each.sum()) for each in (data.computing, data.transfers, data.time)]
     return {
@@ -66,7 +66,7 @@ def iteration_metrics(data: StagedCalls, value: float | None) -> dict[str, Json]
     }
 
 
-def exact_iteration_numbers(data: StagedCalls) -> list[Any]:
+def derived(data: StagedCalls) -> list[Any]:
     """Transfers and computing between two starts, which are sums."""
     computing, sent = ([rounding.decimal(v) for v in each.tolist()] for each in (data.computing, data.transfers))
     return [

@@ -34,6 +34,8 @@ import numpy as np
 from opticoll.formulations import rounding
 from opticoll.formulations.flows.path_flow import bounded_distances, unit_capacities, whole_paths
 from opticoll.formulations.model import Bound
+from opticoll.instances.families.rings_and_grids import mesh
+from opticoll.instances.spec import Dimensions
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -60,17 +62,8 @@ def grid_shape(topology: Topology) -> tuple[int, int] | None:
 
 def is_mesh(topology: Topology, shape: tuple[int, int]) -> bool:
     """Whether the arcs are exactly those of the intact mesh of this shape, one in each direction."""
-    rows, columns = shape
-    place = np.arange(rows * columns).reshape(shape)
-    links = np.concatenate(
-        [
-            np.stack([place[:, :-1].ravel(), place[:, 1:].ravel()], axis=1),
-            np.stack([place[:-1].ravel(), place[1:].ravel()], axis=1),
-        ]
-    )
-    tail, head = np.concatenate([links, links[:, ::-1]]).T
-    order = np.lexsort((head, tail))
-    return np.array_equal(tail[order], topology.tail) and np.array_equal(head[order], topology.head)
+    intact = mesh(Dimensions(shape))
+    return np.array_equal(intact.tail, topology.tail) and np.array_equal(intact.head, topology.head)
 
 
 def _of_capacity(topology: Topology) -> list[tuple[int, Mask]]:
@@ -204,7 +197,7 @@ def hop_bound(data: Overlap) -> Bound:
     return Bound("hop-lengths", value, f"hops of all circuits over the {total}, rounded up")
 
 
-def any_lengths_bound(data: Overlap, duals: Mapping[str, F64]) -> Bound | None:
+def certify(data: Overlap, duals: Mapping[str, F64]) -> Bound | None:
     """Bound proven by the duals of ``congestion`` (or ``capacity``), read as arc lengths."""
     name = "congestion" if "congestion" in duals else "capacity"
     if name not in duals:
@@ -215,9 +208,12 @@ def any_lengths_bound(data: Overlap, duals: Mapping[str, F64]) -> Bound | None:
     return Bound("any-lengths", value, "arc lengths from duals: shortest paths over total length, rounded up")
 
 
-def overlap_bounds(data: Overlap) -> list[Bound]:
+def bounds(data: Overlap) -> list[Bound]:
     """Bounds from cuts, the closed form where it applies, and unit lengths."""
     return sorted([*data.cuts, data.hop_bound], key=lambda bound: -bound.value)
+
+
+closed_forms = bounds
 
 
 def length_bound(data: Overlap, lengths: F64) -> float:

@@ -62,10 +62,9 @@ from opticoll.formulations.flows import path_flow
 from opticoll.formulations.flows.path_flow import PathFlow, named_paths, unit_capacities
 from opticoll.formulations.flows.path_sets import PathRule, check_reach, read_rule, rule_parameters
 from opticoll.formulations.index import Index
-from opticoll.formulations.lumorph import overlap_solution
+from opticoll.formulations.lumorph import mesh_cuts, overlap_solution
 from opticoll.formulations.lumorph.circuits import FORMS, Circuits, CircuitSpec, read_circuits, refuse_unreachable
-from opticoll.formulations.lumorph.mesh_cuts import any_lengths_bound, hop_bound, overlap_bounds, overlap_cuts
-from opticoll.formulations.model import CvxpyModel, Formulation, PyomoModel
+from opticoll.formulations.model import CvxpyModel, Formulation, PyomoModel, of_kind
 from opticoll.formulations.parameters import Parameter
 from opticoll.formulations.rounds.round_schedule import Limits
 from opticoll.formulations.variables import Axis, pair_names
@@ -106,13 +105,14 @@ class Overlap(Formulation):
         "no_exit": ("circuit",),
         "arrive": ("circuit",),
     }
+    _beside = (mesh_cuts, overlap_solution)
 
     routing: PathFlow
     circuits: Circuits
     model: str
 
-    cuts = cached_property(overlap_cuts)
-    hop_bound = cached_property(hop_bound)
+    cuts = cached_property(mesh_cuts.overlap_cuts)
+    hop_bound = cached_property(mesh_cuts.hop_bound)
 
     @property
     def topology(self) -> Topology:
@@ -127,9 +127,7 @@ class Overlap(Formulation):
     @classmethod
     def _prepare(cls, instance: object, given: dict[str, Any]) -> Self:
         """The data of the model."""
-        if not isinstance(instance, Topology):
-            msg = f"{cls.name}: {getattr(instance, 'spec', instance)} is not a topology; use one, e.g. lightpath:4x4"
-            raise NotApplicable(msg)
+        instance = of_kind(Topology, instance, cls.name, "a topology, such as lightpath:4x4")
         if instance.num_ranks < 2:
             refuse(cls.name, f"{instance.spec} has {instance.num_ranks} rank; a circuit joins two", NotApplicable)
         text, seed, model = given["circuits"], given["seed"], given["model"]
@@ -259,15 +257,6 @@ class Overlap(Formulation):
             return path_flow.objective(self, values)
         routes = overlap_solution.traced(self, np.asarray(values["x"], dtype=float))
         return np.inf if routes is None else overlap_solution.overlap(routes)
-
-    _arrays = overlap_solution.overlap_arrays
-    links = overlap_solution.overlap_links
-    repair = overlap_solution.traced_values
-    _unfold = overlap_solution.on_arcs
-    certify = any_lengths_bound
-    bounds = overlap_bounds
-    _closed_forms = overlap_bounds
-    metrics = overlap_solution.overlap_metrics
 
 
 def in_circuits(topology: Topology) -> Topology:

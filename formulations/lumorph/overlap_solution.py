@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 MOST_VARIABLES = 4_000_000
 
 
-def overlap_arrays(data: Overlap, names: Collection[str]) -> dict[str, Array]:
+def arrays(data: Overlap, names: Collection[str]) -> dict[str, Array]:
     """Shapes of x and Lambda, on arcs or on paths; equal circuits are numbered by the list."""
     if data.model == "arc" and "path_arcs" not in names:
         count = data.circuits.count
@@ -39,7 +39,7 @@ def overlap_arrays(data: Overlap, names: Collection[str]) -> dict[str, Array]:
     return path_flow.arrays(data, names)
 
 
-def overlap_links(data: Overlap, values: Mapping[str, F64]) -> Links:
+def links(data: Overlap, values: Mapping[str, F64]) -> Links:
     """Number of circuits over every arc, relative to the busiest arc."""
     x = np.asarray(values["x"], dtype=float)
     load = x.sum(axis=1) if is_on_arcs(data, values) else arc_load(known_paths(data.routing, values), x)
@@ -47,7 +47,7 @@ def overlap_links(data: Overlap, values: Mapping[str, F64]) -> Links:
     return Links(data.topology, load, capacity, float((load / capacity).max(initial=0.0)), "circuits", "arcs")
 
 
-def traced_values(data: Overlap, values: Mapping[str, F64]) -> dict[str, F64] | None:
+def repair(data: Overlap, values: Mapping[str, F64]) -> dict[str, F64] | None:
     """Trace integral routes in x, without cycles, with their overlap as Lambda; None if x contains no routes."""
     if not is_on_arcs(data, values):
         return path_flow.repair(data, values)
@@ -57,7 +57,7 @@ def traced_values(data: Overlap, values: Mapping[str, F64]) -> dict[str, F64] | 
     return values_on_arcs(data, routes)
 
 
-def on_arcs(data: Overlap, values: Mapping[str, F64]) -> dict[str, F64]:
+def unfold(data: Overlap, values: Mapping[str, F64]) -> dict[str, F64]:
     """The arc form of a solution that lists its own routes, if it is not too large; else the values."""
     size = data.topology.arcs * data.circuits.count
     if data.model != "arc" or is_on_arcs(data, values) or size > MOST_VARIABLES:
@@ -68,7 +68,7 @@ def on_arcs(data: Overlap, values: Mapping[str, F64]) -> dict[str, F64]:
         return dict(values)
 
 
-def overlap_metrics(data: Overlap, value: float | None) -> dict[str, Json]:
+def metrics(data: Overlap, value: float | None) -> dict[str, Json]:
     """The overlap, the circuit list and form, and every analytic bound by name; the bounds hold for all routes."""
     bounds = data.bounds()
     proven = value is not None and bool(value <= max((bound.value for bound in bounds), default=-np.inf))

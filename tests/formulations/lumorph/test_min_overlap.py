@@ -435,7 +435,7 @@ def test_files_that_cannot_be_read_are_refused(tmp_path, monkeypatch):
         ("lightpath:1x2", {"circuits": "permutation", "seed": "0"}, "no circuits"),
         ("lightpath:4x4", {"model": "path", "lmax": "1"}, "lmax must be at least"),
         ("path:4+fail=1,seed=0", {"circuits": "all"}, "no path from"),
-        ("servers:n=4,degree=2,traffic=alltoall", {}, "not a topology"),
+        ("servers:n=4,degree=2,traffic=alltoall", {}, "needs a topology"),
     ],
 )
 def test_bad_tasks_are_refused(spec, settings_, word):
