@@ -92,10 +92,6 @@ class PathConcurrentFlow(Formulation):
         b.row("capacity", lambda a: b.sum(f[p] for p in over[a]) <= c[a], where=lambda a: a in over)
         return b.maximize(F)
 
-    def objective(self, values: Values) -> float:
-        """The given F; :meth:`residuals` checks that the paths deliver it."""
-        return float(np.asarray(values["F"]))
-
     def residuals(self, values: Values) -> dict[str, float]:
         """Worst violation of every block, from numpy alone.
 

@@ -71,16 +71,8 @@ FEW_ENTRIES = 100_000
 
 
 def round_bounds(topology: Topology, collective: Collective, limits: Limits) -> list[Bound]:
-    """Bounds for one copying collective, each at least 0, rounded up.
-
-    Raises
-    ------
-    ValueError
-        For a summing collective: bound its phases, or use :func:`sum_bounds`.
-    """
-    if collective.summing:
-        msg = f"collective {collective.name!r} sums; bound its phases, or use sum_bounds"
-        raise ValueError(msg)
+    """Bounds for one copying collective, each at least 0, rounded up; of one that sums, for its phases."""
+    assert not collective.summing
     if collective.deliveries.size == 0:
         return [Bound("nothing to deliver", 0.0, "every vertex already holds its required chunks", PAPER, exact=True)]
     return [
@@ -470,16 +462,8 @@ def _least_distances(collective: Collective, distance: F64) -> F64:
 
 
 def sum_bounds(topology: Topology, collective: Collective, limits: Limits) -> list[Bound]:
-    """Bounds for sums, rounded up.
-
-    Raises
-    ------
-    ValueError
-        For a copying collective.
-    """
-    if not collective.summing:
-        msg = f"collective {collective.name!r} copies; use round_bounds"
-        raise ValueError(msg)
+    """Bounds for a collective that sums, rounded up."""
+    assert collective.summing
     out, into = (most * per_circuit(limits) for most in circuits(topology, limits))
     given = np.zeros((collective.chunks, collective.n), dtype=bool)
     wanted = given.copy()

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.errors import BadInput, refuse
-from opticoll.formulations.optree.step_counts import COUNTS, refuse_sizes
+from opticoll.formulations.optree.step_counts import refuse_sizes
 from opticoll.formulations.rounds.segments import offsets
 
 if TYPE_CHECKING:
@@ -51,8 +51,6 @@ class Fabric:
 
     def __post_init__(self) -> None:
         refuse_sizes(self.n, self.wavelengths)
-        if self.count not in COUNTS:
-            refuse("optree", f"unknown count {self.count!r}; use one of {', '.join(COUNTS)}")
 
     @property
     def deepest(self) -> int:

@@ -18,8 +18,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from opticoll.errors import BadInput, refuse
-
 #: Bandwidth of a wavelength [bytes/s] and reconfiguration delay [s] of the paper's simulations. The delay of O/E/O
 #: conversion is missing in (3): it is one cycle per flit, of a clock that the paper does not state.
 BANDWIDTH, RECONFIGURATION = 40e9 / 8, 25e-6
@@ -31,8 +29,6 @@ CONVERSIONS = ("pipelined", "serial")
 
 def step_time(data: float, *, bandwidth: float = BANDWIDTH, delay: float = RECONFIGURATION) -> float:
     """Time of one step [s]: ``d/B + a``, d bytes on every wavelength."""
-    if data < 0 or bandwidth <= 0 or delay < 0:
-        refuse("optree", f"data {data} and delay {delay} must be nonnegative, bandwidth {bandwidth} must be positive")
     return data / bandwidth + delay
 
 
@@ -46,29 +42,10 @@ class StepCost:
         Cycles per second of the O/E/O conversion [Hz]; infinite for none.
     conversion
         ``pipelined`` or ``serial``.
-    bandwidth, delay
-        Bandwidth of a wavelength [bytes/s]; reconfiguration delay of a step [s].
-
-    Raises
-    ------
-    BadInput
-        For an unknown conversion, or a clock or bandwidth that is not positive.
     """
 
     clock: float = math.inf
     conversion: str = "pipelined"
-    bandwidth: float = BANDWIDTH
-    delay: float = RECONFIGURATION
-
-    def __post_init__(self) -> None:
-        if self.conversion not in CONVERSIONS:
-            refuse("optree", f"unknown conversion {self.conversion!r}; use one of {', '.join(CONVERSIONS)}")
-        if not (self.clock > 0 and self.bandwidth > 0 and self.delay >= 0):
-            msg = (
-                f"optree: clock {self.clock} and bandwidth {self.bandwidth} must be positive, "
-                f"delay {self.delay} must not be negative"
-            )
-            raise BadInput(msg)
 
     @staticmethod
     def packets(data: float) -> int:
@@ -79,7 +56,7 @@ class StepCost:
         """Time of a step that sends ``data`` bytes on every wavelength [s]."""
         packets = self.packets(data)
         converted = packets if self.conversion == "serial" else min(packets, 1)
-        return PACKET * packets / self.bandwidth + self.delay + converted * (PACKET // FLIT) / self.clock
+        return step_time(PACKET * packets) + converted * (PACKET // FLIT) / self.clock
 
     def gather(self, steps: float, data: float) -> float:
         """Time of ``steps`` steps [s]."""

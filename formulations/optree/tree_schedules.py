@@ -31,7 +31,7 @@ from opticoll.formulations.optree.radix_trees import Fabric, check_radices
 from opticoll.formulations.rounds.collectives import collective
 from opticoll.formulations.rounds.round_schedule import Limits, chained, direct
 from opticoll.formulations.rounds.round_schedule import violations as round_violations
-from opticoll.formulations.rounds.wavelengths import MOST_NODES, arcs_taken, assign
+from opticoll.formulations.rounds.wavelengths import MOST_NODES, arcs_taken, assign, whole_fibres
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -136,8 +136,7 @@ def tree_schedule(fibres: WdmFibres, radices: Sequence[int]) -> RoundSchedule:
     NotApplicable
         For fibres that are not intact, or too many nodes or arcs of light paths to list.
     """
-    refuse_broken(fibres)
-    n = fibres.n
+    n = whole_fibres(fibres, "schedule").n
     check_radices(n, radices)
     if n > MOST_NODES:
         refuse(fibres.spec, f"schedules are listed for up to {MOST_NODES} nodes; use fewer", NotApplicable)
@@ -178,8 +177,7 @@ def wrht_schedule(fibres: WdmFibres, group: int) -> RoundSchedule:
     NotApplicable
         As :func:`tree_schedule`; for groups of one node.
     """
-    refuse_broken(fibres)
-    n = fibres.n
+    n = whole_fibres(fibres, "schedule").n
     if group < 2 or n > MOST_NODES:
         msg = f"{fibres.spec}: groups of {group} of {n} nodes; use at least 2, and at most {MOST_NODES} nodes"
         raise NotApplicable(msg)
@@ -218,9 +216,3 @@ def _around(fibres: WdmFibres, sends: tuple[I64, I64, I64], senders: I64, receiv
 def fabric_of(fibres: WdmFibres, count: str = "lemma") -> Fabric:
     """Return the fabric of an instance."""
     return Fabric(fibres.n, fibres.channels, fibres.circular, count)
-
-
-def refuse_broken(fibres: WdmFibres) -> None:
-    """Refuse fibres that are not intact."""
-    if not fibres.intact:
-        refuse(fibres.spec, "a schedule needs every fibre and node of the family; remove the modifiers", NotApplicable)

@@ -182,6 +182,9 @@ def bounds(data: TopologyMatchings) -> list[Bound]:
     ]
 
 
+closed_forms = bounds
+
+
 def matching_weight(weights: F64) -> tuple[float, I64]:
     """Upper bound on the weight of every matching, ``(n, n)`` weights >= 0, and the heads of a heaviest one."""
     from scipy.optimize import linear_sum_assignment
@@ -291,11 +294,6 @@ def most_useful(demand: F64, switches: int, delay: float) -> tuple[int, int]:
 def derived(data: TopologyMatchings) -> list[Fraction]:
     """The demands."""
     return rounding.decimals(data.demand)
-
-
-def closed_forms(data: TopologyMatchings) -> list[Bound]:
-    """Without delay, the bound of the ports."""
-    return [bound for bound in data.bounds() if bound.exact]
 
 
 def refute(data: TopologyMatchings) -> Bound | None:

@@ -6,22 +6,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.errors import NotApplicable, refuse
-
 if TYPE_CHECKING:
     from opticoll.instances.topology import F64, I64
 
 
 def binary_tree(n: int) -> I64:
-    """Parent of every server in the in-order binary tree, -1 for the root 0; odd servers are leaves. ``(n,)``.
-
-    Raises
-    ------
-    NotApplicable
-        For fewer than two servers.
-    """
-    if n < 2:
-        refuse("binary tree", f"a tree needs at least 2 servers, not {n}", NotApplicable)
+    """Parent of every one of n >= 2 servers in the in-order binary tree, -1 for the root 0; odd ones are leaves."""
     servers = np.arange(1, n)
     bit = servers & -servers
     up = (servers ^ bit) | (bit << 1)

@@ -95,6 +95,9 @@ def bounds(data: CircuitUtility) -> list[Bound]:
     return [Bound("ports", min(out, into), reason, "topoopt", exact=uniform)]
 
 
+closed_forms = bounds
+
+
 def most_gains(data: CircuitUtility, demand: F64) -> float:
     """Sum over the rows of ``demand`` of the d largest gains in them [bytes], rounded up."""
     total = []
@@ -103,11 +106,6 @@ def most_gains(data: CircuitUtility, demand: F64) -> float:
         total.append(np.sort(values)[::-1][: data.degree])
     # T_p and g_l are rounded to floats, and so is their product.
     return rounding.sum_up(rounding.up(np.concatenate(total), 3))
-
-
-def closed_forms(data: CircuitUtility) -> list[Bound]:
-    """The bound for the same demand between all servers."""
-    return [bound for bound in data.bounds() if bound.exact]
 
 
 def certify(data: CircuitUtility, duals: Mapping[str, F64]) -> Bound | None:

@@ -18,9 +18,8 @@ import numpy as np
 from opticoll.errors import refuse
 from opticoll.formulations.optree import step_counts
 from opticoll.formulations.optree.step_counts import refuse_sizes
-from opticoll.formulations.optree.tree_schedules import refuse_broken
 from opticoll.formulations.rounds.round_schedule import direct
-from opticoll.formulations.rounds.wavelengths import lemma_1
+from opticoll.formulations.rounds.wavelengths import lemma_1, whole_fibres
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -106,7 +105,7 @@ def ring_schedule(fibres: WdmFibres) -> RoundSchedule:
     BadInput
         On a line.
     """
-    refuse_broken(fibres)
+    whole_fibres(fibres, "schedule")
     if not fibres.circular:
         refuse(fibres.spec, "the ring all-gather needs a ring; use wdm-ring")
     n = fibres.n
@@ -128,8 +127,7 @@ def neighbour_exchange_schedule(fibres: WdmFibres) -> RoundSchedule:
     BadInput
         On a line, for an odd number of nodes, or with fewer than two channels.
     """
-    refuse_broken(fibres)
-    n = fibres.n
+    n = whole_fibres(fibres, "schedule").n
     if not fibres.circular or n % 2 or (fibres.channels < 2 and n > 2):
         refuse(fibres.spec, "neighbour exchange needs a ring with an even number of nodes and 2 wavelengths")
     node = np.arange(n)

@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from opticoll.errors import NotApplicable
 from opticoll.formulations.topoopt import binary_trees
 from opticoll.solvers.methods.topoopt import ring_permutations
 from opticoll.solvers.methods.topoopt.ring_permutations import as_printed, coin_routes, coin_sequence, coin_table
@@ -123,8 +122,3 @@ def test_double_binary_trees(n):
     assert traffic.sum() == pytest.approx(2 * (n - 1) * 6.0)  # as over a ring
     assert traffic.sum(axis=1).max() <= 2 * 6.0 + 1e-9
     assert (traffic == traffic.T).all()
-
-
-def test_a_tree_of_one_server_is_refused():
-    with pytest.raises(NotApplicable, match="at least 2"):
-        binary_trees.binary_tree(1)
