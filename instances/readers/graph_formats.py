@@ -80,10 +80,7 @@ def read_graphml(data: bytes, what: str, options: ReadOptions) -> Topology:
         drawn = next(((one.text or "").strip() for item in items for one in item.iter(f"{kind.title()}Label")), "")
         return {"label": drawn, **given} if drawn else given
 
-    said = attributes(graph, "graph")
-    listed.keep_loops = said.get("loops") == "keep"
-    listed.unit = listed.checked_unit(said.get("unit"))
-    listed.note_traffic(said, "the graph has")
+    listed.describe_graph(attributes(graph, "graph"))
     for node in graph.findall("node"):
         listed.add_node(node.get("id"), attributes(node, "node"))
     for number, edge in enumerate(graph.findall("edge"), start=1):
@@ -264,8 +261,7 @@ def read_gml(text: str, what: str, options: ReadOptions) -> Topology:
             refuse(what, f"{key} {str(about[key])[:20]!r}; write 0 or 1")
     result = ListedGraph(what, "line", options, directed=about.get("directed") == "1")
     result.multigraph = about["multigraph"] == "1" if "multigraph" in about else None
-    result.keep_loops = about.get("loops") == "keep"
-    result.note_traffic(about, "the graph has")
+    result.describe_graph(about)
     for key, value, line in graphs[0]:
         if key not in {"node", "edge"}:
             continue

@@ -189,10 +189,12 @@ class ListedGraph:
         self._drawn_at: dict[Hashable, tuple[float, float]] = {}
         self._vertices: dict[Hashable, None] = {}
 
-    def add_vertex(self, name: Hashable) -> None:
-        """Add a vertex, unless it has been added before."""
+    def add_vertex(self, name: Hashable, *, relay: bool = False) -> None:
+        """Add a vertex, unless it has been added before; a relay sends and receives nothing of its own."""
         self._vertices[name] = None
         self.check_vertices(len(self._vertices))
+        if relay:
+            self.relays.add(name)
 
     def add_node(self, name: Hashable | None, attributes: Mapping[str, object], place: int | str | None = None) -> None:
         """Add a node of a graph with its attributes ``label`` or ``name`` and ``terminal``, and its place in a drawing.
@@ -228,6 +230,15 @@ class ListedGraph:
             self._drawn_at[name] = place
         self.note_traffic(attributes, "nodes have")
 
+    def describe_graph(self, attributes: Mapping[str, object]) -> None:
+        """Take from the attributes of the graph whether loops are kept and the unit of capacities; note a traffic."""
+        loops = attributes.get("loops")
+        if loops not in (None, "keep"):
+            refuse(self.what, f"loops {short(loops)}: write 'keep', or omit it")
+        self.keep_loops = self.keep_loops or loops == "keep"
+        self.unit = self.unit or self.checked_unit(attributes.get("unit"))
+        self.note_traffic(attributes, "the graph has")
+
     def checked_unit(self, unit: object) -> str | None:
         """Check a unit of capacities; None if there is none."""
         if unit is None:
@@ -244,11 +255,10 @@ class ListedGraph:
             refuse(self.what, f"{short(n)} vertices are more than the {MAX_VERTICES} allowed; split the file")
 
     def number_vertices(self, count: int | str, first: int = 1) -> None:
-        """Add so many vertices, 1, 2, ... or 0, 1, ..., after checking their number."""
+        """Add so many vertices, 1, 2, ... or 0, 1, ..., numbers or texts as the count, after checking it."""
         number = int(count) if len(str(count)) < 16 else 10**16
         self.check_vertices(number)
-        for v in range(first, first + number):
-            self.add_vertex(str(v))
+        self._vertices.update((type(count)(v), None) for v in range(first, first + number))
 
     @property
     def order(self) -> int:

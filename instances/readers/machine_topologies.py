@@ -246,9 +246,7 @@ def _chosen_links(machine: _Machine, options: ReadOptions) -> Topology:
     builder = ListedGraph(machine.what, "line", ReadOptions(ranks=options.ranks, switches=options.switches))
     builder.unit = "GB/s"
     for name in dict.fromkeys([*ranks, *(end for link in links for end in link[:2])]):
-        builder.add_vertex(name)
-        if name not in ranks:
-            builder.relays.add(name)
+        builder.add_vertex(name, relay=name not in ranks)
     total: dict[tuple[str, str], tuple[float, int]] = {}
     for u, v, gbs, line in links:
         before = total.get((u, v), (0.0, line))
@@ -304,8 +302,7 @@ def read_nvidia_smi(text: str, what: str, options: ReadOptions) -> Topology:
         msg = f"{what}: NVLinks do not connect all GPUs, and the matrix has no PCIe bandwidths; "
         raise BadFile(msg + "dump NCCL's topology with NCCL_TOPO_DUMP_FILE and read that file")
     if switched:
-        builder.add_vertex("nvswitch")
-        builder.relays.add("nvswitch")
+        builder.add_vertex("nvswitch", relay=True)
         for i, name in enumerate(names):
             builder.list_link(name, "nvswitch", int(own[i]), i + 1, directed=False)
         if (own != own[0]).any():

@@ -67,7 +67,7 @@ def read_graph6(text: str, what: str, options: ReadOptions) -> Topology:
         ends = np.divmod(bits, n) if directed else np.array(np.tril_indices(n, -1))[:, bits]
         links = list(zip(*(side.tolist() for side in ends), strict=True))
     for number, (u, v) in enumerate(links, start=1):
-        graph.list_link(str(u), str(v), {}, number)
+        graph.list_link(u, v, {}, number)
     return graph.build()
 
 

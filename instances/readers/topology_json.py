@@ -115,10 +115,8 @@ def read_document(data: Mapping[str, Json], what: str, options: ReadOptions | No
     read = as_struct(dict(data), _Ours, what)
     builder = ListedGraph(what, "arc", options)
     builder.stated = True
-    builder.check_vertices(read.n)
-    for v in range(read.n):
-        builder.add_vertex(v)
-    builder.keep_loops = read.loops == "keep"
+    builder.number_vertices(read.n, 0)
+    builder.describe_graph({"loops": read.loops, "unit": read.unit})
     for k, arc in enumerate(read.arcs):
         where = builder.where(k)
         if not all(type(v) is int for v in arc[:2]):
@@ -131,7 +129,6 @@ def read_document(data: Mapping[str, Json], what: str, options: ReadOptions | No
         if len(read.labels) != read.n:
             refuse(what, f"{len(read.labels)} labels for {read.n} vertices; give one label per vertex")
         builder.labels = dict(enumerate(read.labels))
-    builder.unit = builder.checked_unit(read.unit)
     return builder.build()
 
 
@@ -164,12 +161,8 @@ def node_link(data: Mapping[str, Json], what: str, options: ReadOptions | None =
     graph.multigraph = read.multigraph
     for about in (read.graph, read.attrs):
         if isinstance(about, dict):
-            if about.get("loops") not in (None, "keep"):
-                refuse(what, "'loops' is neither 'keep' nor absent; write one of these")
-            graph.keep_loops = graph.keep_loops or about.get("loops") == "keep"
-            graph.unit = graph.unit or graph.checked_unit(about.get("unit"))
             amounts = about.get("demands")
-            graph.note_traffic({key: about[key] for key in about if key != "demands"}, "the graph has")
+            graph.describe_graph({key: about[key] for key in about if key != "demands"})
             if amounts:
                 demands = as_struct({"demands": amounts}, _Demands, what).demands
     for number, node in enumerate(read.nodes):
@@ -209,8 +202,7 @@ def _msccl(data: Any, what: str, options: ReadOptions) -> Topology:
     links, n = read.links, len(read.links)
     _check_square(links, "links", what, n)
     builder = ListedGraph(what, "link", options)
-    for v in range(n):
-        builder.add_vertex(v)
+    builder.number_vertices(n, 0)
     behind: dict[tuple[int, int], str] = {}
     before: dict[tuple[int, int], str] = {}
     for k, (sources, targets, bandwidth, name) in enumerate(read.switches or ()):
@@ -227,8 +219,7 @@ def _msccl(data: Any, what: str, options: ReadOptions) -> Topology:
             refuse(where, "a link belongs to two switches on one side, which capacities cannot express; name it in one")
         side.update(dict.fromkeys(pairs, relay))
         if pairs:
-            builder.add_vertex(relay)
-            builder.relays.add(relay)
+            builder.add_vertex(relay, relay=True)
             tail, head = (sources[0], relay) if side is behind else (relay, targets[0])
             builder.list_link(tail, head, bandwidth, f"switch {k}")
     for v, row in enumerate(links):
@@ -242,8 +233,7 @@ def _taccl(data: dict[str, Any], what: str, options: ReadOptions) -> Topology:
     read = as_struct(data, _Taccl, what)
     builder = ListedGraph(what, "link", options)
     builder.unit = "GB/s"
-    for v in range(read.gpus_per_node):
-        builder.add_vertex(v)
+    builder.number_vertices(read.gpus_per_node, 0)
     if read.links is not None:
         options.refuse(what, "the file has 'links'", "wiring")
         _taccl_links(builder, read.links, read.invbws, read.gpus_per_node)
@@ -280,8 +270,7 @@ def _taccl_wiring(builder: ListedGraph, read: _Taccl, wiring: str | None) -> Non
             for u, v in pairs:
                 builder.list_link(u, v, 1000.0 / slow, u, directed=False)
         return
-    builder.add_vertex("switch")
-    builder.relays.add("switch")
+    builder.add_vertex("switch", relay=True)
     for v in range(n):
         builder.list_link(v, "switch", 1000.0 / values[0], v, directed=False)
 
