@@ -21,7 +21,7 @@ from opticoll.instances import Topology
 from opticoll.instances.demands import UNIFORM, traffic_of
 from opticoll.instances.quantities import parse_size
 from opticoll.instances.readers.reading import as_path
-from opticoll.shared_files import rewrite
+from opticoll.shared_files import write_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -249,27 +249,11 @@ def _write_circuits(request: ScheduleRequest, run: Run) -> dict[str, Any]:
             "fluid_time": schedule.fluid_time,
             "time": schedule.time,
         }
-    write_text(path, json.dumps(document) + "\n")
+    write_file(path, json.dumps(document) + "\n")
     result = solution_json.check(plan.problem.name, plan.instance, path, plan.parameters)
     if isinstance(schedule, SequenceSchedule):
         facts["simulated_time"] = result["objective"]
     return {"file": str(path), **facts, "delivers": result["verified"], "violation": result["reason"] or None}
-
-
-def write_text(path: Path, text: str | Iterable[str]) -> Path:
-    """Write a file, part by part if the text is given so; an earlier one stays if that fails.
-
-    Raises
-    ------
-    BadInput
-        If it cannot be written.
-    """
-    try:
-        rewrite(path, text if isinstance(text, str) else lambda file: file.writelines(part.encode() for part in text))
-    except OSError as error:
-        msg = f"{path}: cannot be written: {error.strerror}"
-        raise BadInput(msg) from error
-    return path
 
 
 def write_schedule(request: ScheduleRequest, run: Run) -> dict[str, Json]:
@@ -315,7 +299,7 @@ def write_schedule(request: ScheduleRequest, run: Run) -> dict[str, Json]:
         beta=beta,
         options=request.options,
     )
-    write_text(path, parts)
+    write_file(path, parts)
     verdict = verdict or verify_file(
         path,
         topology,
@@ -351,7 +335,7 @@ def write_solution(path: Path, run: Run, shard_bytes: float | None) -> Path:
     from opticoll.solvers.solution_document import SolutionDocument
 
     document = SolutionDocument.of(run, shard_bytes).as_json()
-    return write_text(path, json.dumps(document, allow_nan=False) + "\n")
+    return write_file(path, json.dumps(document, allow_nan=False) + "\n")
 
 
 class CertificateFile(TypedDict):

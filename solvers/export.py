@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from opticoll.errors import BadInput, refuse
+from opticoll.errors import refuse
 from opticoll.formulations.model import build_model
 from opticoll.formulations.parameters import read_parameters
 from opticoll.formulations.registry import formulation as formulation_named
@@ -91,13 +91,9 @@ def write_program(
     """
     program = written(matrix, ".lp" if path.suffix == ".lp" else ".mps", *(names or ()))
     table = path.with_name(f"{path.name}.names.csv")
-    try:
-        program.write(path, f"opticoll {what}")
-        if program.table:
-            program.write_table(table)
-    except OSError as error:
-        msg = f"{path}: cannot be written: {error.strerror}"
-        raise BadInput(msg) from error
+    program.write(path, f"opticoll {what}")
+    if program.table:
+        program.write_table(table)
     named = f"{len(program.table)} names differ in the file: {table}"
     return (*program.notes, *([named] if program.table else []))
 

@@ -15,6 +15,7 @@ Readers differ about what the formats leave open, so the files keep to what all 
 from __future__ import annotations
 
 import csv
+import io
 import re
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -23,7 +24,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from opticoll.shared_files import rewrite
+from opticoll.shared_files import write_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -108,12 +109,13 @@ class WrittenProgram:
         mark, lines = ("\\", self._lp()) if self.suffix == ".lp" else ("*", self._mps())
         words = (" ".join(one.split()).encode("ascii", "replace").decode() for one in (title, *self.notes))
         lines = chain((f"{mark} {one}" for one in words), lines)
-        rewrite(path, lambda file: file.writelines(f"{line}\n".encode("ascii") for line in lines))
+        write_file(path, (f"{line}\n" for line in lines))
 
     def write_table(self, path: Path) -> None:
         """Write the table of names as CSV."""
-        with path.open("w", encoding="utf-8", newline="") as file:
-            csv.writer(file, lineterminator="\n").writerows([("kind", "name", "name_in_file"), *self.table])
+        text = io.StringIO()
+        csv.writer(text, lineterminator="\n").writerows([("kind", "name", "name_in_file"), *self.table])
+        write_file(path, text.getvalue())
 
     def _mps(self) -> Iterator[str]:
         form = self.form

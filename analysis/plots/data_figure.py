@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 from matplotlib.figure import Figure
 
 from opticoll.analysis.plots.style import label, png, style, svg
-from opticoll.errors import BadInput, refuse
+from opticoll.errors import refuse
 from opticoll.instances.readers.reading import as_path
-from opticoll.shared_files import rewrite
+from opticoll.shared_files import write_file
 
 if TYPE_CHECKING:
     import os
@@ -99,13 +99,7 @@ class DataFigure(Figure):
         """
         target = as_path(path, "save")
         kind = checked_format(target)
-        try:
-            rewrite(target, self._written(kind))
-        except (OSError, ValueError) as error:
-            why = getattr(error, "strerror", None) or error
-            msg = f"figure: cannot write {label(target, 120)}: {why}; name a file in an existing, writable folder"
-            raise BadInput(msg) from error
-        return target
+        return write_file(target, self._written(kind))
 
     def _written(self, kind: str) -> bytes:
         if kind == ".svg":

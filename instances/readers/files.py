@@ -29,7 +29,7 @@ from opticoll.instances.readers.tables import end_columns, has_labels, rows_of, 
 from opticoll.instances.readers.topology_json import read_json, write_json
 from opticoll.instances.readers.unsupported import advice
 from opticoll.nearest_names import nearest
-from opticoll.shared_files import rewrite
+from opticoll.shared_files import write_file
 
 if TYPE_CHECKING:
     from opticoll.instances.topology import F64, Topology
@@ -256,17 +256,11 @@ def save_topology(topology: Topology, path: str | Path) -> None:
         msg = f"save_topology: {suffix} files are not written; end the name in .json, .graphml, .csv or .txt"
         raise BadInput(msg)
     if suffix in {".graphml", ".xml"}:
-        data = graph_formats.write_graphml(topology)
+        write_file(path, graph_formats.write_graphml(topology))
     elif suffix == ".json":
-        data = write_json(topology).encode()
+        write_file(path, write_json(topology))
     else:
-        data = "".join(write_edge_list(topology, "," if suffix == ".csv" else " ")).encode()
-    try:
-        rewrite(path, data)
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        msg = f"file {str(path)!r} cannot be written ({reason}); choose another path"
-        raise BadFile(msg) from error
+        write_file(path, write_edge_list(topology, "," if suffix == ".csv" else " "))
 
 
 def read_matrix(path: str | Path, n: int) -> F64:

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
 from typing import IO, TYPE_CHECKING
 
-from opticoll.errors import BadInput, ModelError, refuse
+from opticoll.errors import ModelError, refuse
 from opticoll.solvers.exact.exact_form import Leaf, Split
 
 if TYPE_CHECKING:
@@ -78,11 +78,7 @@ def write(path: Path, form: ExactForm, answer: ExactAnswer, title: str = "") -> 
                     pieces, size = [], 0
             stream.write("".join(pieces).encode())
 
-    try:
-        shared_files.rewrite(path, fill)
-    except OSError as error:
-        msg = f"{path}: cannot be written: {error.strerror}"
-        raise BadInput(msg) from error
+    shared_files.write_file(path, fill)
     return {**facts, "bytes": path.stat().st_size}
 
 

@@ -22,10 +22,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
-from opticoll.errors import BadInput
+from opticoll.errors import BadFile, BadInput, OpticollError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
 
 TEMPORARY = ".tmp-"
@@ -81,7 +81,7 @@ def publish(path: Path, write: Callable[[BinaryIO], object]) -> None:
             temporary.unlink(missing_ok=True)
 
 
-def rewrite(path: Path, content: str | bytes | Callable[[BinaryIO], None]) -> None:
+def rewrite(path: Path, content: str | bytes | Iterable[str] | Callable[[BinaryIO], None]) -> None:
     """Replace the content of ``path``, given or written by a function; readers see either the old or the new file.
 
     It is flushed to disk first, so that it also survives a crash of the machine. What is no file of its own, such as a
@@ -93,8 +93,10 @@ def rewrite(path: Path, content: str | bytes | Callable[[BinaryIO], None]) -> No
         with target.open("xb" if own else "wb") as file:
             if callable(content):
                 content(file)
+            elif isinstance(content, bytes):
+                file.write(content)
             else:
-                file.write(content.encode() if isinstance(content, str) else content)
+                file.writelines(part.encode() for part in ([content] if isinstance(content, str) else content))
             if own:
                 file.flush()
                 os.fsync(file.fileno())
@@ -103,6 +105,25 @@ def rewrite(path: Path, content: str | bytes | Callable[[BinaryIO], None]) -> No
     finally:
         if own:
             target.unlink(missing_ok=True)
+
+
+def write_file(path: Path, content: str | bytes | Iterable[str] | Callable[[BinaryIO], None]) -> Path:
+    """As :func:`rewrite`, a file that a user names; an earlier one stays if that fails.
+
+    Raises
+    ------
+    BadFile
+        If it cannot be written.
+    """
+    try:
+        rewrite(path, content)
+    except (OSError, ValueError) as error:  # a path may hold a NUL character
+        if isinstance(error, OpticollError):  # about the contents
+            raise
+        reason = getattr(error, "strerror", None) or error
+        msg = f"{path}: cannot be written: {reason}; name a file in an existing, writable folder"
+        raise BadFile(msg) from error
+    return path
 
 
 def _temporary(folder: Path) -> Path:

@@ -114,7 +114,7 @@ def test_files_of_every_format(tmp_path):
     assert b"/CreationDate" not in written
     with pytest.raises(oc.BadInput, match=r"'a.jpg': the name must end in .pdf, .svg or .png"):
         drawn.save(tmp_path / "a.jpg")
-    with pytest.raises(oc.BadInput, match=r"cannot write .*existing, writable folder"):
+    with pytest.raises(oc.BadInput, match=r"cannot be written: .*existing, writable folder"):
         drawn.save(tmp_path / "none" / "a.pdf")
 
 
