@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.errors import BadFile, refuse
+from opticoll.errors import BadFile, NotApplicable, refuse
 from opticoll.nearest_names import NamedItems
 
 if TYPE_CHECKING:
@@ -295,6 +295,8 @@ def _check_entries(declared: Array, array: NDArray[Any], sizes: Mapping[str, int
 
 #: Units that are converted by a shard size and a capacity unit (:mod:`opticoll.instances.quantities`).
 SHARDS, BANDWIDTHS, TIME = "shards", "link bandwidths", "shards / link bandwidth"
+#: Largest number of pairs of ranks that are listed, in some gigabytes.
+MOST_PAIRS = 10**8
 
 
 @dataclass(frozen=True, eq=False)
@@ -349,10 +351,20 @@ def arc_names(topology: Topology) -> list[str]:
 
 
 def rank_pairs(topology: Topology) -> tuple[I64, I64]:
-    """Sources and targets of all ordered pairs of different ranks, row by row."""
+    """Sources and targets of all ordered pairs of different ranks, ascending by source, then target.
+
+    Raises
+    ------
+    NotApplicable
+        If there are more than :data:`MOST_PAIRS`.
+    """
     ends = topology.terminals
-    first, second = np.nonzero(~np.eye(ends.size, dtype=bool))
-    return ends[first], ends[second]
+    if ends.size**2 > MOST_PAIRS:
+        reason = f"{ends.size:,} ranks have too many pairs to list; solve alltoall.master, whose flows are by source"
+        refuse(topology.spec, reason, NotApplicable)
+    sources, targets = np.repeat(ends, ends.size), np.tile(ends, ends.size)
+    distinct = sources != targets
+    return sources[distinct], targets[distinct]
 
 
 def pair_names(topology: Topology, sources: I64, targets: I64) -> list[tuple[Hashable, ...]]:

@@ -53,8 +53,6 @@ if TYPE_CHECKING:
 
 #: Checks process about this many entries at a time.
 CHECK_ENTRIES = 4_000_000
-#: Largest number of pairs of ranks that are listed, in some gigabytes.
-MOST_PAIRS = 10**8
 
 
 @dataclass(frozen=True, eq=False)
