@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dis import get_instructions
-from functools import cache
+from functools import cache, lru_cache
 from hashlib import sha256
 from importlib.machinery import ModuleSpec, PathFinder
 from importlib.util import find_spec
@@ -55,10 +55,16 @@ def modules_of(names: Iterable[str], own: str = "") -> dict[str, str]:
         data = Path(file).read_bytes()
         found[name] = sha256(data).hexdigest()
         package = name if Path(file).stem == "__init__" else parent
-        with suppress(SyntaxError, ValueError):  # it is no source text, or cannot be imported
-            for one in imported_in(compile(data, file, "exec", dont_inherit=True)):
-                left += [one, *(f"{above}.{one}" for above in _and_parents(package))]  # it may be relative
+        for one in _imported_by(data, file):
+            left += [one, *(f"{above}.{one}" for above in _and_parents(package))]  # it may be relative
     return dict(sorted(found.items()))
+
+
+@lru_cache(256)
+def _imported_by(source: bytes, file: str) -> tuple[str, ...]:
+    with suppress(SyntaxError, ValueError):  # it is no source text, or cannot be imported
+        return tuple(imported_in(compile(source, file, "exec", dont_inherit=True)))
+    return ()
 
 
 def _and_parents(package: str) -> Iterator[str]:

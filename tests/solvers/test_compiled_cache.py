@@ -28,12 +28,13 @@ FACTOR = 1.0
 def halved(x):
     return x / DIVISOR
 """
-#: Writes the files of every line of its input and imports them in a process that has imported numba alone.
+#: Writes the files of every line of its input and imports them in a process that has used numba alone.
 RUN = """
 import json, os, sys
 from pathlib import Path
 import numba
 from opticoll.compiled import compiled
+numba.njit(lambda x: x / 2.0)(1.0)
 for line in sys.stdin:
     for name, text in json.loads(line).items():
         path = Path(f"{name}.py")
