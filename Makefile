@@ -70,7 +70,7 @@ $(STAMP): requirements.lock pyproject.toml
 	  { echo "opticoll needs Python 3.11 or newer; run make PYTHON=/path/to/python3.11" >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --require-hashes -r requirements.lock
-	-$(BIN)/python -m compileall -qq -j 0 $(VENV)/lib  # as pip would, but on all cores
+	-$(BIN)/python -m compileall -qq -j 0 -x /tests/ $(VENV)/lib  # as pip would, but on all cores
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $(STAMP)
 

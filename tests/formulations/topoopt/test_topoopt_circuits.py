@@ -63,7 +63,7 @@ def test_a_second_configuration_gives_other_circuits():
     pool = TaskPool(draft.finished(), 1)
     settings = {"configurations": 2, "delay": 0.25}
     assert solve(Task(NAME, pool, "highs", settings=settings)).objective == pytest.approx(2.25)
-    static = solve(Task(NAME, pool, time_limit_s=60))
+    static = solve(Task(NAME, pool, "circuit-search", settings={"patience": 5}))
     assert static.objective == pytest.approx(4.0)  # a ring: in each step two pairs have one hop and two have three
 
 
