@@ -63,7 +63,7 @@ def test_what_is_kept_is_current(tmp_path):
     given.append(files)
     expected.append([value, 1])
     done = subprocess.run(
-        [sys.executable, "-c", RUN],
+        [sys.executable, "-B", "-c", RUN],  # Python would take a file changed within a second for current
         cwd=tmp_path,
         input="".join(json.dumps(one) + "\n" for one in given),
         capture_output=True,
