@@ -137,6 +137,8 @@ def solve(
     ):
         result = run_task(task, shard=shard, start=start, log=show_log, on_progress=on_progress, stop=stop)
     if result.plan is None:
+        if as_json:
+            output.emit_json({**result.record})
         raise NoSolution(result.record.message or "nothing could be tried")
     if result.exit_status == 4:
         raise SolverUnavailable(result.record.message or "the solver is not available")

@@ -449,7 +449,7 @@ def test_refusals_of_a_demand_name_the_ranks():
             oc.solve("alltoall.master", net, demand=demand)
 
 
-def test_a_limit_reached_while_the_instance_is_read_ends_the_run(monkeypatch):
+def test_a_limit_reached_while_the_instance_is_read_ends_the_run(monkeypatch, capfd):
     def spent(task, **_):
         msg = "the time limit was reached while the instance was read"
         raise LimitSpent(msg)
@@ -459,6 +459,10 @@ def test_a_limit_reached_while_the_instance_is_read_ends_the_run(monkeypatch):
     assert result.termination is Termination.TIME_LIMIT
     assert (result.record.instance, result.plan) == ("torus:4x4", None)
     assert "while the instance was read" in repr(result)
+    assert main(["solve", "alltoall.master", "torus:4x4", "--json", "--no-store"]) == 3
+    out, err = capfd.readouterr()
+    assert json.loads(out)["termination"] == "time-limit"
+    assert err == "opticoll: the time limit was reached while the instance was read\n"
 
 
 def test_a_solve_without_solution_is_a_result():
