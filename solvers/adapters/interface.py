@@ -26,6 +26,7 @@ import numpy as np
 from opticoll.arguments import read_text
 from opticoll.errors import BadOption, MethodMismatch, SolverUnavailable, one_line, refuse
 from opticoll.formulations.standard_form import StandardForm
+from opticoll.instances.readers.reading import in_words
 from opticoll.plugin_faults import place_of
 from opticoll.solvers.task import Fields, Outcome, SolveRequest, Termination
 from opticoll.solvers.verify import FEASIBLE, crossed, kkt, matrix_violations, size_of_terms
@@ -347,7 +348,7 @@ def _typed(form: StandardForm, outcome: Outcome) -> Outcome:
     try:
         read = _Stated.read({name: getattr(outcome, name) for name in _Stated.__struct_fields__})
     except msgspec.ValidationError as error:
-        msg = f"an invalid outcome: {error}"
+        msg = f"an invalid outcome: {in_words(error)}"
         raise TypeError(msg) from None
     stated = dict(read.items())
     counts = {name: None if stated[name] is None else int(stated[name]) for name in ("iterations", "nodes")}
