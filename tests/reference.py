@@ -16,7 +16,7 @@ from opticoll.formulations.model import build_model, forms_of
 from opticoll.instances import Topology, parse
 from opticoll.instances.families.regular_graphs import digraph_spec
 from opticoll.solvers.compile.compilation import compile_model
-from opticoll.solvers.schedules.shard_routes import Route
+from opticoll.solvers.schedules.shard_routes import Route, Routes
 
 #: Keys of every run as JSON, on which scripts rely.
 RUN_KEYS = {
@@ -147,7 +147,7 @@ def shortest_routes(topology):
                 arcs.append(first[u, v])
                 v = u
             routes.append(Route(source, target, tuple(arcs[::-1]), 1.0))
-    return routes
+    return Routes.of(routes)
 
 
 def multigraph(topology):

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from opticoll.instances.topology import I64, Topology
-    from opticoll.solvers.schedules.shard_routes import Chunked, Route
+    from opticoll.solvers.schedules.shard_routes import Chunked, Routes
 
 Link = tuple[int, int]
 
@@ -84,7 +84,7 @@ class RouteTable:
 
 def schedule_routes(
     topology: Topology,
-    routes: Sequence[Route],
+    routes: Routes,
     *,
     chunks: int | Sequence[int] | None = None,
     alpha: float = 0.0,

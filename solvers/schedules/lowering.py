@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from opticoll.solvers.schedules.collective_steps import CollectiveSchedule, CollectiveSteps
     from opticoll.solvers.schedules.program_arrays import ProgramArrays
     from opticoll.solvers.schedules.schedule_check import ScheduleCheck
-    from opticoll.solvers.schedules.shard_routes import Route
+    from opticoll.solvers.schedules.shard_routes import Routes
 
 
 #: Message when a demand that is not uniform is written as MSCCL XML.
@@ -290,7 +290,7 @@ def _routes_file(
         facts = CutFacts(chunks=number, fluid_time=time, time=time, loss=0.0, time_by_chunks=prices)
         return ScheduleFile([json.dumps(moved_document(moved, number)), "\n"], facts)
     routes = routes_of(name, data, values)
-    if routes[0].layer is not None:  # other routes could close a cycle
+    if routes.layer is not None:  # other routes could close a cycle
         chunked = uncut(topology, routes, chunks)
     else:
         chunked = cut(topology, without_steps(routes), chunks, fixed=name in LIMITED)
@@ -307,7 +307,7 @@ def _routes_file(
 def _routes_program(
     name: str,
     topology: Topology,
-    routes: Sequence[Route],
+    routes: Routes,
     made: CollectiveSchedule,
     chunks: int | Sequence[int] | None,
     alpha: float,

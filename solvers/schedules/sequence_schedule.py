@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.instances.topology import Topology
-from opticoll.solvers.schedules.shard_routes import Route, merged
+from opticoll.solvers.schedules.shard_routes import Route, Routes
 from opticoll.solvers.schedules.timed_paths import stripped
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ def _phases(data: TopologySequence, values: Mapping[str, F64]) -> _Phases:
     return _Phases(data, counts, room, lengths, np.asarray(charged, dtype=float), moved * (room > 0)[:, None])
 
 
-def _routes(phases: _Phases) -> tuple[Topology, list[Route]]:
+def _routes(phases: _Phases) -> tuple[Topology, Routes]:
     """The flow as routes in phases, over an arc for the circuits from a node to another in a phase."""
     data, n, P = phases.data, phases.data.n, len(phases.room)
     later = 1 if data.relays == "step" else 0
@@ -156,12 +156,11 @@ def _routes(phases: _Phases) -> tuple[Topology, list[Route]]:
         found = stripped(graph, s, carried, targets + P * n, amounts)
         for v, amount, ways in zip(targets.tolist(), data.demand[s, targets].tolist(), found, strict=True):
             hops = [[int(number[a]) for a in way.arcs if number[a] >= 0] for way in ways]
-            split = [
-                Route(s, v, tuple(arcs), way.amount, tuple(phase[arcs].tolist()))
+            routes += [
+                Route(s, v, tuple(arcs), way.amount, tuple(phase[arcs].tolist()), amount)
                 for arcs, way in zip(hops, ways, strict=True)
             ]
-            routes += merged(split, amount)
-    return lines, routes
+    return lines, Routes.joined(routes)
 
 
 def _timed(phases: _Phases, lengths: F64) -> list[tuple[float, float]]:
@@ -215,15 +214,16 @@ def sequence_schedule(data: TopologySequence, values: Mapping[str, F64]) -> Sequ
     phases = _phases(data, values)
     lines, routes = _routes(phases)
     load = np.zeros((len(phases.room), lines.arcs))
-    for route in routes:
-        np.add.at(load, (list(route.steps or ()), list(route.arcs)), route.weight * route.amount)
+    carried = routes.weight * routes.amount
+    assert routes.steps is not None
+    np.add.at(load, (routes.steps, routes.arcs), np.repeat(carried, np.diff(routes.first)))
     needed = (load / lines.capacity).max(axis=1, initial=0.0)
     lengths = phases.lengths.copy()
     lengths[:: phases.stride] = np.maximum(lengths, needed)[:: phases.stride]
     times = _timed(phases, lengths)
     heads, moves = lines.head.tolist(), [[] for _ in times]  # type: tuple[list[int], list[list[TimedTransfer]]]
-    for number, route in enumerate(routes):
+    for number, route in enumerate(routes.rows()):
         for p, path in _stretches(route, heads):
             moves[p].append(TimedTransfer(path, number, *times[p]))
-    chunks = [(route.source, route.target, route.weight * route.amount) for route in routes]
+    chunks = list(zip(routes.source.tolist(), routes.target.tolist(), carried.tolist(), strict=True))
     return SequenceSchedule(_configurations(phases, times, moves), chunks, data.objective(values))

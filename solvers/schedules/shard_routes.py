@@ -14,12 +14,11 @@ whose time is within 0.1 % of the best is used. The loss of every D that was tri
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import groupby
-from operator import attrgetter
-from typing import TYPE_CHECKING, Any, overload
+from itertools import pairwise
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -29,13 +28,14 @@ from opticoll.formulations.alltoall.time_expansion import over_time
 from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow
 from opticoll.formulations.flows.path_sets import subset
 from opticoll.formulations.model import Formulation, is_own
+from opticoll.formulations.rounds.segments import offsets, positions
 from opticoll.formulations.variables import rank_pairs
 from opticoll.instances.topology import Topology
 from opticoll.instances.translations import moved_arcs, translations
 from opticoll.solvers.schedules.timed_paths import NOISE, timed_paths, ways
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from opticoll.formulations.alltoall.timestep_mcf import StepFlow
     from opticoll.formulations.flows.path_sets import PathSet
@@ -59,7 +59,6 @@ RESTARTS, SMALL = 4, 20_000
 MANY_TRANSFERS = 1_000_000
 #: Transfers of chunks above which a division is not tried, routes above which none are added, most added for a pair.
 MOST_TRANSFERS, MOST_ROUTES, ADDED = 4_000_000, 100_000, 8
-_pair = attrgetter("source", "target")
 
 
 @dataclass(frozen=True)
@@ -68,7 +67,6 @@ class Route:
 
     ``arcs`` are arc numbers from the source on; ``steps`` the step (from 0, ascending) in which each is used, None for
     routes without time. The weights of a commodity's routes sum to 1; ``amount`` is what the commodity sends [shards].
-    ``layer`` is the virtual channel that it takes on all its arcs, from 1; None if the solution assigns none.
     """
 
     source: int
@@ -77,14 +75,13 @@ class Route:
     weight: float
     steps: tuple[int, ...] | None = None
     amount: float = 1.0
-    layer: int | None = None
 
 
 @dataclass(frozen=True, eq=False)
-class Routes(Sequence[Route]):
+class Routes:
     """Routes in flat arrays: route r has ``arcs[first[r] : first[r + 1]]``, and ``steps`` there if it is timed.
 
-    ``layer``, ``(routes,)``, has the virtual channels, if all routes have one.
+    ``layer``, ``(routes,)``, has the virtual channels that routes take on all their arcs, from 1, if they have any.
     """
 
     source: I64
@@ -97,24 +94,34 @@ class Routes(Sequence[Route]):
     layer: I64 | None = None
 
     @classmethod
-    def of(cls, routes: Sequence[Route]) -> Routes:
-        """The arrays of any sequence of routes."""
-        if isinstance(routes, Routes):
-            return routes
-        ends = np.array([(r.source, r.target) for r in routes], dtype=np.int64).reshape(-1, 2)
-        first = np.concatenate([[0], np.cumsum([len(r.arcs) for r in routes], dtype=np.int64)])
-        timed = bool(routes) and routes[0].steps is not None
-        layers = [r.layer for r in routes if r.layer is not None]
+    def of(cls, rows: Sequence[Route]) -> Self:
+        """The arrays of routes."""
+        ends = np.array([(r.source, r.target) for r in rows], dtype=np.int64).reshape(-1, 2)
+        timed = bool(rows) and rows[0].steps is not None
         return cls(
             ends[:, 0],
             ends[:, 1],
-            first,
-            np.array([a for r in routes for a in r.arcs], dtype=np.int64),
-            np.array([r.weight for r in routes], dtype=float),
-            np.array([r.amount for r in routes], dtype=float),
-            np.array([t for r in routes for t in r.steps or ()], dtype=np.int64) if timed else None,
-            np.array(layers, dtype=np.int64) if len(layers) == len(routes) > 0 else None,
+            offsets([len(r.arcs) for r in rows]),
+            np.array([a for r in rows for a in r.arcs], dtype=np.int64),
+            np.array([r.weight for r in rows], dtype=float),
+            np.array([r.amount for r in rows], dtype=float),
+            np.array([t for r in rows for t in r.steps or ()], dtype=np.int64) if timed else None,
         )
+
+    @classmethod
+    def joined(cls, rows: Iterable[Route]) -> Self:
+        """The routes with those of a pair that are equal joined, noise dropped, and weights that sum to 1."""
+        pairs: dict[tuple[int, int, float], dict[tuple[tuple[int, ...], tuple[int, ...] | None], float]] = {}
+        for r in rows:
+            mine = pairs.setdefault((r.source, r.target, r.amount), {})
+            mine[r.arcs, r.steps] = mine.get((r.arcs, r.steps), 0.0) + r.weight
+        result: list[Route] = []
+        for (s, t, amount), mine in pairs.items():
+            total = sum(mine.values())
+            heavy = {path: w for path, w in mine.items() if w > NOISE * total} or mine
+            total = sum(heavy.values())
+            result += [Route(s, t, arcs, w / total, steps, amount) for (arcs, steps), w in heavy.items()]
+        return cls.of(result)
 
     @classmethod
     def along(cls, paths: PathSet, weight: F64, amount: F64, layer: I64 | None = None) -> Routes:
@@ -125,24 +132,13 @@ class Routes(Sequence[Route]):
     def __len__(self) -> int:
         return self.source.size
 
-    @overload
-    def __getitem__(self, index: int) -> Route: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[Route]: ...
-    def __getitem__(self, index: int | slice) -> Route | list[Route]:
-        if isinstance(index, slice):
-            return [self[i] for i in range(*index.indices(len(self)))]
-        r = range(len(self))[index]
-        part = slice(self.first[r], self.first[r + 1])
-        return Route(
-            int(self.source[r]),
-            int(self.target[r]),
-            tuple(self.arcs[part].tolist()),
-            float(self.weight[r]),
-            None if self.steps is None else tuple(self.steps[part].tolist()),
-            float(self.amount[r]),
-            None if self.layer is None else int(self.layer[r]),
-        )
+    def rows(self) -> list[Route]:
+        """The routes one by one."""
+        parts = [slice(*ends) for ends in pairwise(self.first.tolist())]
+        arcs = [tuple(self.arcs[part].tolist()) for part in parts]
+        steps = [None if self.steps is None else tuple(self.steps[part].tolist()) for part in parts]
+        columns = (self.source.tolist(), self.target.tolist(), arcs, self.weight.tolist(), steps, self.amount.tolist())
+        return [Route(*row) for row in zip(*columns, strict=True)]
 
     def of_source(self, source: int) -> Routes:
         """The routes of one source."""
@@ -151,21 +147,18 @@ class Routes(Sequence[Route]):
 
     def only(self, which: I64, weight: F64) -> Routes:
         """These routes, with these weights, without virtual channels."""
-        length = np.diff(self.first)[which]
-        first = np.concatenate([[0], np.cumsum(length)])
-        part = np.arange(first[-1]) - np.repeat(first[:-1] - self.first[which], length)
+        part = positions(self.first, which)[1]
         steps = None if self.steps is None else self.steps[part]
         source, target, amount = self.source[which], self.target[which], self.amount[which]
-        return Routes(source, target, first, self.arcs[part], weight, amount, steps)
+        return Routes(source, target, offsets(np.diff(self.first)[which]), self.arcs[part], weight, amount, steps)
 
     def moved(self, vertices: I64, arcs: I64) -> Routes:
         """The routes under every translation, given as images of vertices and arcs, ``(g, n)`` and ``(g, m)``."""
         g = len(vertices)
-        length = np.tile(np.diff(self.first), g)
         return Routes(
             vertices[:, self.source].ravel(),
             vertices[:, self.target].ravel(),
-            np.concatenate([[0], np.cumsum(length)]),
+            offsets(np.tile(np.diff(self.first), g)),
             arcs[:, self.arcs].ravel(),
             np.tile(self.weight, g),
             np.tile(self.amount, g),
@@ -179,7 +172,7 @@ class Routes(Sequence[Route]):
         return np.asarray(np.unique(key, return_inverse=True)[1], dtype=np.int64)
 
 
-def routes_of(name: str, data: Any, values: Values) -> Sequence[Route]:
+def routes_of(name: str, data: Any, values: Values) -> Routes:
     """The routes of a solution of formulation ``name``, commodity by commodity.
 
     Raises
@@ -198,7 +191,7 @@ def routes_of(name: str, data: Any, values: Values) -> Sequence[Route]:
     return _READERS[name](data, values)
 
 
-def routes_in_steps(name: str, data: Any, topology: Topology, values: Values) -> Sequence[Route]:
+def routes_in_steps(name: str, data: Any, topology: Topology, values: Values) -> Routes:
     """As :func:`routes_of`, for a schedule in steps, between which a vertex that only forwards may hold data."""
     routes = routes_of(name, data, values)
     stored = topology.num_ranks < topology.n and getattr(data, "relays", None) != "pass"
@@ -217,7 +210,7 @@ def refuse_without_routes(name: str) -> None:
         refuse(name, f"its solutions hold no routes for a schedule; solve one of {', '.join(_READERS)}", NotApplicable)
 
 
-def timed_routes(data: StepFlow, values: Values) -> Sequence[Route]:
+def timed_routes(data: StepFlow, values: Values) -> Routes:
     """Routes with steps: paths of the flow in the time-expanded graph, without the waiting arcs.
 
     If translations take the flow of the first source to those of all others, its routes are translated.
@@ -229,35 +222,33 @@ def timed_routes(data: StepFlow, values: Values) -> Sequence[Route]:
         arcs = moved_arcs(topology, images)
         most = NOISE * f.max(initial=0.0)
         if all(np.abs(f[moved, image[0]] - f[:, 0]).max() <= most for image, moved in zip(images, arcs, strict=True)):
-            mine = Routes.of(_stripped_steps(data, f, [0]))
-            return mine.moved(images, arcs)
-    return sorted(_stripped_steps(data, f, range(sources.size)), key=_pair)
+            return _stripped_steps(data, f, [0]).moved(images, arcs)
+    return _stripped_steps(data, f, range(sources.size))
 
 
-def _stripped_steps(data: StepFlow, f: F64, columns: Sequence[int]) -> list[Route]:
-    """Routes with steps of these groups of sources, in the flow ``(m, K, L)``."""
-    flow = over_time(data, f)
-    routes: list[Route] = []
-    for k in columns:
-        source = int(data.groups.sources[k])
-        for target, paths in timed_paths(data, flow, k):
-            listed = [Route(source, target, path.arcs, path.amount, path.steps) for path in paths]
-            routes += merged(listed, float(data.groups.demand[target, k]))
-    return routes
+def _stripped_steps(data: StepFlow, f: F64, columns: Sequence[int]) -> Routes:
+    """Routes with steps of these groups of sources, ascending, in the flow ``(m, K, L)``."""
+    flow, sources, demand = over_time(data, f), data.groups.sources.tolist(), data.groups.demand
+    return Routes.joined(
+        Route(sources[k], target, path.arcs, path.amount, path.steps, float(demand[target, k]))
+        for k in columns
+        for target, paths in timed_paths(data, flow, k)
+        for path in paths
+    )
 
 
-def chunk_routes(data: Any, values: Values) -> list[Route]:
+def chunk_routes(data: Any, values: Values) -> Routes:
     """Routes of whole chunks with steps (SCCL's program)."""
-    routes = sorted((Route(way[0], way[1], way[2], 1.0, way[3]) for way in ways(data, values)), key=_pair)
-    return [route for _, group in groupby(routes, key=_pair) for route in merged(list(group), 1.0)]
+    listed = sorted(ways(data, values), key=itemgetter(0, 1))
+    return Routes.joined(Route(source, target, arcs, 1.0, steps) for source, target, arcs, steps in listed)
 
 
-def source_routes(data: Any, values: Values) -> Sequence[Route]:
+def source_routes(data: Any, values: Values) -> Routes:
     """Routes of a flow grouped by source (the master LP), without steps."""
     return _by_source(data.flow, np.asarray(values["g"], dtype=float))
 
 
-def commodity_routes(data: Any, values: Values) -> Sequence[Route]:
+def commodity_routes(data: Any, values: Values) -> Routes:
     """Routes of per-commodity flows (the link MCF), without steps: those of the master's flow, which is their sum.
 
     Raises
@@ -286,30 +277,12 @@ def _by_source(data: ConcurrentFlow, g: F64) -> Routes:
     return Routes.along(kept, weight / np.bincount(kept.pair, weight)[kept.pair], shards)
 
 
-def without_steps(routes: Sequence[Route]) -> Sequence[Route]:
+def without_steps(routes: Routes) -> Routes:
     """Drop the steps, and join routes of a pair that differ only in their steps."""
-    if isinstance(routes, Routes) and routes.steps is None:
-        return routes
-    pairs: dict[tuple[int, int], list[Route]] = {}
-    for r in routes:
-        pairs.setdefault((r.source, r.target), []).append(Route(r.source, r.target, r.arcs, r.weight, amount=r.amount))
-    return [route for ways in pairs.values() for route in merged(ways, ways[0].amount)]
+    return routes if routes.steps is None else Routes.joined(replace(row, steps=None) for row in routes.rows())
 
 
-def merged(routes: list[Route], amount: float) -> list[Route]:
-    """The routes of one commodity with equal paths joined, noise dropped, and weights that sum to 1."""
-    weight: dict[tuple[tuple[int, ...], tuple[int, ...] | None], float] = {}
-    for route in routes:
-        key = (route.arcs, route.steps)
-        weight[key] = weight.get(key, 0.0) + route.weight
-    total = sum(weight.values())
-    heavy = {key: w for key, w in weight.items() if w > NOISE * total} or weight
-    total = sum(heavy.values())
-    first = routes[0]
-    return [Route(first.source, first.target, arcs, w / total, steps, amount) for (arcs, steps), w in heavy.items()]
-
-
-def path_routes(data: Any, values: Values) -> list[Route]:
+def path_routes(data: Any, values: Values) -> Routes:
     """Routes of path variables (path MCF), without steps, largest flow of a pair first.
 
     Raises
@@ -323,11 +296,11 @@ def path_routes(data: Any, values: Values) -> list[Route]:
     if f.shape != (paths.paths,):
         refuse(data.name, "the values do not give one number for every path", NotApplicable)
     ends = zip(paths.sources.tolist(), paths.targets.tolist(), data.routing.amount.tolist(), strict=True)
-    routes: list[Route] = []
-    for k, (s, t, amount) in enumerate(ends):
-        ways = sorted((p for p in paths.of_pair(k) if f[p] > 0), key=lambda p: -f[p])
-        routes += merged([Route(s, t, tuple(paths.path(p)), float(f[p])) for p in ways], amount)
-    return routes
+    return Routes.joined(
+        Route(s, t, tuple(paths.path(p)), float(f[p]), amount=amount)
+        for k, (s, t, amount) in enumerate(ends)
+        for p in sorted((p for p in paths.of_pair(k) if f[p] > 0), key=lambda p: -f[p])
+    )
 
 
 def single_routes(data: Any, values: Values) -> Routes:
@@ -357,7 +330,7 @@ def layered_routes(data: Any, values: Values) -> Routes:
     return Routes.along(given, np.ones(given.paths), amount, layer + 1)
 
 
-_READERS: dict[str, Callable[[Any, Values], Sequence[Route]]] = {
+_READERS: dict[str, Callable[[Any, Values], Routes]] = {
     "alltoall.timestep-mcf": timed_routes,
     "alltoall.sccl": chunk_routes,
     "alltoall.master": source_routes,
@@ -405,19 +378,18 @@ def amounts_of(topology: Topology, chunked: Chunked) -> dict[tuple[int, int], fl
     return dict(zip(ends, routes.amount.tolist(), strict=True))
 
 
-def uncut(topology: Topology, routes: Sequence[Route], chunks: int | Sequence[int] | None = None) -> Chunked:
+def uncut(topology: Topology, routes: Routes, chunks: int | Sequence[int] | None = None) -> Chunked:
     """Routes that are kept as they are, one for every pair, each with all chunks of its shard.
 
     ``chunks`` per shard as in :func:`cut`, the smallest of several; 1 if None. No division loses anything.
     """
     D = 1 if chunks is None else chunks if isinstance(chunks, int) else min(chunks)
-    given = Routes.of(routes)
-    time = float(_Cells(topology, given, None).fluid.sum())
-    return Chunked(given, np.full(len(given), D), D, time, time, {D: time})
+    time = float(_Cells(topology, routes, None).fluid.sum())
+    return Chunked(routes, np.full(len(routes), D), D, time, time, {D: time})
 
 
 def cut(
-    topology: Topology, routes: Sequence[Route], chunks: int | Sequence[int] | None = None, *, fixed: bool = False
+    topology: Topology, routes: Routes, chunks: int | Sequence[int] | None = None, *, fixed: bool = False
 ) -> Chunked:
     """Cut the routes into whole chunks.
 
@@ -431,18 +403,17 @@ def cut(
     fixed
         No other routes are taken, however much that loses.
     """
-    given = Routes.of(routes)
-    fluid = _Cells(topology, given, None).fluid
-    moves = None if fixed else _moves(topology, given)
+    fluid = _Cells(topology, routes, None).fluid
+    moves = None if fixed else _moves(topology, routes)
     numbers = POWERS if chunks is None else (chunks,) if isinstance(chunks, int) else chunks
-    alike = None if moves is None else _translated(topology, given, fluid, moves, numbers)
-    enough = LOSSY if len(given) > MOST_ROUTES else KEPT
+    alike = None if moves is None else _translated(topology, routes, fluid, moves, numbers)
+    enough = LOSSY if len(routes) > MOST_ROUTES else KEPT
     if alike is not None and alike.loss <= enough:
         return alike
-    best = _divided(topology, given, fluid, numbers)
+    best = _divided(topology, routes, fluid, numbers)
     best = best if alike is None else _better(best, alike)
-    if best.loss > LOSSY and not fixed and given.steps is None and len(given) <= MOST_ROUTES:
-        best = _better(best, _divided(topology, _with_shortest(topology, given), fluid, sorted(best.prices)))
+    if best.loss > LOSSY and not fixed and routes.steps is None and len(routes) <= MOST_ROUTES:
+        best = _better(best, _divided(topology, _with_shortest(topology, routes), fluid, sorted(best.prices)))
     if best.loss > LOSSY and chunks is None:
         best = _better(best, _divided(topology, best.routes, fluid, OTHERS))
     return best
@@ -521,7 +492,8 @@ def _with_shortest(topology: Topology, routes: Routes) -> Routes:
     leaving: list[list[tuple[int, int]]] = [[] for _ in range(topology.n)]
     for a, (u, v) in enumerate(zip(topology.tail.tolist(), topology.head.tolist(), strict=True)):
         leaving[u].append((a, v))
-    known = {(r.source, r.target, r.arcs) for r in routes}
+    rows = routes.rows()
+    known = {(r.source, r.target, r.arcs) for r in rows}
     added: list[Route] = []
     for r in key.tolist():
         s, t, amount = int(routes.source[r]), int(routes.target[r]), float(routes.amount[r])
@@ -531,7 +503,7 @@ def _with_shortest(topology: Topology, routes: Routes) -> Routes:
             grown = [((*way, a), v) for way, u in ways for a, v in leaving[u] if left[v] == left[u] - 1]
             ways = [grown[i] for i in np.linspace(0, len(grown) - 1, min(len(grown), ADDED)).astype(int).tolist()]
         added += [Route(s, t, way, 0.0, amount=amount) for way, _ in ways if (s, t, way) not in known]
-    return Routes.of([*routes, *added])
+    return Routes.of([*rows, *added])
 
 
 def _rounded(weight: F64, commodity: I64, D: int) -> I64:

@@ -74,7 +74,7 @@ def shortest(topology, lengths):
 def routed(topology, traffic):
     """The concurrent flow of routes of fewest arcs, exact: a lower bound on F, the optimum where paths are unique."""
     load = [Fraction(0)] * topology.arcs
-    for route in shortest_routes(topology):
+    for route in shortest_routes(topology).rows():
         for a in route.arcs:
             load[a] += Fraction(float(traffic[route.source, route.target]))
     return min(c / use for c, use in zip(fractions(topology.capacity), load, strict=True) if use > 0)
@@ -178,7 +178,7 @@ def uniform_trial(random, topology, exact, unique):
         yield f"congestion {bound.name}", below(bound.value, time)
     steps = timestep_mcf.StepFlow.prepare(topology, {"aggregate": "source", "steps": 0})
     loads = {}
-    for route in shortest_routes(topology):
+    for route in shortest_routes(topology).rows():
         for t, a in enumerate(route.arcs):
             loads[t, a] = loads.get((t, a), 0) + 1
     capacity = fractions(topology.capacity)
@@ -228,7 +228,7 @@ def other_trial(random):
     ends = np.array([(s, t) for s, t in product(range(n), repeat=2) if s != t])
     hops, result = shortest(topology, [1] * topology.arcs), unit_data(topology, *ends.T)
     load = [0] * topology.arcs
-    for route in shortest_routes(topology):
+    for route in shortest_routes(topology).rows():
         for a in route.arcs:
             load[a] += 1
     needed = ceil(Fraction(sum(hops[s][t] for s, t in ends.tolist()), topology.arcs))

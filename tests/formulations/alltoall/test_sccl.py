@@ -47,7 +47,7 @@ def test_one_flow_for_each_source_has_the_same_optimum(topology, chunks, extra):
     assert max(data.residuals(split).values()) == 0
     assert all(bound.value <= value for bound in data.bounds())
     for one, result in ((data, values), (other, flows)):
-        routes = routes_of(model.ChunkSteps.name, one, result)
+        routes = routes_of(model.ChunkSteps.name, one, result).rows()
         assert sum(route.weight for route in routes) == pytest.approx(topology.num_ranks * (topology.num_ranks - 1))
         assert all(route.amount == 1 and list(route.steps) == sorted(set(route.steps)) for route in routes)
 

@@ -489,8 +489,8 @@ def test_schedules_of_weighted_demands_deliver(tmp_path_factory, case, name):
     topology, demand = case
     data, value, values = solved(name, topology, demand=demand)
     routes = shard_routes.routes_of(name, data, values)
-    sent = {(r.source, r.target): 0.0 for r in routes}
-    for r in routes:
+    sent = {(r.source, r.target): 0.0 for r in routes.rows()}
+    for r in routes.rows():
         sent[r.source, r.target] += r.weight * r.amount
     assert sent == pytest.approx({(int(s), int(t)): demand[s, t] for s, t in np.argwhere(demand > 0)})
     schedule = link_schedule.schedule_routes(topology, routes)

@@ -99,7 +99,7 @@ def test_routes_of_a_flow_that_translations_change_are_its_own():
                 if u != v:
                     f[to[u, v], s, step] += 1.0
     routes = routes_in_steps(data.name, data, topology, {**run.values, "f": f})
-    for route in routes:
+    for route in routes.rows():
         corner = 3 * (route.source // 3) + route.target % 3
         if route.source % 2:
             corner = 3 * (route.target // 3) + route.source % 3

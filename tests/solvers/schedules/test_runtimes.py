@@ -163,7 +163,7 @@ def test_another_decomposition_is_tried_where_one_loses():
     topology = parse("torus:3x3")
     arc = {(int(u), int(v)): a for a, (u, v) in enumerate(zip(topology.tail, topology.head, strict=True))}
     halves = []
-    for route in shortest_routes(topology):
+    for route in shortest_routes(topology).rows():
         if len(route.arcs) == 1:
             halves.append(route)
             continue
@@ -171,7 +171,7 @@ def test_another_decomposition_is_tried_where_one_loses():
         for v in sorted({int(topology.head[a]) for a in range(topology.arcs) if topology.tail[a] == s}):
             if (v, t) in arc:
                 halves.append(Route(s, t, (arc[s, v], arc[v, t]), 0.5))
-    chunked = cut(topology, halves)
+    chunked = cut(topology, Routes.of(halves))
     assert chunked.fluid_time == pytest.approx(3.0)
     assert chunked.loss < 1e-6
     assert chunked.chunks == 1
@@ -186,7 +186,7 @@ def test_prices_cover_what_was_tried_and_time_is_that_of_the_chunks(spec):
     assert chunked.time == pytest.approx(chunked.prices[chunked.chunks])
     load = np.zeros(topology.arcs)
     per_pair: dict[tuple[int, int], int] = {}
-    for route, count in zip(chunked.routes, chunked.carried.tolist(), strict=True):
+    for route, count in zip(chunked.routes.rows(), chunked.carried.tolist(), strict=True):
         load[list(route.arcs)] += count / chunked.chunks
         per_pair[route.source, route.target] = per_pair.get((route.source, route.target), 0) + count
     assert set(per_pair.values()) == {chunked.chunks}
@@ -195,12 +195,21 @@ def test_prices_cover_what_was_tried_and_time_is_that_of_the_chunks(spec):
 
 
 def test_routes_in_arrays_are_the_routes():
-    given_routes = shortest_routes(parse("torus:3x3"))
-    table = Routes.of(given_routes)
-    assert list(table) == given_routes
-    assert table[-1] == given_routes[-1]
-    assert table[1:3] == given_routes[1:3]
-    assert Routes.of(table) is table
+    rows = [
+        Route(0, 2, (1, 4), 0.25, (0, 2), 3.0),
+        Route(0, 1, (0,), 1.0, (1,)),
+        Route(0, 2, (1, 5), 0.75, (0, 1), 3.0),
+    ]
+    assert Routes.of(rows).rows() == rows
+    untimed = [replace(row, steps=None) for row in rows]
+    assert Routes.of(untimed).rows() == untimed
+
+
+def test_routes_with_equal_paths_are_joined_and_noise_is_dropped():
+    rows = [Route(0, 2, (1, 4), 1.0), Route(0, 2, (1, 4), 0.5), Route(0, 2, (0, 3), 0.5), Route(0, 2, (2, 5), 1e-9)]
+    assert Routes.joined(rows).rows() == [Route(0, 2, (1, 4), 0.75), Route(0, 2, (0, 3), 0.25)]
+    timed = [replace(row, steps=(k, k + 1)) for k, row in enumerate(rows[:3])]
+    assert [row.weight for row in Routes.joined(timed).rows()] == [0.5, 0.25, 0.25]
 
 
 # switches -------------------------------------------------------------------------------------------------------------

@@ -30,7 +30,7 @@ from opticoll.solvers.schedules.msccl_xml import read_xml, write_xml
 from opticoll.solvers.schedules.program import Place, Program
 from opticoll.solvers.schedules.runtimes import TARGETS, exceeded
 from opticoll.solvers.schedules.schedule_json import moves_document, routes_document
-from opticoll.solvers.schedules.shard_routes import Route, cut, routes_of
+from opticoll.solvers.schedules.shard_routes import Route, Routes, cut, routes_of
 from opticoll.solvers.schedules.verification import verify_document, verify_file, verify_program
 from opticoll.solvers.solution_json import check
 
@@ -109,10 +109,10 @@ def test_exact_shares_lose_nothing():
 
 def test_the_loss_of_whole_chunks_is_reported():
     square = Topology(4, [0, 0, 1, 2, 1, 2, 3, 3], [1, 2, 3, 3, 0, 0, 1, 2], [2.0, 1.0, 2.0, 1.0, 1.0, 1.0, 1.0, 1.0])
-    rest = [r for r in shortest_routes(square) if (r.source, r.target) != (0, 3)]
+    rest = [r for r in shortest_routes(square).rows() if (r.source, r.target) != (0, 3)]
     arc = {(int(u), int(v)): a for a, (u, v) in enumerate(zip(square.tail, square.head, strict=True))}
     thirds = [Route(0, 3, (arc[0, 1], arc[1, 3]), 2 / 3), Route(0, 3, (arc[0, 2], arc[2, 3]), 1 / 3)]
-    whole = cut(square, [*rest, *thirds], 3)
+    whole = cut(square, Routes.of([*rest, *thirds]), 3)
     assert whole.chunks in (1, 2, 3)
     assert whole.carried.sum() == 12 * whole.chunks
     assert whole.time >= whole.fluid_time * (1 - 1e-9)

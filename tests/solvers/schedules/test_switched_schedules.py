@@ -10,7 +10,7 @@ from slow_cases import marked
 
 import opticoll as oc
 from opticoll.instances import Topology
-from opticoll.solvers.schedules.shard_routes import Routes, _with_shortest, routes_of
+from opticoll.solvers.schedules.shard_routes import _with_shortest, routes_of
 
 ALL_TO_ALL = ("alltoall.master", "alltoall.link-mcf", "alltoall.path-mcf", "alltoall.min-congestion")
 TREES = ("alltoall.all-gather", "alltoall.reduce-scatter", "alltoall.all-reduce", "alltoall.broadcast")
@@ -105,16 +105,16 @@ def test_every_collective_along_trees_is_executable(folder, topology, name):
 @given(switched())
 def test_added_routes_are_shortest_paths_of_their_pairs(topology):
     result = oc.solve("alltoall.master", topology)
-    found = Routes.of(routes_of("alltoall.master", result.plan.problem, result.values))
+    found = routes_of("alltoall.master", result.plan.problem, result.values)
     graph = nx.DiGraph(list(zip(topology.tail.tolist(), topology.head.tolist(), strict=True)))
-    added = list(_with_shortest(topology, found))[len(found) :]
+    added = _with_shortest(topology, found).rows()[len(found) :]
     for route in added:
         ends = [int(topology.tail[route.arcs[0]]), *topology.head[list(route.arcs)].tolist()]
         assert (ends[0], ends[-1]) == (route.source, route.target)
         assert ends[1:-1] == topology.tail[list(route.arcs[1:])].tolist()
         assert len(route.arcs) == nx.shortest_path_length(graph, route.source, route.target)
     shortest = nx.floyd_warshall_numpy(graph, nodelist=range(topology.n))
-    known = {(r.source, r.target) for r in [*found, *added] if len(r.arcs) == shortest[r.source, r.target]}
+    known = {(r.source, r.target) for r in [*found.rows(), *added] if len(r.arcs) == shortest[r.source, r.target]}
     assert known == {(s, t) for s in topology.terminals.tolist() for t in topology.terminals.tolist() if s != t}
 
 
