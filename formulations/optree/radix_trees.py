@@ -147,16 +147,8 @@ class RadixGraph:
 
 
 def walks(fabric: Fabric) -> RadixGraph:
-    """Build the graph of products of a fabric.
-
-    Raises
-    ------
-    BadInput
-        For more than :data:`MOST_NODES` nodes.
-    """
+    """The graph of products of a fabric of at most :data:`MOST_NODES` nodes."""
     n = fabric.n
-    if n > MOST_NODES:
-        refuse("optree", f"trees are searched on at most {MOST_NODES} nodes, not {n}; use fewer")
     products = np.arange(1, n)
     choices = -(-n // products) - 1  # radices 2 .. ceil(n/P)
     start = offsets(choices)

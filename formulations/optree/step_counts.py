@@ -29,16 +29,7 @@ def refuse_sizes(n: int, wavelengths: int) -> None:
 
 
 def theorem_1(n: int, wavelengths: int, depth: float) -> float:
-    """Steps S(k) of the m-ary tree with m = n^(1/k) (a real number), Theorem 1.
-
-    Raises
-    ------
-    BadInput
-        For fewer than 2 nodes, no wavelength, or a depth below 1.
-    """
-    refuse_sizes(n, wavelengths)
-    if depth < 1:
-        refuse("optree", f"the depth of a tree must be at least 1, not {depth}")
+    """Steps S(k) of the m-ary tree of depth k >= 1 with m = n^(1/k) (a real number), Theorem 1."""
     return float(n * n ** (1.0 / depth) * (2 * depth - 1) / (8 * wavelengths))
 
 
@@ -65,5 +56,4 @@ def gather_bound(n: int, wavelengths: int, *, ring: bool = True) -> int:
 
     Two fibres enter a node of a ring, one enters an end of a line; a fibre carries at most w chunks in a round.
     """
-    refuse_sizes(n, wavelengths)
     return -(-(n - 1) // (wavelengths * (2 if ring and n > 2 else 1)))

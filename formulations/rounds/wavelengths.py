@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.errors import NotApplicable, refuse
+from opticoll.errors import NotApplicable
 from opticoll.formulations.model import of_kind
 from opticoll.formulations.rounds.segments import offsets
 from opticoll.instances.photonics import WdmFibres
@@ -92,15 +92,10 @@ class WavelengthAssignment:
 
 
 def assign(n: int, *, ring: bool, mirrored: bool = False) -> WavelengthAssignment:
-    """Build the optimal assignment of the module docstring; ``mirrored`` reverses every pair and swaps directions.
+    """The optimal assignment, in closed form, of 2 to ``MOST_NODES`` nodes.
 
-    Raises
-    ------
-    BadInput
-        If ``2 <= n <= MOST_NODES`` does not hold.
+    ``mirrored`` reverses every pair and swaps directions.
     """
-    if not 2 <= n <= MOST_NODES:
-        refuse("one-stage assignment", f"n must be from 2 to {MOST_NODES}, not {n}")
     (u, v, colour), (x, y, other) = _circles(n) if ring else _chains(n)
     source, target = np.concatenate([u, y]), np.concatenate([v, x])
     onward = np.concatenate([np.ones(u.size, dtype=bool), np.zeros(x.size, dtype=bool)])

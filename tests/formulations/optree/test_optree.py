@@ -313,12 +313,8 @@ def test_bad_tasks_are_refused(name, spec, given_settings, word):
 @each(
     "call",
     [
-        lambda: wavelengths.assign(1, ring=True),
-        lambda: wavelengths.assign(10**6, ring=True),
         lambda: Fabric(1, 1),
         lambda: Fabric(4, 0),
-        lambda: step_counts.theorem_1(8, 1, 0),
-        lambda: step_counts.theorem_1(1, 1, 1),
         lambda: table_one.neighbour_exchange_steps(7),
         lambda: table_one.ring_schedule(line(4)),
         lambda: table_one.neighbour_exchange_schedule(ring(7)),
