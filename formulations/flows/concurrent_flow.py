@@ -351,18 +351,12 @@ def all_to_all_topology(instance: object, formulation: str, root: int | None = N
     NotApplicable
         If it is not a topology, has fewer than two ranks, or some rank cannot reach another.
     """
-    instance = ranks_of(instance, formulation)
-    if not instance.connected:
-        sources = instance.terminals[slice(None) if root is None else slice(root, root + 1)]
-        cut_off = np.argwhere(~np.isfinite(instance.distances(np.ones(instance.arcs), sources)[:, instance.terminals]))
-        if cut_off.size:
-            source, target = instance.labels[sources[cut_off[0, 0]]], instance.labels[instance.terminals[cut_off[0, 1]]]
-            msg = (
-                f"{formulation}: {instance.spec} is disconnected: no path from {source} to {target} "
-                f"({len(cut_off)} such pairs); {connecting_remedy(instance)}"
-            )
-            raise NotApplicable(msg)
-    return instance
+    topology = ranks_of(instance, formulation)
+    if not topology.connected:
+        sends = np.zeros((topology.num_ranks, topology.num_ranks))
+        sends[slice(None) if root is None else slice(root, root + 1)] = 1.0
+        refuse_unreached(topology, sends, f"{formulation}: {topology.spec} is disconnected")
+    return topology
 
 
 def numbered_source(number: int, topology: Topology, senders: I64, formulation: str) -> int:
@@ -426,23 +420,20 @@ def by_commodity(cls: type[LinkFlow], instance: object, given: Settings) -> Link
     return cls(ConcurrentFlow.by_commodity(topology, *pairs_of(topology, traffic)), bool(given["printed"]))
 
 
-def refuse_unreached(topology: Topology, traffic: F64) -> None:
+def refuse_unreached(topology: Topology, traffic: F64, where: str = "") -> None:
     """Refuse traffic ``(N, N)`` between ranks without a connecting path.
 
     Raises
     ------
     NotApplicable
-        Naming the first such pair.
+        Naming the first such pair, and ``where``, by default the topology.
     """
     ends = topology.terminals
     cut_off = np.argwhere((traffic > 0) & ~np.isfinite(topology.hops[:, ends]))
     if cut_off.size:
         source, target = (topology.labels[ends[i]] for i in cut_off[0])
-        msg = (
-            f"{topology.spec}: no path from {source} to {target}, and {len(cut_off)} such pairs have demand; "
-            f"{connecting_remedy(topology)}, or give another demand"
-        )
-        raise NotApplicable(msg)
+        reason = f"no path from {source} to {target} ({len(cut_off)} such pairs); {connecting_remedy(topology)}"
+        refuse(where or topology.spec, reason, NotApplicable)
 
 
 def blocks_of_rows(rows: int, columns: int) -> Iterator[slice]:

@@ -21,11 +21,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.errors import BadFile, BadInput, NotApplicable, refuse
+from opticoll.errors import BadFile, BadInput, refuse
+from opticoll.formulations.flows.concurrent_flow import refuse_unreached
 from opticoll.instances.readers.demand_tables import rank_numbers
 from opticoll.instances.readers.reading import pinned, read_pinned
 from opticoll.instances.readers.tables import rows_of
-from opticoll.instances.topology import connecting_remedy
 
 if TYPE_CHECKING:
     from opticoll.instances.topology import I64, Topology
@@ -128,15 +128,9 @@ def _of_ranks(topology: Topology, s: I64, d: I64, name: str, where: str, of: tup
 
 def refuse_unreachable(topology: Topology, circuits: Circuits, where: str) -> None:
     """Refuse a circuit without a path between its ends."""
-    hops = topology.hops[np.searchsorted(topology.terminals, circuits.sources), circuits.targets]
-    cut_off = np.flatnonzero(~np.isfinite(hops))
-    if cut_off.size:
-        s, d = (topology.labels[ends[cut_off[0]]] for ends in (circuits.sources, circuits.targets))
-        msg = (
-            f"{where}: {topology.spec} has no path from {s} to {d} ({cut_off.size} such circuits); "
-            f"{connecting_remedy(topology)}, or remove these circuits"
-        )
-        raise NotApplicable(msg)
+    wanted, ends = np.zeros((topology.num_ranks, topology.num_ranks)), (circuits.sources, circuits.targets)
+    wanted[tuple(np.searchsorted(topology.terminals, side) for side in ends)] = 1.0
+    refuse_unreached(topology, wanted, f"{where}: {topology.spec}")
 
 
 def exchange_steps(ranks: int, radix: int, where: str = "recursive exchange") -> list[tuple[int, int]]:
