@@ -121,34 +121,22 @@ def routed_design(
     """
     if paths < 1:
         refuse("routes", f"paths={paths}; use at least 1", NotApplicable)
+    demand, more, several = ring_demand(pool, rings), None, paths > 1
     if spread:
-        return _spread(pool, circuits, rings, paths)
-    demand = ring_demand(pool, rings)
+        sent, offsets, several = pool.point_to_point, None, False
+        demand = ring_demand(ServerPool(pool.n, pool.degree, np.zeros_like(sent), groups=pool.groups), rings)
+        if sent.any():
+            more = _many(pool, circuits, sent, np.argwhere(sent > 0), paths)
     number = circuits_between(pool.n, circuits)
     near, far = np.argwhere((demand > 0) & (number > 0)), np.argwhere((demand > 0) & (number == 0))
     pieces = [_direct(demand, number, near)]
-    more = None
     if far.size and offsets is not None:
         pieces.append(_shifted(pool.n, demand, far, offsets))
-    elif far.size and paths == 1:
-        pieces.append(_shortest(pool.n, circuits, demand, far))
-    elif far.size:
+    elif far.size and several:
         more = _many(pool, circuits, demand, far, paths)
+    elif far.size:
+        pieces.append(_shortest(pool.n, circuits, demand, far))
     return _joined(pool, circuits, rings, pieces, more)
-
-
-def _spread(pool: ServerPool, circuits: I64, rings: Sequence[Ring], paths: int) -> CircuitDesign:
-    """Route ring hops separately, and all point-to-point demand over the k shortest paths."""
-    sent = pool.point_to_point
-    hops = ServerPool(pool.n, pool.degree, np.zeros_like(sent), groups=pool.groups)
-    ringed = routed_design(hops, circuits, rings)
-    pairs = np.argwhere(sent > 0)
-    start, arcs, amount = ringed.route_start, ringed.route_circuits, ringed.route_bytes
-    if pairs.size:
-        more = _many(pool, circuits, sent, pairs, paths)
-        start = np.concatenate([start, start[-1] + more[0][1:]])
-        arcs, amount = np.concatenate([arcs, more[1]]), np.concatenate([amount, more[2]])
-    return CircuitDesign(pool, circuits, tuple(rings), start, arcs, amount)
 
 
 def _direct(demand: F64, number: I64, pairs: I64) -> Walks:
