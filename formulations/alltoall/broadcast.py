@@ -65,7 +65,6 @@ class Broadcast(Formulation):
     parameters = (Parameter("root", int, 0, "rank that has the shard, counted from 0"),)
 
     bounds = shared.root_bounds
-    metrics = shared.root_metrics
     _prepare = classmethod(shared.from_root)
 
     topology: Topology

@@ -208,12 +208,13 @@ def cut_detail(topology: Topology, inside: Collection[int], *, away: bool = Fals
 
 
 def metrics(problem: SharedFlows | AllReduction, value: float | None) -> dict[str, Json]:
-    """T, its inverse, ranks and diameter."""
+    """T, its inverse, ranks, and the root or else the diameter."""
+    topology, root = problem.topology, getattr(problem, "root", None)
     return {
         "T": value,
         "F": 1.0 / value if value is not None and value > 0 else None,
-        "ranks": problem.topology.num_ranks,
-        "diameter": int(problem.topology.diameter),
+        "ranks": topology.num_ranks,
+        **({"diameter": int(topology.diameter)} if root is None else {"root": topology.labels[root]}),
     }
 
 
@@ -231,13 +232,3 @@ def arrays(problem: SharedFlows, names: Collection[str]) -> dict[str, Array]:
 def derived(problem: SharedFlows) -> list[Fraction]:
     """The upper bound on T as a fraction."""
     return [Fraction(problem.most) / rounding.entered(float(problem.topology.capacity.min()))]
-
-
-def root_metrics(problem: Broadcast, value: float | None) -> dict[str, Json]:
-    """T, its inverse, the root and the number of ranks."""
-    return {
-        "T": value,
-        "F": 1.0 / value if value is not None and value > 0 else None,
-        "root": problem.topology.labels[problem.root],
-        "ranks": problem.topology.num_ranks,
-    }

@@ -67,10 +67,13 @@ def read(kind: type[M], instance: object, given: Settings) -> M:
     """
     where = kind.name
     instance = of_kind(Topology, instance, where, "a topology of tiles, such as lightpath:2x4,lasers=4")
-    refuse_numbers(where, given)
     names = ("rmin", "rmax", "paths", "root", "pieces", "lasers", "waveguides")
     rmin, rmax, paths, root, pieces, lasers, waveguides = (int(given[name]) for name in names)
     version, routes = cast("Version", given["program"]), str(given["routes"])
+    if not 0 <= paths <= 64:
+        refuse(where, f"paths={paths} is not between 1 and 64, nor 0 for the default", NotApplicable)
+    if routes == "algorithm-2" and paths > 1:
+        refuse(where, f"routes=algorithm-2 has one route per pair; omit paths={paths}", NotApplicable)
     coded, fixed = version == "coded", given["wavelengths"] == "fixed"
     wanted = collective(str(given["collective"]), instance.n, instance.terminals, root=root, pieces=pieces)
     limits = limits_of(where, instance, lasers, waveguides, version)
@@ -82,8 +85,8 @@ def read(kind: type[M], instance: object, given: Settings) -> M:
         refuse_published(where, version, wanted, fixed=fixed)
         rmin = rmin or published_programs.CODED_RMIN
         rmax = rmax or (published_programs.CODED_RMAX if coded else 0)
-        if rmin > rmax > 0:
-            refuse(where, f"rmin={rmin} is above rmax={rmax}; set a larger rmax", NotApplicable)
+    if rmin > rmax > 0:
+        refuse(where, f"rmin={rmin} is above rmax={rmax}; remove one of them, or set a larger rmax", NotApplicable)
     default = published_programs.CODED_PATHS if coded or routes == "algorithm-2" else 2
     data = kind(
         instance,
@@ -103,17 +106,6 @@ def read(kind: type[M], instance: object, given: Settings) -> M:
     if version == "corrected" and rmin and rmin > min(data.least):
         refuse(where, f"rmin={rmin} is above {min(data.least)} rounds, the best proven bound; remove it", NotApplicable)
     return data
-
-
-def refuse_numbers(where: str, given: Settings) -> None:
-    """Refuse numbers out of range, and those that exclude each other."""
-    rmin, rmax, paths = (int(given[name]) for name in ("rmin", "rmax", "paths"))
-    if 0 < rmax < rmin:
-        refuse(where, f"rmin={rmin} is above rmax={rmax}; remove one of them", NotApplicable)
-    if not 0 <= paths <= 64:
-        refuse(where, f"paths={paths} is not between 1 and 64, nor 0 for the default", NotApplicable)
-    if given["routes"] == "algorithm-2" and paths > 1:
-        refuse(where, f"routes=algorithm-2 has one route per pair; omit paths={paths}", NotApplicable)
 
 
 def limits_of(where: str, instance: Topology, lasers: int, waveguides: int, version: Version) -> Limits:
