@@ -71,6 +71,9 @@ class Store:
         self.solutions = self.root / "solutions"
         self.locks = self.root / "locks"
 
+    def __repr__(self) -> str:
+        return f"Store({str(self.root)!r})"
+
     @classmethod
     def at(cls, place: Store | str | os.PathLike[str] | None) -> Store:
         """A store itself, or the one in a folder."""

@@ -482,3 +482,7 @@ def test_threads_read_records_one_at_a_time(monkeypatch: pytest.MonkeyPatch) -> 
     with ThreadPoolExecutor(8) as threads:
         list(threads.map(lambda name: schema.StoredRecord.read({"id": name, "schema": 1}), "abcdefgh"))
     assert most == [1] * 8
+
+
+def test_a_store_is_shown_with_its_folder(tmp_path: Path) -> None:
+    assert repr(Store(tmp_path)) == f"Store({str(tmp_path)!r})"
