@@ -45,9 +45,13 @@ EQUATION = re.compile(r"\(\d+[),].*")
 #: A symbol with its range, where words follow; else the text of an entry stays whole.
 NAMED = r"(?:[A-Za-z]+_\w+|[A-Z][a-z]+|[A-Za-z]|delay|startup|kappa)\b(?:\[[\w,]+\])?"
 RANGE = r" (?:in|<=|>=|>) (?:\{0,1\}|\[0, [\w-]+\]|[\w-]+ ?\.\. ?[\w-]+|[\w-]+)"
+PAIR = rf"{NAMED} = (?:\([\w,]+\)(?: in \w+)?|\w+ ?\.\. ?[\w-]+)"
+WIDE = rf"(?:\w+ <= )?{NAMED} (?:in|<=|>=) (?:\{{[\w. -]+\}}|[\w()|/ .+-]+?)"
 SYMBOL = re.compile(
     rf"(?P<ranged>(?:\w+ <= )?(?:{NAMED}, )*{NAMED}{RANGE}),? +(?=[a-z])(?!sum)"
-    rf"|(?P<bare>(?:{NAMED}, )*{NAMED}),? +(?=[a-z]{{3}}(?<!and))"
+    rf"|(?P<pair>{PAIR}),? +(?=[a-z]{{3}})"
+    rf"|(?P<wide>{WIDE}),? +(?!kappa)(?=[a-z]{{4,}}\b(?![(_^])|GPUs)"
+    rf"|(?P<bare>(?:{NAMED}, )*{NAMED}),? +(?=[a-z]{{3}}(?<!and)|GPUs)"
 )
 UNIT = re.compile(r" \[([^\]=,]*[a-z][^\]=,]*|[A-Z-])\]")
 SHAPE = re.compile(r", (\([^()]*,[^()]*\))(?=$|[:,])")
@@ -123,7 +127,7 @@ def entries(text: str) -> list[tuple[str, str, str, str]]:
         condition = re.match(r"(?:also )?((?:with )?``[^`]+``(?: > 0)?): ", entry)
         rest = entry[condition.end() :] if condition else entry
         found = SYMBOL.match(rest)
-        symbol, meaning = (found["ranged"] or found["bare"], rest[found.end() :]) if found else ("", rest)
+        symbol, meaning = (found[found.lastgroup or 0], rest[found.end() :]) if found else ("", rest)
         if unit := UNIT.search(meaning):
             meaning = meaning[: unit.start()] + meaning[unit.end() :]
         if shape := SHAPE.search(meaning):

@@ -14,7 +14,7 @@ Vars    y_pl in {0,1} the pair of p takes path p on layer l, (|P|, L); w_el in {
 
 min Lambda      (``objective=load``)      or      min sum_l z_l      (``objective=channels``)      s.t.
     choose[k]       sum_{p in P_k} sum_l y_pl = 1
-    congestion[a]   sum_{p through a} D_p sum_l y_pl <= c_a Lambda      or      <= c_a load      (load > 0)
+    congestion[a]   sum_{p through a} D_p sum_l y_pl <= c_a Lambda or c_a load        (objective=load or load > 0)
     occur[k,e,l]    sum_{p in P_k: e in E_p} y_pl <= w_el               for e on some path of k
     order[e,l]      u_bl - u_al >= 1 - m (1 - w_el)                     for e = (a,b) in E
     use[k,l]        sum_{p in P_k} y_pl <= z_l                          (objective=channels)

@@ -38,7 +38,7 @@ def docstring(name):
 def test_a_docstring_is_taken_apart():
     known = pages.definitions(SAMPLE)
     assert known["Source"] == "ours"
-    assert pages.entries(known["Sets"]) == [("a in A", "arcs (m)", "", ""), ("", "k = (s,t) in K pairs", "", "")]
+    assert pages.entries(known["Sets"]) == [("a in A", "arcs (m)", "", ""), ("k = (s,t) in K", "pairs", "", "")]
     assert pages.entries(known["Data"]) == [
         ("c_a > 0", "capacity; one of ``pairs`` per node", "link bandwidths", "(m,)"),
         ("L", "steps", "", ""),
