@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from opticoll.instances import parse
 from opticoll.solvers.schedules.program import (
     READS,
     RECEIVES,
@@ -15,6 +16,12 @@ from opticoll.solvers.schedules.program import (
     Rank,
     ThreadBlock,
 )
+from opticoll.solvers.schedules.verification import execute_program
+
+
+def executed(program):
+    """The verdict on a program of ranks that links join pair by pair."""
+    return execute_program(program, parse(f"complete:{len(program.ranks)}"))
 
 
 def step(kind, source=("i", 0), target=("o", 0), count=1, waits=None, signals=False):

@@ -37,7 +37,7 @@ from opticoll.formulations.flows.worst_cuts import network_of
 from opticoll.formulations.rounds.segments import offsets, positions, select
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from opticoll.instances.topology import F64, I64, Mask, Topology
     from opticoll.solvers.schedules.tree_packing import TreePacking
@@ -189,16 +189,14 @@ class CollectiveSteps:
         move = np.repeat(np.arange(self.moves), np.diff(self.first) - 1)
         return move, self.vertices[at], self.vertices[at + 1]
 
-    def time(self, capacity: Mapping[tuple[int, int], float], alpha: float = 0.0, beta: float = 1.0) -> float:
-        """The alpha-beta time on arcs of these capacities; empty steps take none."""
+    def time(self, topology: Topology, alpha: float = 0.0, beta: float = 1.0) -> float:
+        """The alpha-beta time on a topology, parallel arcs together; empty steps take none."""
         if not self.moves:
             return 0.0
-        arcs = np.array(list(capacity), dtype=np.int64).reshape(-1, 2)
-        n = int(max(arcs.max(), self.vertices.max())) + 1
-        order = np.argsort(arcs[:, 0] * n + arcs[:, 1])
-        key, rate = (arcs[:, 0] * n + arcs[:, 1])[order], np.array(list(capacity.values()))[order]
+        key, arc = np.unique(topology.tail * topology.n + topology.head, return_inverse=True)
+        rate = np.bincount(arc, topology.capacity)
         move, tail, head = self.crossings()
-        cell = self.step[move] * key.size + np.searchsorted(key, tail * n + head)
+        cell = self.step[move] * key.size + np.searchsorted(key, tail * topology.n + head)
         amount = None
         if self.demand is not None:
             amount = np.array([self.demand[pair] for pair in map(tuple, self.shard.tolist())])[move]
@@ -369,12 +367,12 @@ def schedule_collective(
     if not results or (few and fluid < apart * (1 - OVERLAP)):
         results.append(trials.best(*_moves(spread, summed, chunks)))
     tried = min(results, key=lambda one: one[0])
-    if piped is not None and (time := piped.time(pair_capacity(topology))) * beta < tried[0]:
+    if piped is not None and (time := piped.time(topology)) * beta < tried[0]:
         return CollectiveSchedule(piped, fluid, time, time * beta)
     steps = CollectiveSteps.of(collective, chunks, tried[1], root)
     if len(images) > 1:
         steps = steps.translated(images)
-    return CollectiveSchedule(steps, fluid, steps.time(pair_capacity(topology)), tried[0])
+    return CollectiveSchedule(steps, fluid, steps.time(topology), tried[0])
 
 
 def _pipelined(packing: TreePacking, root: int, chunks: int, more: bool) -> CollectiveSteps:
@@ -485,10 +483,9 @@ def _packings(
 
 def _fluid(topology: Topology, spread: TreePacking | None, summed: TreePacking | None) -> float:
     """Time of the trees when all of them are used at the same time."""
-    joint = pair_capacity(topology)
-    capacity = np.zeros(topology.n**2)
-    capacity[[u * topology.n + v for u, v in joint]] = list(joint.values())
-    load = np.zeros(capacity.size)
+    n = topology.n
+    capacity = np.bincount(topology.tail * n + topology.head, topology.capacity, minlength=n * n)
+    load = np.zeros(n * n)
     for packing, backwards in ((spread, False), (summed, True)):
         if packing is not None:
             load += packing.load(backwards=backwards) / packing.chunks

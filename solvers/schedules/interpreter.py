@@ -102,8 +102,8 @@ class _Block:
 
 def run(
     program: Program,
-    capacity: Mapping[tuple[int, int], float] | None = None,
-    ways: Ways | None = None,
+    capacity: Mapping[tuple[int, int], float],
+    ways: Ways,
     *,
     alpha: float = 0.0,
     beta: float = 1.0,
@@ -115,11 +115,10 @@ def run(
     program
         What to execute.
     capacity
-        Capacity between vertices (from, to); 1 between all ranks if None.
+        Capacity between vertices (from, to).
     ways
         For ranks (from, to), lists of pairs of vertices that a message may cross, all at the same time; other pairs are
-        refused. Of several ways the widest is taken, and among equals the least used. None if the vertices are
-        the ranks and every message crosses a single arc.
+        refused. Of several ways the widest is taken, and among equals the least used.
     alpha, beta
         Latency per message; time per shard over a link of capacity 1.
 
@@ -133,9 +132,7 @@ def run(
     BadInput
         If the program is too large for the simulation.
     """
-    violation = static_violation(program)
-    if violation is None and capacity is not None:
-        violation = _arc_violation(program, capacity if ways is None else ways)
+    violation = static_violation(program) or _arc_violation(program, ways)
     if violation is not None:
         return violation
     return _Execution(program, capacity, ways, alpha, beta).run()
@@ -147,11 +144,11 @@ def _clock_entries(program: Program) -> int:
     return len(blocks) * (len(blocks) + sum(one.signals for block in blocks for one in block))
 
 
-def _arc_violation(program: Program, capacity: Collection[tuple[int, int]]) -> ScheduleCheck | None:
+def _arc_violation(program: Program, joined: Collection[tuple[int, int]]) -> ScheduleCheck | None:
     for v, rank in enumerate(program.ranks):
         for block in rank.blocks.values():
             for position, instruction in enumerate(block.instructions):
-                if instruction.kind in SENDS and (v, block.send) not in capacity:
+                if instruction.kind in SENDS and (v, block.send) not in joined:
                     where = label(block, position)
                     msg = f"rank {v}, {where}: sends to rank {block.send}, but there is no arc {v}->{block.send}"
                     return refused("no-arc", msg, rank=v, chunk=instruction.source.offset, step=where)
@@ -162,12 +159,13 @@ class _Execution:
     def __init__(
         self,
         program: Program,
-        capacity: Mapping[tuple[int, int], float] | None,
-        ways: Ways | None,
+        capacity: Mapping[tuple[int, int], float],
+        ways: Ways,
         alpha: float,
         beta: float,
     ) -> None:
-        self.ways = None if ways is None or all(those == [[pair]] for pair, those in ways.items()) else ways
+        #: None where every message crosses a single arc.
+        self.ways = None if all(those == [[pair]] for pair, those in ways.items()) else ways
         self.program, self.capacity, self.alpha, self.beta = program, capacity, alpha, beta
         pairs = [(v, block) for v, rank in enumerate(program.ranks) for block in rank.blocks.values()]
         count = len(pairs)
@@ -293,9 +291,8 @@ class _Execution:
 
     def _occupy(self, source: int, target: int, count: int, start: float) -> float:
         """Time when a message sent at ``start`` has left its link, which serves one message at a time."""
-        c = 1.0 if self.capacity is None else self.capacity[source, target]
         begin = max(start, self.free.get((source, target), 0.0))
-        self.free[source, target] = begin + self.beta * count / self.program.chunks / c
+        self.free[source, target] = begin + self.beta * count / self.program.chunks / self.capacity[source, target]
         return self.free[source, target]
 
     def _share_arcs(self) -> None:
@@ -303,7 +300,6 @@ class _Execution:
         from opticoll.solvers.schedules.schedule_kernels import fair_rates
 
         assert self.ways is not None
-        assert self.capacity is not None
         number = {arc: a for a, arc in enumerate(self.capacity)}
         rate = np.array(list(self.capacity.values()))
         crossing = np.zeros(rate.size)

@@ -125,8 +125,8 @@ def schedule_routes(
             if shorter < time:
                 best, time, step = hops, shorter, other
             times *= 2
-    steps, capacity = best.moves(step), pair_capacity(topology)
-    alone, priced = steps.time(capacity), steps.time(capacity, alpha, beta)
+    steps = best.moves(step)
+    alone, priced = steps.time(topology), steps.time(topology, alpha, beta)
     return CollectiveSchedule(steps, chunked.fluid_time, alone, priced, chunked.prices)
 
 

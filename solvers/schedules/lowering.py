@@ -60,8 +60,8 @@ EQUAL_SHARDS = "MSCCL XML holds equal shards between all ranks; write .json or .
 MOST_BYTES = 1 << 30
 #: Maximum number of transfers for which a program over the limits is retried with larger steps.
 MOST_RETRIED = 200_000
-#: Chunks and trees per shard tried for programs of collectives, and maximum number of moves for trying them.
-PROGRAM_CHUNKS, PROGRAM_TREES, MOST_TRIED = (4, 8), (1,), 20_000
+#: Chunks per shard tried along one tree for programs of collectives, and maximum number of moves for trying them.
+PROGRAM_CHUNKS, MOST_TRIED = (4, 8), 20_000
 #: Number of moves up to which a file is read and executed, instead of what is written to it.
 MOST_READ = 50_000
 #: Clock entries of a program (:mod:`opticoll.solvers.schedules.interpreter`) up to which its file is read and executed.
@@ -380,10 +380,8 @@ def _collective_program(
     if made[0].steps.moves <= MOST_TRIED:
         numbers = (chunks,) if isinstance(chunks, int) else PROGRAM_CHUNKS if chunks is None else sorted(set(chunks))
         made += [
-            collective_steps.schedule_collective(name, topology, chunks=D, trees=trees, alpha=alpha, beta=beta)
+            collective_steps.schedule_collective(name, topology, chunks=D, trees=1, alpha=alpha, beta=beta)
             for D in numbers
-            for trees in PROGRAM_TREES
-            if D % trees == 0
         ]
     best: tuple[tuple[bool, float, int], CollectiveSchedule, Lowered] | None = None
     for result in made:

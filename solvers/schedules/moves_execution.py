@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.formulations.rounds.segments import turns
-from opticoll.solvers.schedules.collective_steps import pair_capacity
 from opticoll.solvers.schedules.schedule_check import ScheduleCheck, refused
 
 if TYPE_CHECKING:
@@ -43,14 +42,13 @@ def run_moves(
     if schedule.collective == "broadcast" and schedule.root != ranks[root]:
         where = f"from vertex {schedule.root}, but the root is {ranks[root]}"
         return refused("collective", f"the file broadcasts {where}; give the root of the file")
-    capacity = pair_capacity(topology)
     wrong = _Execution(schedule, topology).violation()
     if wrong is not None:
         return wrong
     return ScheduleCheck(
         True,
         metrics={
-            "time": schedule.time(capacity, alpha, beta),
+            "time": schedule.time(topology, alpha, beta),
             "steps": int(np.unique(schedule.step).size),
             "transfers": schedule.moves,
             "chunks": schedule.chunks,

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from programs import two_phase_allreduce
+from programs import executed, two_phase_allreduce
 from reference import shortest_routes
 
 import opticoll as oc
@@ -19,7 +19,6 @@ from opticoll.analysis.cli.main import main
 from opticoll.errors import BadFile, BadInput, NotApplicable
 from opticoll.instances import Topology, parse
 from opticoll.solvers.schedules import interpreter
-from opticoll.solvers.schedules.collective_steps import pair_capacity
 from opticoll.solvers.schedules.link_schedule import schedule_routes, ways_between
 from opticoll.solvers.schedules.lowering import XmlOptions, lower
 from opticoll.solvers.schedules.msccl_xml import read_xml, write_xml
@@ -28,7 +27,7 @@ from opticoll.solvers.schedules.runtimes import TARGETS, exceeded
 from opticoll.solvers.schedules.schedule_json import moves_document
 from opticoll.solvers.schedules.schedule_kernels import fair_rates
 from opticoll.solvers.schedules.shard_routes import Route, Routes, cut
-from opticoll.solvers.schedules.verification import verify_document, verify_file, verify_program
+from opticoll.solvers.schedules.verification import execute_program, verify_document, verify_file, verify_program
 
 
 def boxes(ranks: int = 8, per_box: int = 4) -> Topology:
@@ -254,7 +253,7 @@ def test_ways_go_through_switches_and_not_through_ranks():
 
 def test_a_program_made_as_others_make_them_is_accepted():
     program = two_phase_allreduce(8, channels=2)
-    assert interpreter.run(program).valid
+    assert executed(program).valid
     assert not exceeded(replace(program, min_bytes=512, max_bytes=40960), TARGETS["azure-msccl"])
 
 
@@ -274,7 +273,7 @@ def written_twice(*, ordered: bool) -> str:
 def reason(text: str, path: Path) -> str:
     """Why the simulator refuses a file; '' if it accepts it."""
     path.write_text(text)
-    return interpreter.run(read_xml(path)).reason
+    return executed(read_xml(path)).reason
 
 
 def test_a_value_may_be_written_again_but_not_before_it_is_there(tmp_path):
@@ -301,7 +300,7 @@ def test_programs_of_too_many_clocks_are_refused(monkeypatch):
     topology, program = program_of("torus:3x4", chunks=2)
     monkeypatch.setattr(interpreter, "MOST_CLOCK_ENTRIES", 10)
     with pytest.raises(BadInput, match="too many"):
-        interpreter.run(program, pair_capacity(topology))
+        execute_program(program, topology)
 
 
 # the command line -----------------------------------------------------------------------------------------------------

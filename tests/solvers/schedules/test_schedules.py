@@ -15,7 +15,7 @@ import pytest
 from case_families import each
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from programs import all_pairs_allreduce, naive_outcome, ring, step
+from programs import all_pairs_allreduce, executed, naive_outcome, ring, step
 from reference import shortest_routes, solved
 from strategies import topologies
 
@@ -23,7 +23,6 @@ from opticoll.analysis.cli.main import main
 from opticoll.errors import BadFile, BadInput
 from opticoll.formulations.model import states
 from opticoll.instances import Topology, parse
-from opticoll.solvers.schedules import interpreter
 from opticoll.solvers.schedules.link_schedule import schedule_routes
 from opticoll.solvers.schedules.lowering import lower, schedule_file
 from opticoll.solvers.schedules.msccl_xml import read_xml, write_xml
@@ -333,27 +332,27 @@ def test_sums_count_every_contribution_once():
         i = next(i for i, one in enumerate(block.instructions) if one.kind == "rrs")
         other = (block.instructions[i].source.offset + 1) % 4
         block.instructions[i] = replace(block.instructions[i], source=Place("i", other))
-        assert interpreter.run(twice).reason == "wrong-sum"
+        assert executed(twice).reason == "wrong-sum"
         again = ring(collective, 4)
         block = again.ranks[0].blocks[0]
         block.instructions.append(step("re", ("i", 0), ("o", 0)))
-        assert interpreter.run(again).reason == "wrong-sum"
+        assert executed(again).reason == "wrong-sum"
 
 
 def test_all_pairs_in_place_sends_before_it_receives():
     program = all_pairs_allreduce(4)
-    assert interpreter.run(program).valid
+    assert executed(program).valid
     assert naive_outcome(program, random.Random(3)) == "right"
     for rank in program.ranks:  # without the waits the sum may overwrite what is still to be sent, or miss something
         last = rank.blocks[3]
         last.instructions = [replace(one, waits=None) for one in last.instructions]
-    assert interpreter.run(program).reason == "race"
+    assert executed(program).reason == "race"
 
 
 def test_reading_an_empty_buffer_is_reported():
     program = ring("allgather", 3)
     del program.ranks[1].blocks[0].instructions[0]  # its own shard never gets to the output
-    verdict = interpreter.run(program)
+    verdict = executed(program)
     assert verdict.reason == "uninitialised"
     assert "rank 1" in verdict.message
 
@@ -625,7 +624,7 @@ def test_whatever_is_accepted_is_right_in_any_order(which, seed, changes):
             block.instructions[i] = replace(one, source=Place(one.source.buffer, max(one.source.offset, 0) ^ 1))
         else:
             block.instructions[i] = replace(one, target=Place(one.target.buffer, max(one.target.offset, 0) ^ 1))
-    verdict = interpreter.run(program)
+    verdict = executed(program)
     if verdict.valid:
         assert all(naive_outcome(program, random.Random(seed + k)) == "right" for k in range(8))
     else:

@@ -21,7 +21,7 @@ from opticoll.instances import Topology, parse
 from opticoll.instances.symmetry import arc_image
 from opticoll.instances.translations import translations
 from opticoll.solvers.schedules import tree_packing
-from opticoll.solvers.schedules.collective_steps import COLLECTIVES, CollectiveSteps, pair_capacity, schedule_collective
+from opticoll.solvers.schedules.collective_steps import COLLECTIVES, CollectiveSteps, schedule_collective
 from opticoll.solvers.schedules.link_schedule import schedule_routes
 from opticoll.solvers.schedules.moves_execution import run_moves
 from opticoll.solvers.schedules.translated_trees import JointOrbits, PricedTrees, arborescence
@@ -155,7 +155,7 @@ def test_schedules_of_copies_are_executed_by_two_programs(name, spec, monkeypatc
     assert verdict.valid, verdict.message
     assert replayed(result.steps, topology) == ("", None, None)
     assert verdict.metrics["time"] == pytest.approx(result.time)
-    assert result.steps.time(pair_capacity(topology), 1.0) == pytest.approx(result.steps.steps + result.time)
+    assert result.steps.time(topology, 1.0) == pytest.approx(result.steps.steps + result.time)
 
 
 @pytest.mark.parametrize("spec", ["genkautz:n=36,d=4", "genkautz:n=40,d=3"])
