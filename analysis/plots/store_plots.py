@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.analysis.plots.marks import reference
+from opticoll.analysis.plots.marks import marks, reference
 from opticoll.analysis.plots.panels import one_panel
 from opticoll.analysis.plots.style import (
     BAND,
@@ -124,8 +124,7 @@ def time_by_size(results: pd.DataFrame) -> Figure:
             colour, marker = series(number)
             selected = drawn[families == name].drop_duplicates(["instance", "T"])
             fill = [colour if proof in PROVEN else "none" for proof in selected["proof"]]
-            if len(selected) > 1:
-                axes.plot(selected["n"], selected["T"], color=colour, linewidth=1, alpha=0.6, zorder=1)
+            axes.plot(selected["n"], selected["T"], color=colour, linewidth=1, alpha=0.6, zorder=1)
             axes.scatter(
                 selected["n"], selected["T"], marker=marker, s=34, edgecolors=colour, facecolors=fill, zorder=2
             )
@@ -163,13 +162,7 @@ def solve_time(results: pd.DataFrame) -> Figure:
             for kind, look in _TIME_LOOKS.items():
                 these = mine & (kinds == kind)
                 if these.any():
-                    axes.plot(
-                        sizes[these],
-                        seconds[these],
-                        linestyle="none",
-                        color=colour,
-                        **{"marker": marker, "markersize": 6, **look},
-                    )
+                    marks(axes, sizes[these], seconds[these], number, **look)
             stopped = mine & (kinds == "limit")
             if stopped.any():
                 above = offset_copy(axes.transData, figure, y=6.5, units="points")
