@@ -50,8 +50,6 @@ if TYPE_CHECKING:
 
 UNIFORM = "uniform"
 FORMS = "uniform, random:SEED, gravity:SEED, permutation:SEED, longest-matching or file:PATH"
-#: Size limit of a demand file [bytes].
-MAX_BYTES = 256 << 20
 #: Maximum number of ranks of a demand matrix.
 MAX_RANKS = 16_384
 #: Range of positive entries, and largest ratio of two, so that they are large compared with the tolerances of
@@ -90,7 +88,7 @@ class DemandSpec(str):
             made = super().__new__(cls, f"{kind}:{table.digest}")
             made.data = table
             return made
-        word = pinned(str(value), MAX_BYTES)
+        word = pinned(str(value))
         kind, _, seed = word.partition(":")
         if kind in _SEEDED and (not seed or seed.isdecimal()):
             word = f"{kind}:{int(seed[:10] or 0)}" if len(seed) < 10 else word
@@ -249,7 +247,7 @@ def _table_in(word: str, where: str) -> DemandTable:
     """The demand in the file that ``word`` names."""
     remedy = "name a CSV, JSON or NumPy file with a demand"
     word, pairs = split_pairs(word)
-    path, data = read_pinned_bytes(word, MAX_BYTES, f"{where}: demand file", remedy)
+    path, data = read_pinned_bytes(word, f"{where}: demand file", remedy)
     what = f"{where}: {path}"
     if data.startswith(NUMPY) and pairs is None:
         return DemandTable(numpy_matrix(data, what))

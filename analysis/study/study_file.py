@@ -61,8 +61,6 @@ STUDIES = Path(__file__).resolve().parents[1] / "studies"
 
 #: Largest study file [bytes].
 MOST_FILE = 16 << 20
-#: Largest file that enters the key of a cell without a plan [bytes].
-MOST_PINNED = 256 << 20
 
 #: More cells than this are taken for a mistake.
 MOST_CELLS = 100_000
@@ -421,7 +419,7 @@ def unplanned_key(task: Task, instance_hash: str) -> str:
 
     parts = {name: getattr(task, name) for name in task.__struct_fields__ if name != "instance"}
     parts |= {"plugins": known} if (known := digests()) else {}
-    parts["settings"] = {name: pinned(str(value), MOST_PINNED) for name, value in task.settings.items()}
+    parts["settings"] = {name: pinned(str(value)) for name, value in task.settings.items()}
     versions = {name: distribution_version(name) for name in (*ALWAYS_USED, *EXACT_USED)}
     return digest({**parts, "instance": instance_hash, "code": code_digest(), "solvers": versions})
 

@@ -24,7 +24,7 @@ import numpy as np
 from opticoll.errors import BadFile, BadInput, refuse
 from opticoll.formulations.flows.concurrent_flow import refuse_unreached
 from opticoll.instances.readers.demand_tables import rank_numbers
-from opticoll.instances.readers.reading import pinned, read_pinned
+from opticoll.instances.readers.reading import read_pinned
 from opticoll.instances.readers.tables import rows_of
 
 if TYPE_CHECKING:
@@ -32,23 +32,9 @@ if TYPE_CHECKING:
 
 
 FORMS = "recursive-doubling:STEP, recursive-quadrupling:STEP, recursive:RADIX:STEP, permutation, all or file:PATH"
-#: Maximum size of a circuit file [bytes], and maximum length of a list.
-MAX_BYTES = 32 << 20
+#: Maximum length of a list.
 MAX_CIRCUITS = 1_000_000
 _RADIX = {"recursive-doubling": 2, "recursive-quadrupling": 4}
-
-
-class CircuitSpec(str):
-    """Specification of a circuit list; ``file:`` strings are pinned to the contents of the file.
-
-    See :mod:`opticoll.instances.readers`.
-    """
-
-    __slots__ = ()
-
-    def __new__(cls, text: str) -> CircuitSpec:
-        """Pin a file to its current contents."""
-        return super().__new__(cls, pinned(str(text), MAX_BYTES))
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,7 +161,7 @@ def exchange(topology: Topology, radix: int, step: int, where: str) -> Circuits:
 
 
 def _from_file(word: str, topology: Topology, where: str) -> Circuits:
-    path, text = read_pinned(word, MAX_BYTES, f"{where}: circuit file", "name a CSV file of pairs")
+    path, text = read_pinned(word, f"{where}: circuit file", "name a CSV file of pairs")
     rows, what = rows_of(text, f"{where}: {path}"), f"{where}: {path}"
     if rows and [cell.lower() for cell in rows[0][1]] in (["source", "destination"], ["source", "target"]):
         del rows[0]

@@ -56,7 +56,7 @@ from opticoll.formulations.lumorph import forwarded_solution, scheduled_rounds
 from opticoll.formulations.lumorph.rounds import RoundModel
 from opticoll.formulations.model import CvxpyModel, Formulation, PyomoModel
 from opticoll.formulations.parameters import Parameter
-from opticoll.formulations.rounds.collectives import CollectiveSpec
+from opticoll.instances.readers.reading import FileSetting
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -82,8 +82,8 @@ class ForwardedRounds(Formulation):
     parameters = (
         Parameter(
             "collective",
-            CollectiveSpec,
-            CollectiveSpec("all-to-all"),
+            FileSetting,
+            FileSetting("all-to-all"),
             "broadcast, scatter, gather, all-gather, all-to-all, or file:PATH without sums",
         ),
         Parameter("root", int, 0, "root of broadcast, scatter and gather", least=0),

@@ -63,12 +63,13 @@ from opticoll.formulations.flows.path_flow import PathFlow, named_paths, unit_ca
 from opticoll.formulations.flows.path_sets import PathRule, check_reach, read_rule, rule_parameters
 from opticoll.formulations.index import Index
 from opticoll.formulations.lumorph import mesh_cuts, overlap_solution
-from opticoll.formulations.lumorph.circuits import FORMS, Circuits, CircuitSpec, read_circuits, refuse_unreachable
+from opticoll.formulations.lumorph.circuits import FORMS, Circuits, read_circuits, refuse_unreachable
 from opticoll.formulations.model import CvxpyModel, Formulation, PyomoModel, of_kind
 from opticoll.formulations.parameters import Parameter
 from opticoll.formulations.rounds.round_schedule import Limits
 from opticoll.formulations.variables import Axis, pair_names
 from opticoll.instances.photonics import LightpathMesh
+from opticoll.instances.readers.reading import FileSetting
 from opticoll.instances.topology import Topology
 
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ class Overlap(Formulation):
     example = "lightpath:4x4"
     problem = "MILP"
     parameters = (
-        Parameter("circuits", CircuitSpec, default="permutation", help=FORMS),
+        Parameter("circuits", FileSetting, default="permutation", help=FORMS),
         Parameter(
             "seed", int, default=0, help="seed of circuits=permutation", only_with={"circuits": ("permutation",)}
         ),

@@ -11,10 +11,11 @@ from opticoll.formulations.lumorph import published_programs
 from opticoll.formulations.lumorph.scheduled_rounds import PIECES, ROUTES, farthest
 from opticoll.formulations.model import of_kind
 from opticoll.formulations.parameters import Parameter
-from opticoll.formulations.rounds.collectives import CollectiveSpec, collective, phases
+from opticoll.formulations.rounds.collectives import collective, phases
 from opticoll.formulations.rounds.round_schedule import Limits
 from opticoll.instances import Topology
 from opticoll.instances.photonics import LightpathMesh, WdmFibres
+from opticoll.instances.readers.reading import FileSetting
 
 if TYPE_CHECKING:
     from opticoll.formulations.lumorph.rounds import RoundModel
@@ -26,8 +27,8 @@ M = TypeVar("M", bound="RoundModel")
 PARAMETERS = (
     Parameter(
         "collective",
-        CollectiveSpec,
-        CollectiveSpec("all-gather"),
+        FileSetting,
+        FileSetting("all-gather"),
         "broadcast, scatter, gather, all-gather, all-to-all, reduce, reduce-scatter, all-reduce, or file:PATH",
     ),
     Parameter("root", int, 0, "root of broadcast, scatter, gather and reduce", least=0),

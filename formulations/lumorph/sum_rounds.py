@@ -76,7 +76,7 @@ from opticoll.formulations.lumorph.sufficient_rounds import sufficient_rounds
 from opticoll.formulations.lumorph.transfer_sets import RoundProgram
 from opticoll.formulations.model import CvxpyModel, Formulation, PyomoModel
 from opticoll.formulations.parameters import Parameter
-from opticoll.formulations.rounds.collectives import CollectiveSpec
+from opticoll.instances.readers.reading import FileSetting
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -100,8 +100,8 @@ class SumModel(Formulation):
     parameters = (
         Parameter(
             "collective",
-            CollectiveSpec,
-            CollectiveSpec("all-reduce"),
+            FileSetting,
+            FileSetting("all-reduce"),
             "reduce, reduce-scatter, all-reduce, or file:PATH with sums",
         ),
         Parameter("root", int, 0, "root of reduce", least=0),

@@ -11,7 +11,7 @@ import numpy as np
 
 from opticoll.errors import BadInput, refuse
 from opticoll.instances.readers import reading
-from opticoll.instances.readers.reading import PREFIX, pinned, read_pinned
+from opticoll.instances.readers.reading import PREFIX, read_pinned
 from opticoll.nearest_names import nearest
 
 if TYPE_CHECKING:
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
 #: Maximum number of (chunk, vertex) pairs in Pre or Post.
 MOST_PAIRS = 20_000_000
-#: Size limit of a collective file [bytes].
-MOST_BYTES = 64_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -256,19 +254,6 @@ def collective(name: str, n: int, ranks: ArrayLike | None = None, *, root: int =
     return Collective(name, n, chunks, pre, post, summing)
 
 
-class CollectiveSpec(str):
-    """The name of a collective; ``file:`` names are pinned to the contents of the file.
-
-    See :mod:`opticoll.instances.readers`.
-    """
-
-    __slots__ = ()
-
-    def __new__(cls, text: str) -> CollectiveSpec:
-        """Pin a file to its current contents."""
-        return super().__new__(cls, pinned(str(text), MOST_BYTES))
-
-
 class ChunkEntry(msgspec.Struct, forbid_unknown_fields=True):
     """Vertices that hold a chunk at the start, and those that require it."""
 
@@ -296,7 +281,7 @@ def read_collective(name: str | Path, n: int) -> Collective:
         For a file that is missing, too large or invalid, and for pairs that :class:`Collective` refuses.
     """
     remedy = 'write a collective as {"chunks": [{"pre": [0], "post": [1, 2]}, ...]}'
-    path, text = read_pinned(str(name), MOST_BYTES, "collective file", remedy)
+    path, text = read_pinned(str(name), "collective file", remedy)
     file = reading.as_struct(reading.parse_json(text, path, remedy), CollectiveFile, f"collective file {path}")
     pre, post = (
         np.array([(c, v) for c, one in enumerate(file.chunks) for v in getattr(one, side)], dtype=np.int64)

@@ -11,7 +11,7 @@ import re
 import zlib
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn, TypeVar
+from typing import TYPE_CHECKING, NoReturn, Self, TypeVar
 
 from opticoll import errors
 from opticoll.errors import BadFile, BadInput
@@ -260,18 +260,31 @@ def line_of(element: Element) -> int:
     return int(element.attrib[_LINE])
 
 
-def pinned(text: str, most: int) -> str:
+#: Size limit of a file that a setting names [bytes].
+MOST_PINNED = 256 << 20
+
+
+class FileSetting(str):
+    """A setting in which ``file:PATH`` is pinned to the contents of the file when it is made."""
+
+    __slots__ = ()
+
+    def __new__(cls, text: object) -> Self:
+        """Pin a file."""
+        return super().__new__(cls, pinned(str(text)))
+
+
+def pinned(text: str) -> str:
     """Add to ``file:PATH`` the digest of the file's current contents, before ``,pairs=``; return others unchanged.
 
-    A file that cannot be read, or has more than ``most`` bytes, is left unpinned: :func:`read_pinned` reports the
-    reason.
+    A file that cannot be read, or is too large, is left unpinned: :func:`read_pinned` reports the reason.
     """
     text = text.strip()
     if not text.startswith(PREFIX) or PIN in text:
         return text
     name, pairs = split_pairs(text)
     try:
-        data = read_bytes(Path(name.removeprefix(PREFIX)), most, "")
+        data = read_bytes(Path(name.removeprefix(PREFIX)), MOST_PINNED, "")
     except BadFile:
         return text
     return f"{name}{PIN}{hashlib.sha256(data).hexdigest()}{'' if pairs is None else f',pairs={pairs}'}"
@@ -289,7 +302,7 @@ def same_text(a: str, b: str) -> bool:
     return a == b or bool(first and first == second)
 
 
-def read_pinned(text: str, most: int, what: str, remedy: str) -> tuple[Path, str]:
+def read_pinned(text: str, what: str, remedy: str) -> tuple[Path, str]:
     """Path and text of the file named by ``file:PATH``; arguments and errors as for :func:`read_pinned_bytes`.
 
     Raises
@@ -297,19 +310,17 @@ def read_pinned(text: str, most: int, what: str, remedy: str) -> tuple[Path, str
     BadFile
         Also if it is not UTF-8 text.
     """
-    path, data = read_pinned_bytes(text, most, what, remedy)
+    path, data = read_pinned_bytes(text, what, remedy)
     return path, decode(data, f"{what} {path}", remedy)
 
 
-def read_pinned_bytes(text: str, most: int, what: str, remedy: str) -> tuple[Path, bytes]:
+def read_pinned_bytes(text: str, what: str, remedy: str) -> tuple[Path, bytes]:
     """Path and contents of the file named by ``file:PATH``, pinned or not.
 
     Parameters
     ----------
     text
         Setting, including its prefix.
-    most
-        Size limit [bytes]; larger files are refused before they are read.
     what, remedy
         How messages name the file, such as ``circuit file``, and what to do if it cannot be read.
 
@@ -321,7 +332,7 @@ def read_pinned_bytes(text: str, most: int, what: str, remedy: str) -> tuple[Pat
     name, _, digest = text.strip().removeprefix(PREFIX).partition(PIN)
     path = Path(name)
     where = f"{what} {path}"
-    data = read_bytes(path, most, remedy, where)
+    data = read_bytes(path, MOST_PINNED, remedy, where)
     if digest and hashlib.sha256(data).hexdigest() != digest:
         msg = f"{where} has changed since it was named; solve again with its current contents"
         raise BadFile(msg)

@@ -25,6 +25,7 @@ from opticoll.formulations.flows.flow_bounds import bounds
 from opticoll.instances import Topology, parse
 from opticoll.instances import demands as listed
 from opticoll.instances.demands import DemandSpec, read_demand
+from opticoll.instances.readers import reading
 from opticoll.solvers import solve
 from opticoll.solvers.compile.compilation import compile_model
 from opticoll.solvers.methods.flows.flow_orbits import find
@@ -382,7 +383,7 @@ def test_files_that_cannot_be_read_are_refused(tmp_path, monkeypatch):
         with pytest.raises(BadFile, match=word):
             data_of("ring:3", f"file:{where}")
     path.write_text("0,1,1\n1,0,1\n1,1,0\n")
-    monkeypatch.setattr(listed, "MAX_BYTES", 5)
+    monkeypatch.setattr(reading, "MOST_PINNED", 5)
     with pytest.raises(BadFile, match="18 bytes"):
         data_of("ring:3", f"file:{path}")
     monkeypatch.setattr(listed, "MAX_RANKS", 2)

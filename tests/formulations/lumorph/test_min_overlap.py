@@ -18,6 +18,7 @@ from opticoll.formulations.flows.path_sets import PathRule
 from opticoll.formulations.lumorph import circuits, mesh_cuts, min_overlap, overlap_solution
 from opticoll.formulations.model import build_model
 from opticoll.instances import Topology, parse
+from opticoll.instances.readers import reading
 from opticoll.solvers import solve
 from opticoll.solvers.compile.compilation import compile_model
 from opticoll.solvers.methods.lumorph.overlap_search import min_overlap_routes, shortest_routes, straight_or_shortest
@@ -416,7 +417,7 @@ def test_files_that_cannot_be_read_are_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(circuits, "MAX_CIRCUITS", 2)
     with pytest.raises(BadFile, match="3 circuits"):
         data_of("lightpath:2x3", circuits=f"file:{path}")
-    monkeypatch.setattr(circuits, "MAX_BYTES", 5)
+    monkeypatch.setattr(reading, "MOST_PINNED", 5)
     with pytest.raises(BadFile, match="bytes"):
         data_of("lightpath:2x3", circuits=f"file:{path}")
 
