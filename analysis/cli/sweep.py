@@ -64,7 +64,7 @@ def sweep(fail_on_violation: bool, as_json: bool, **options: Any) -> int:
 
     The bound is one of the formulation (`opticoll describe FORMULATION` lists them) or a Python function of the
     instance. Violations, tightness and the smallest counterexample are printed. Isomorphic topologies are one case.
-    Run the command again to resume after an interruption.
+    Run the command again to resume after an interruption. Exit status: 1 after errors, 3 if no case is decided.
 
     \b
     opticoll sweep alltoall.master --bound moore --over "all-digraphs:n=5,d=2"
@@ -88,4 +88,6 @@ def sweep(fail_on_violation: bool, as_json: bool, **options: Any) -> int:
         rest = result.classes - len(result.cases)
         output.notify(f"interrupted with {rest} case{'s' * (rest != 1)} to go; run the same command again to resume")
         return 130
-    return 1 if result.errors or (fail_on_violation and result.violations) else 0
+    if result.errors or (fail_on_violation and result.violations):
+        return 1
+    return 3 if result.undecided and not result.decided else 0

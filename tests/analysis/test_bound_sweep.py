@@ -132,6 +132,13 @@ def test_what_a_bound_returns_must_be_a_number(returned):
         sweep("alltoall.master", lambda _instance: returned, ["ring:4"], on="T")
 
 
+def test_a_sweep_that_decides_nothing_has_no_answer(tmp_path, monkeypatch, capfd):
+    monkeypatch.chdir(tmp_path)
+    command = ["sweep", "alltoall.master", "--bound", "moore", "--over", "genkautz:n={100,101},d=3"]
+    assert main([*command, "--time-limit", "1e-9"]) == 3
+    assert "undecided 2" in " ".join(capfd.readouterr().out.split())
+
+
 def test_functions_of_the_data_and_errors_are_rows(bounds, private_store, capsys):
     command = ["sweep", "alltoall.master", "--on", "T", "--over", "ring:{3..6}"]
     assert main([*command, "--bound", f"{bounds}:loose", "--json"]) == 0
