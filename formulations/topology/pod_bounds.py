@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.compiled import compiled
+from opticoll.compiled_arrays import max_of, sum_of
 from opticoll.formulations import rounding
 from opticoll.formulations.declared_axes import size
 from opticoll.formulations.model import Bound
@@ -130,20 +131,17 @@ def reached(  # type: ignore[no-untyped-def]
     Lengths, ``(b^3, most copies)``; 0 where none is found within :data:`MOST_ENTERED` cubes.
     """
     size, ways = head.shape
-    far = np.zeros((size, copies.max()), np.int64)
-    found, left = np.zeros(size, np.int64), copies.sum()
-    room = 16
-    entered, parent = np.full(room, -1), np.full(room, -1)
-    child = np.full((room, letters), -1)
-    dist, done = np.full((room, size), np.int64(1) << 60), np.zeros((room, size), np.bool_)
-    cubes = 1
+    far = np.zeros((size, max_of(copies)), np.int64)
+    found, left = np.zeros(size, np.int64), sum_of(copies)
+    # Of every cube, the letter that enters it, the cube before, and the cubes behind every letter.
+    room, cubes = 16, 1
+    tree, dist = np.full((room, 2 + letters), -1), np.full((room, size), np.int64(1) << 60)
     dist[0, source] = 0
     heap = [(np.int64(0), 0, np.int64(source))]
     while left > 0 and cubes < MOST_ENTERED:
         length, cube, chip = heapq.heappop(heap)
-        if done[cube, chip]:
+        if length > dist[cube, chip]:
             continue
-        done[cube, chip] = True
         if found[chip] < copies[chip] and (cube > 0 or chip != source):
             far[chip, found[chip]] = length
             found[chip] += 1
@@ -152,22 +150,19 @@ def reached(  # type: ignore[no-untyped-def]
             into, name = cube, letter[chip, step]
             if name == -2:
                 continue
-            if name >= 0 and entered[cube] == name ^ 1:
-                into = parent[cube]
+            if name >= 0 and tree[cube, 0] == name ^ 1:
+                into = tree[cube, 1]
             elif name >= 0:
-                into = child[cube, name]
+                into = tree[cube, 2 + name]
                 if into < 0:
                     if cubes == room:
-                        entered = np.concatenate((entered, np.full(room, -1)))
-                        parent = np.concatenate((parent, np.full(room, -1)))
-                        child = np.concatenate((child, np.full((room, letters), -1)))
+                        tree = np.concatenate((tree, np.full((room, 2 + letters), -1)))
                         dist = np.concatenate((dist, np.full((room, size), np.int64(1) << 60)))
-                        done = np.concatenate((done, np.zeros((room, size), np.bool_)))
                         room *= 2
                     into = cubes
                     cubes += 1
-                    child[cube, name] = into
-                    entered[into], parent[into] = name, cube
+                    tree[cube, 2 + name] = into
+                    tree[into, 0], tree[into, 1] = name, cube
             to = head[chip, step]
             if length + lengths[kind[chip, step]] < dist[into, to]:
                 dist[into, to] = length + lengths[kind[chip, step]]

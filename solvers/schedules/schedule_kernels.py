@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.compiled import compiled
+from opticoll.compiled_arrays import max_of
 
 if TYPE_CHECKING:
     from opticoll.instances.topology import F64, I64
@@ -115,7 +116,7 @@ def list_schedule(
     step
         Filled, ``(moves,)``.
     """
-    moves, m, width = urgency.size, limit.size, urgency.max() + 1
+    moves, m, width = urgency.size, limit.size, max_of(urgency) + 1
     head, tail = np.full(m * width, -1, dtype=np.int64), np.full(m * width, -1, dtype=np.int64)
     after, top, sent = np.full(moves, -1, dtype=np.int64), np.full(m, -1, dtype=np.int64), np.zeros(m)
     ready = np.empty(moves, dtype=np.int64)

@@ -36,8 +36,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.array_copies import copy_into
 from opticoll.compiled import compiled
+from opticoll.compiled_arrays import copy_into
 from opticoll.errors import NotApplicable
 from opticoll.formulations.flows.worst_cuts import Network, least_time_of, network_of
 from opticoll.instances.translations import first_of_orbits, translations

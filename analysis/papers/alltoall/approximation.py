@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.compiled import compiled
+from opticoll.compiled_arrays import max_of
 from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ def phase(
                 while parent[w] >= 0:
                     carried[parent[w]] += demand[s, v]
                     w = tail[parent[w]]
-            most = (carried / capacity).max()
+            most = max_of(carried / capacity)
             part = left if most * left <= 1.0 + ROUND_OFF else 1.0 / most
             load += carried * part
             length *= 1.0 + step * part * carried / capacity

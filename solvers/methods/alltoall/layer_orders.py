@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.compiled import compiled
+from opticoll.compiled_arrays import max_of
 from opticoll.formulations.rounds.segments import offsets
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ def anneal_orders(
     """
     np.random.seed(seed)  # noqa: NPY002 - the generator of the compiled code
     layers, m = place.shape
-    left, ends = 0, place.max() + 1.0
+    left, ends = 0, max_of(place) + 1.0
     for r in range(forward.size):
         left += forward[r] == 0
     for _ in range(moves):

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.array_copies import copy_into
 from opticoll.compiled import compiled
+from opticoll.compiled_arrays import copy_into, max_of
 
 if TYPE_CHECKING:
     from opticoll.instances.topology import F64, I64, Mask
@@ -169,7 +169,7 @@ def reroute_ascending(
     """
     np.random.seed(seed)  # noqa: NPY002 - the generator of the compiled code
     layers, m = order.shape
-    n, longest = max(tail.max(), head.max()) + 1, route.shape[1]
+    n, longest = max(max_of(tail), max_of(head)) + 1, route.shape[1]
     rise, reach, last = np.empty(load.size), np.empty((layers, n)), np.empty((layers, n), dtype=np.int64)
     previous = np.empty((layers, m), dtype=np.int64)
     lost = stop = 0
@@ -183,7 +183,7 @@ def reroute_ascending(
                     break
                 load[kind[route[k, i]]] -= amount[k]
         size /= stop - start
-        unit = ((load + size) / capacity).max()
+        unit = max_of((load + size) / capacity)
         for c in range(load.size):
             low, high = max(load[c], 0.0) / capacity[c] / unit, (load[c] + size) / capacity[c] / unit
             rise[c] = (high**power - low**power + HOP) * (1.0 + noise * np.random.random())  # noqa: NPY002

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.compiled import compiled
+from opticoll.compiled_arrays import max_of
 from opticoll.formulations.flows.path_sets import PathSet
 
 if TYPE_CHECKING:
@@ -107,7 +108,7 @@ def grouped_shortest(
     Number of pairs without such a path.
     """
     np.random.seed(seed)  # noqa: NPY002 - the generator of the compiled code
-    longest = hops.max() + 1
+    longest = max_of(hops) + 1
     vertex, tried = np.empty(longest + 1, dtype=np.int64), np.empty(longest + 1, dtype=np.int64)
     turn, step = np.empty(longest + 1, dtype=np.int64), np.empty(longest + 1, dtype=np.int64)
     lost = total = 0

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.array_copies import copy_into
 from opticoll.compiled import compiled
+from opticoll.compiled_arrays import copy_into, max_of
 from opticoll.formulations.flows.path_kernels import backtracked
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def reroute(  # noqa: C901 - compiled
             count += 1
             total += load[a] - limit[a]
     # Routes by arc, so that a step need not scan all of them.
-    room = int(using.max()) + 64
+    room = int(max_of(using)) + 64
     users = np.empty((m, room), dtype=np.int64)
     using[:] = 0
     for r in range(routes):

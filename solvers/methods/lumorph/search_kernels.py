@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.array_copies import copy_into
 from opticoll.compiled import compiled
+from opticoll.compiled_arrays import copy_into
 
 if TYPE_CHECKING:
     from opticoll.instances.topology import I32, I64

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.compiled import compiled
+from opticoll.compiled_arrays import max_of, sum_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -223,14 +224,14 @@ def one_round(
     np.random.seed(seed)  # noqa: NPY002 - the compiled generator is a process-wide one
     n, m, waves, longest = holds.shape[0], tail.size, source.shape[0], path.shape[2]
     source[:] = -1
-    users = np.full((waves, m, room.max()), -1, dtype=np.int32)
+    users = np.full((waves, m, max_of(room)), -1, dtype=np.int32)
     used = np.zeros((waves, m), dtype=np.int32)
     sends = np.zeros((waves, n), dtype=np.int32)
     price = np.zeros((waves, m))
     queue, way = np.empty(n, dtype=np.int64), np.full(n, -1, dtype=np.int64)
     depth = np.full(n, -1, dtype=np.int64)
     cost, settled = np.empty(n), np.empty(n, dtype=np.bool_)
-    turn = np.empty(int(quota.sum()) + 1, dtype=np.int64)
+    turn = np.empty(int(sum_of(quota)) + 1, dtype=np.int64)
     count = 0
     for v in range(n):
         for _ in range(quota[v]):

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.compiled import compiled
+from opticoll.compiled_arrays import sum_of
 from opticoll.instances.enumeration import wirings
 from opticoll.instances.topology import Topology
 from opticoll.solvers.methods.topology.minimum_load import CLOSED, least_load, with_distances
@@ -45,7 +46,7 @@ def least_sums(links: Mask, decided: int, degree: int, directed: bool) -> I64:
     result, depth, queue = np.zeros(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
     spare = np.zeros(n, np.int64)
     for v in range(decided, n):
-        spare[v] = degree - links[v].sum()
+        spare[v] = degree - sum_of(links[v])
     onward = degree if directed else degree - 1
     for s in range(n):
         depth[:] = -1

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.array_copies import copy_into
 from opticoll.compiled import compiled
+from opticoll.compiled_arrays import copy_into, sum_of
 from opticoll.solvers.methods.topology.minimum_load import least_load, with_distances
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def raised_bound(
     place, before = np.empty(n, np.int64), np.empty(n, np.int64)
     dist, need, load = np.empty(n), np.empty(n), np.empty(m)
     trial, low = lengths.copy(), 0.0
-    least = LEAST * trial.sum()
+    least = LEAST * sum_of(trial)
     for a in range(m):
         trial[a] = max(trial[a], least)
     for step in range(steps):

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.array_copies import copy_into
 from opticoll.compiled import compiled
+from opticoll.compiled_arrays import copy_into, sum_of
 from opticoll.formulations import rounding
 from opticoll.solvers.methods.topology.matching_schedules import MatchingSchedule, fitted
 
@@ -121,6 +121,17 @@ def partners_fit(
 
 
 @compiled()
+def sort_descending(order: I64, values: F64) -> None:
+    """Sort ``order`` by decreasing ``values``; fast if it is almost sorted."""
+    for k in range(1, order.size):
+        c, j = order[k], k - 1
+        while j >= 0 and values[order[j]] < values[c]:
+            order[j + 1] = order[j]
+            j -= 1
+        order[j + 1] = c
+
+
+@compiled()
 def fits(
     together: int, p: int, demand: F64, low: F64, high: F64, switch: I64, room: F64, share: F64, used: I64, twin: I64
 ) -> bool:
@@ -183,7 +194,7 @@ def enumerate_assignments(  # noqa: C901 - compiled
         lines have and have to spare; pairs of every configuration; nodes, and complete assignments.
     """
     pairs, m = demand.size, switch.size
-    share, total = np.zeros(room.size), room.sum()
+    share, order, total = np.zeros(room.size), np.arange(m), sum_of(room)
     visited = 0
     while True:
         d = depth[0]
@@ -196,7 +207,7 @@ def enumerate_assignments(  # noqa: C901 - compiled
             depth[1] = 0
             good = lengths_exist(low, high, switch, room, taken, demand)
             if good:
-                order = np.argsort(-low)
+                sort_descending(order, low)
                 for line in range(lines.shape[0]):
                     if not partners_fit(lines[line], own[line], spare[line], taken, demand, low, order, total):
                         good = False

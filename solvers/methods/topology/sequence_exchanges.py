@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.compiled import compiled
+from opticoll.compiled_arrays import max_of, sum_of
 from opticoll.formulations.topology.sequence_bounds import one_by_one
 from opticoll.solvers.methods.topology.sequence_flows import no_hops, with_circuits
 from opticoll.solvers.methods.topology.split_loads import load_norm
@@ -61,8 +62,8 @@ def listed(counts, directed):  # type: ignore[no-untyped-def]
     K, n = counts.shape[0], counts.shape[1]
     number = np.zeros(K, np.int64)
     for k in range(K):
-        number[k] = counts[k].sum()
-    tail, head = np.zeros((K, number.max()), np.int64), np.zeros((K, number.max()), np.int64)
+        number[k] = sum_of(counts[k])
+    tail, head = np.zeros((K, max_of(number)), np.int64), np.zeros((K, max_of(number)), np.int64)
     for k in range(K):
         place = 0
         for u in range(n):
@@ -113,7 +114,7 @@ def _drawn(random, counts, number, tail, head, fixed, degree, directed):  # type
     u, v, x, y = tail[k, a], head[k, a], tail[k, b], head[k, b]
     if random.integers(0, TO_FREE) == 0:
         y = random.integers(0, counts.shape[1])
-        if y in (u, v) or counts[k, :, y].sum() >= degree:
+        if y in (u, v) or sum_of(counts[k, :, y]) >= degree:
             return -1, 0, 0, 0
         return k, a, -1, y
     if u in (x, y) or v in (x, y) or a == b:
@@ -124,20 +125,22 @@ def _drawn(random, counts, number, tail, head, fixed, degree, directed):  # type
 @compiled()
 def _fits(counts, parallel, rack, cables, uplinks):  # type: ignore[no-untyped-def]
     """Whether circuits ``(n, n)`` keep to the limits on parallel ones and on those between racks."""
-    if counts.max() > parallel:
-        return False
-    if rack == 0:
-        return True
     n = counts.shape[0]
-    R = (n + rack - 1) // rack
-    between = np.zeros((R, R), np.int64)
+    side = rack if rack > 0 else n
+    R = (n + side - 1) // side
+    between, sent, got = np.zeros((R, R), np.int64), np.zeros(R, np.int64), np.zeros(R, np.int64)
     for u in range(n):
         for v in range(n):
-            if u // rack != v // rack:
-                between[u // rack, v // rack] += counts[u, v]
-    if cables > 0 and between.max() > cables:
-        return False
-    return uplinks == 0 or max(between.sum(axis=0).max(), between.sum(axis=1).max()) <= uplinks
+            a, b = u // side, v // side
+            if counts[u, v] > parallel:
+                return False
+            if a != b:
+                between[a, b] += counts[u, v]
+                sent[a] += counts[u, v]
+                got[b] += counts[u, v]
+                if 0 < cables < between[a, b] or 0 < uplinks < max(sent[a], got[b]):
+                    return False
+    return True
 
 
 @compiled()

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.array_copies import copy_into
 from opticoll.compiled import compiled
+from opticoll.compiled_arrays import copy_into, sum_of
 from opticoll.formulations.topology import sequence_bounds
 from opticoll.instances.families.low_diameter import inverse, product
 
@@ -141,7 +141,7 @@ def orbit_hops(table: I64, generators: I64, step: bool) -> int:
         for i in range(reached):
             queued[then[i]] = False
         now, then, size = then, now, reached
-    return hops.sum()
+    return sum_of(hops)
 
 
 @compiled()

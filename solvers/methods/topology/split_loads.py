@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.compiled import compiled
+from opticoll.compiled_arrays import max_of, sum_of
 
 if TYPE_CHECKING:
     from opticoll.instances.topology import F64, I64
@@ -32,7 +33,7 @@ def split_norm(first: I64, head: I64, demand: F64, kind: I64, squarings: int, mo
         p is 2 to this power.
     """
     n = first.size - 1
-    load, missing = np.zeros(kind.max() + 1), 0.0
+    load, missing = np.zeros(max_of(kind) + 1), 0.0
     depth, order = np.empty(n, np.int64), np.empty(n, np.int64)
     paths, passed = np.empty(n), np.empty(n)
     for source in range(demand.shape[0]):
@@ -76,7 +77,7 @@ def split_norm(first: I64, head: I64, demand: F64, kind: I64, squarings: int, mo
 def load_norm(count: I64, demand: F64, squarings: int) -> float:
     """:func:`split_norm` of numbers of links, ``(n, n)``, divided by that of n loads of 1."""
     n = count.shape[0]
-    first, head, links = np.zeros(n + 1, np.int64), np.empty(count.sum(), np.int64), 0
+    first, head, links = np.zeros(n + 1, np.int64), np.empty(sum_of(count), np.int64), 0
     for u in range(n):
         for v in range(n):
             for _ in range(count[u, v]):

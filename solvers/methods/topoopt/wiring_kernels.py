@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.array_copies import copy_into
 from opticoll.compiled import compiled
+from opticoll.compiled_arrays import copy_into, sum_of
 from opticoll.solvers.methods.topology.minimum_load import least_load, with_distances
 
 if TYPE_CHECKING:
@@ -331,7 +331,7 @@ def enumerate_wirings(  # noqa: C901 - compiled
         if i < n - 1:
             if not beyond(back, may_back, spare_back, turned, ranked_back, degree, goal - constant, least):
                 continue
-            if least.sum() + constant >= goal:
+            if sum_of(least) + constant >= goal:
                 continue
         if i < n - 1 and not tax:
             for u in range(i + 1):
@@ -349,7 +349,7 @@ def enumerate_wirings(  # noqa: C901 - compiled
             i += 1
             continue
         tally[2] += 1
-        bound = least.sum() + constant
+        bound = sum_of(least) + constant
         if not tax:
             for v in range(n):
                 copy_into(count[v], options[index[v]])
