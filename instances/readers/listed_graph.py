@@ -231,11 +231,11 @@ class ListedGraph:
         self.note_traffic(attributes, "nodes have")
 
     def describe_graph(self, attributes: Mapping[str, object]) -> None:
-        """Take from the attributes of the graph whether loops are kept and the unit of capacities; note a traffic."""
-        loops = attributes.get("loops")
-        if loops not in (None, "keep"):
-            refuse(self.what, f"loops {short(loops)}: write 'keep', or omit it")
-        self.keep_loops = self.keep_loops or loops == "keep"
+        """Take from the attributes of the graph the unit of capacities, and whether loops are kept; note a traffic.
+
+        igraph states ``loops`` as true or false, which keeps none.
+        """
+        self.keep_loops = self.keep_loops or attributes.get("loops") == "keep"
         self.unit = self.unit or self.checked_unit(attributes.get("unit"))
         self.note_traffic(attributes, "the graph has")
 

@@ -201,6 +201,10 @@ def test_loops_are_refused_dropped_or_kept_in_every_format(tmp_path: Path) -> No
     assert oc.topology(tmp_path / "net.dot", ranks="*", loops="drop").tail.size == 4
     with pytest.raises(BadFile, match="loops=maybe is unknown; write one of drop, keep"):
         read(tmp_path, text, "dot", ",loops=maybe")
+    gml = 'graph [ directed 1 unit "Gb/s" loops %s node [ id 0 ] node [ id 1 ] edge [ source 0 target 1 ]%s ]'
+    stated = read(tmp_path, gml % ('"false"', ""), "gml")  # as igraph states of random graphs
+    assert (stated.arcs, stated.capacity_unit) == (1, "Gb/s")
+    assert read(tmp_path, gml % ('"keep"', " edge [ source 1 target 1 ]"), "gml").arcs == 2
 
 
 def test_functions_of_nodes_tell_ranks_and_equal_labels_are_two_vertices(tmp_path: Path) -> None:
