@@ -103,6 +103,9 @@ class Worker:
     ) -> None:
         self.serves = serves
         self.scratch = scratch = scratch_place()
+        while (spare := os.open(os.devnull, os.O_RDWR)) <= 2:  # ours must not have numbers of closed standard streams
+            pass
+        os.close(spare)
         self._connection, theirs = socket.socketpair()
         self._endings, ended = os.pipe()
         self.log = tempfile.TemporaryFile("w+b", buffering=0)  # noqa: SIM115 - closed with the worker

@@ -119,6 +119,16 @@ def test_arguments_and_arrays_cross_both_ways() -> None:
     assert (answer.peak_memory_mb or 0) > 5
 
 
+def test_a_caller_may_have_closed_the_standard_streams(tmp_path: Path) -> None:
+    found = tmp_path / "found"
+    code = (
+        "import os, opticoll as oc; [os.close(number) for number in range(3)];"
+        f"open({str(found)!r}, 'w').write(str(oc.solve('alltoall.link-mcf', 'ring:4', method='highs').termination))"
+    )
+    subprocess.run([sys.executable, "-c", code], check=False, timeout=90)
+    assert found.read_text(encoding="utf-8") == "optimal"
+
+
 def test_peak_memory_is_the_workers_not_ours() -> None:
     ballast = np.ones(30_000_000)  # 240 MB here
     answer = call_isolated(f"{HERE}:double", {"value": 1, "x": np.arange(4.0)})
