@@ -128,7 +128,7 @@ class CollectiveSteps:
             collective,
             chunks,
             np.repeat(np.arange(len(steps)), [len(step) for step in steps]),
-            np.concatenate([[0], np.cumsum([len(move.path) for move in moves], dtype=np.int64)]),
+            offsets([len(move.path) for move in moves]),
             np.array([v for move in moves for v in move.path], dtype=np.int64),
             np.array(shards, dtype=np.int64).reshape(-1, 2),
             np.array([move.chunk for move in moves], dtype=np.int64),
@@ -146,10 +146,6 @@ class CollectiveSteps:
     def steps(self) -> int:
         """Number of steps, up to the last one with a move."""
         return int(self.step[-1]) + 1 if self.step.size else 0
-
-    def without_moves(self) -> Self:
-        """The same collective without a move."""
-        return type(self).of(self.collective, self.chunks, [], self.root, self.demand)
 
     def by_step(self) -> Iterator[list[Move]]:
         """The moves of every step."""

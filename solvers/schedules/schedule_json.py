@@ -109,15 +109,18 @@ def _head(topology: Instance, kind: str, amount: dict[tuple[int, int], float] | 
 
 def moves_document(topology: Topology, schedule: CollectiveSteps) -> dict[str, Json]:
     """A schedule of moves as a JSON-able document."""
+    return {**_moves_head(topology, schedule), "steps": list(_listed(schedule))}
+
+
+def _moves_head(topology: Topology, schedule: CollectiveSteps) -> dict[str, Json]:
     root: dict[str, Json] = {} if schedule.root is None else {"root": schedule.root}
     head = {**_head(topology, "moves", schedule.demand), "collective": schedule.collective}
-    return {**head, **root, "chunks": schedule.chunks, "steps": list(_listed(schedule))}
+    return {**head, **root, "chunks": schedule.chunks}
 
 
 def moves_text(topology: Topology, schedule: CollectiveSteps) -> Iterator[str]:
     """The text of :func:`moves_document`, step by step."""
-    empty = {**moves_document(topology, schedule.without_moves()), "steps": []}
-    yield json.dumps(empty).removesuffix("]}")
+    yield json.dumps({**_moves_head(topology, schedule), "steps": []}).removesuffix("]}")
     for number, step in enumerate(_listed(schedule)):
         yield (", " if number else "") + json.dumps(step)
     yield "]}\n"

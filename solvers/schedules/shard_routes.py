@@ -554,7 +554,7 @@ class _Cells:
         """Move chunks towards lower peaks; what was given if nothing is gained."""
         routes = self.routes
         members = np.argsort(routes.commodity, kind="stable")
-        first_member = np.concatenate([[0], np.cumsum(np.bincount(routes.commodity))])
+        first_member = offsets(np.bincount(routes.commodity))
         order = np.flatnonzero(np.diff(first_member) > 1)
         if not order.size:
             return carried, time
