@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from case_families import each
 
+from opticoll.analysis.cli.main import main
 from opticoll.analysis.designs.pods import pod_records
 from opticoll.analysis.ledger.ledger import claims
 from opticoll.analysis.papers.lumorph.drawn_points import points
@@ -342,3 +343,9 @@ def test_two_to_five_configurations_at_one_megabyte():
     assert len(cells) >= 4
     assert {int(k) for k in cells} <= {2, 3, 4, 5}
     assert {min(map(int, cells)), max(map(int, cells))} == {2, 5}
+
+
+def test_the_command_of_finding_2_prints_its_network(capfd):
+    (command, time), *_ = re.findall(r"`opticoll (design [^`]*)` \(T = ([\d.]+);", text("docs/results.md"))
+    assert main(command.split()) == 0
+    assert re.search(rf"^T +{re.escape(time)} ", capfd.readouterr().out, re.M)
