@@ -67,8 +67,9 @@ def main() -> NoReturn:
 
     The arguments are the parent's process id, the ends of the connection, of the pipe for exit statuses and of the log,
     and the modules. Jobs run in a process forked from this one before they arrive, and in another one when that has
-    ended; what it has imported is imported here first. Processes that it leaves behind, in any session, are adopted by
-    this one and killed. If fork is not safe, this process does its jobs itself, usually one.
+    ended; what it has imported is imported here first, once there is a job for the next one. Processes that it leaves
+    behind, in any session, are adopted by this one and killed. If fork is not safe, this process does its jobs itself,
+    usually one.
     """
     parent, connection, endings, log, *modules = sys.argv[1:]
     tie_to_parent(int(parent))
