@@ -150,10 +150,10 @@ def bounds_of(model: Formulation) -> list[Bound]:
 
 
 def in_floats(bound: Bound, sense: str) -> Bound:
-    """A bound of a user, whose value may be a fraction or a whole number, with the float on its safe side."""
+    """A bound of a user, whose value may be any number, also of numpy, with the float on its safe side."""
     if isinstance(bound.value, bool) or not isinstance(bound.value, Rational):
-        return bound
-    fraction = Fraction(bound.value)
+        return replace(bound, value=float(bound.value))
+    fraction = Fraction(int(bound.value.numerator), int(bound.value.denominator))
     nearest = rounding.fraction_up(fraction) if sense == "max" else rounding.fraction_down(fraction)
     return replace(bound, value=nearest, fraction=fraction)
 

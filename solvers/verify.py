@@ -35,6 +35,7 @@ import numpy as np
 from opticoll.errors import BadInput
 from opticoll.formulations import declared_axes
 from opticoll.formulations.model import Bound, is_own
+from opticoll.formulations.registry import in_floats
 from opticoll.formulations.rounding import TINY, UNIT, fraction_down, fraction_up
 from opticoll.formulations.standard_form import packed
 from opticoll.plugin_faults import place_of
@@ -358,7 +359,7 @@ def certified(formulation: Formulation, duals: Mapping[str, F64]) -> Bound | Non
         returned = bound.value if isinstance(bound, Bound) else str(bound)[:60]
         msg = f"{_hook(formulation, 'certify')} returned {returned!r}; return a Bound or None"
         raise BadInput(msg)
-    return bound
+    return bound if bound is None or not is_own(formulation) else in_floats(bound, formulation.sense)
 
 
 def _is_number(value: object) -> bool:

@@ -436,6 +436,19 @@ def test_a_bound_within_the_checkers_tolerance_is_no_contradiction(tmp_path, cap
     assert json.loads(capfd.readouterr().out)["proof"] == "optimal"
 
 
+@pytest.mark.parametrize("value", ["np.float64(2 / 3)", "np.float32(1)", "np.int64(1)"])
+@pytest.mark.parametrize("hook", ["bounds(self)", "certify(self, duals)"])
+def test_bounds_may_be_numbers_of_numpy(hook, value, tmp_path, capfd):
+    bound = f"oc.Bound('least', {value}, 'a reason')"
+    body = f"return {bound if hook.startswith('certify') else [bound]}".replace('"', "")
+    old = 'def bounds(self):\n        return [oc.Bound("planted", 8.0, "a reason")]'
+    plugin = own(tmp_path, old, f"def {hook}:\n        import numpy as np\n        {body}")
+    saved = tmp_path / "s.json"
+    words = ["solve", "own.m", "ring:4", "--no-store", "--solution", str(saved), "--json", *plugin]
+    assert main(words) == 0, capfd.readouterr().err
+    assert json.loads(saved.read_text())["bound"] == json.loads(capfd.readouterr().out)["bound"]
+
+
 @pytest.mark.parametrize(
     ("bounds", "message"),
     [
