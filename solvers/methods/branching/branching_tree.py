@@ -66,6 +66,8 @@ RELIABLE = 4
 TRIED, TRIAL_ITERATIONS = 8, 60
 #: Smallest improvement of the bound that counts in the product of gains, so that products do not vanish.
 LEAST_GAIN = 1e-6
+#: Part of the largest cost by which rounding may change an objective.
+ROUNDING = 1e-13
 
 
 @dataclass(order=True)
@@ -229,10 +231,14 @@ class BranchingTree:
             own = self.leaf.bound(duals, lower, upper)
             bound, proof = (own, duals) if own > bound else (bound, proof)
             self._update_pseudo_costs(node, own)
-        if not empty and not np.isfinite(own):
+        if not empty and (not np.isfinite(own) or self._rounded_off(bound)):
             bound = max(bound, self._exact_bound(lower, upper))
             empty = bound == np.inf
         return bound, proof, empty
+
+    def _rounded_off(self, bound: float) -> bool:
+        """Whether only rounding may leave a gap: at an incumbent of 0, the relative tolerance allows for none."""
+        return not self._cut(bound) and self.incumbent - bound <= rounding_of(self.form)
 
     def _exact_bound(self, lower: F64, upper: F64) -> float:
         """The bound of a leaf's relaxation in rational arithmetic; infinite if it is empty, -inf if nothing is proven.
@@ -327,6 +333,11 @@ class BranchingTree:
 
 class Unbounded(Exception):
     """The relaxation is unbounded."""
+
+
+def rounding_of(form: StandardForm) -> float:
+    """The size of differences between objectives that rounding alone may explain."""
+    return ROUNDING * float(np.abs(form.cost).max(initial=0.0))
 
 
 def _middle(lower: F64, upper: F64) -> F64:

@@ -13,7 +13,7 @@ from opticoll.formulations.model import build_model, forms_of
 from opticoll.formulations.parameters import Parameter
 from opticoll.solvers.compile.compilation import compile_model
 from opticoll.solvers.compile.scaling import in_units
-from opticoll.solvers.methods.branching.branching_tree import BranchingTree, NodeSolver, Unbounded
+from opticoll.solvers.methods.branching.branching_tree import BranchingTree, NodeSolver, Unbounded, rounding_of
 from opticoll.solvers.methods.branching.whole_sides import with_whole_sides
 from opticoll.solvers.methods.method import Answer, Method
 from opticoll.solvers.relaxation import UNBOUNDED
@@ -226,7 +226,9 @@ class _Proof:
         whole = np.flatnonzero(np.asarray(self.form.integer))
         x = NodeSolver(self.form).solve_at(self.x, whole, self.form.col_lower, self.form.col_upper)
         if x is not None and max(matrix_violations(self.form, x).values()) <= FEASIBLE:
-            self.x, self.value = x, float(self.form.cost @ x) + self.form.offset
+            value = float(self.form.cost @ x) + self.form.offset
+            # A bound that rounding alone puts past the value that was found would contradict it.
+            self.x, self.value = x, self.value if 0 < value - self.value <= rounding_of(self.form) else value
 
     def _found(self, x: F64, value: float) -> None:
         self.x, self.value = x, value

@@ -14,6 +14,7 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 
 from opticoll.formulations.standard_form import StandardForm
 from opticoll.solvers.methods.branching.branching_tree import BranchingTree, LeafBounds, NodeSolver
+from opticoll.solvers.methods.branching.certified_branching import _Proof
 from opticoll.solvers.relaxation import rounded
 from opticoll.solvers.solve import solve
 from opticoll.solvers.task import Task
@@ -160,3 +161,35 @@ def test_a_relaxation_that_fails_from_the_last_basis_is_solved_from_none():
     solver._highs = Failing()
     state, x, duals = solver.solve(form.col_lower, form.col_upper)
     assert (state, x.tolist(), duals.tolist()) == ("optimal", [1.0, 0.0], [1.0])
+
+
+def with_optimum_zero():
+    """min y  s.t.  y >= 2 (x_1 + ... + x_8) - 16,  x_1 + ... + x_8 >= 7.5: y = 0 also for fractional x."""
+    columns = 8
+    sums = np.ones(columns)
+    return StandardForm(
+        sp.csc_array(np.vstack([np.append(-2.0 * sums, 1.0), np.append(sums, 0.0)])),
+        np.array([-16.0, 7.5]),
+        np.full(2, np.inf),
+        np.zeros(columns + 1),
+        np.append(sums, 9.0),
+        np.append(0.0 * sums, 1.0),
+        "min",
+        integer=np.arange(columns + 1) < columns,
+    )
+
+
+def test_an_optimum_of_zero_is_proven_although_bounds_are_rounded(monkeypatch):
+    exact = LeafBounds.bound
+    monkeypatch.setattr(LeafBounds, "bound", lambda self, *args: exact(self, *args) - 4e-14)
+    tree = BranchingTree(with_optimum_zero(), incumbent=0.0)
+    tree.run()
+    assert (tree.bound, tree.nodes, tree.exact) == (0.0, 1, 1)
+
+
+@pytest.mark.parametrize(("found", "kept"), [(-2e-15, -2e-15), (-1e-7, 0.0), (1e-15, 0.0)])
+def test_a_value_is_not_excluded_by_a_bound_that_only_rounding_puts_past_it(found, kept):
+    search = SimpleNamespace(form=with_optimum_zero(), x=np.append(np.ones(8), found), value=found)
+    _Proof._settle(search)
+    assert search.value == kept
+    assert search.x[-1] == 0
