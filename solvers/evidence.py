@@ -51,7 +51,7 @@ class Checked:
 def check_values(state: RunState, solved: Solved) -> Checked:
     """Check the values, after a repair if one exists and is needed."""
     problem, values, form = state.plan.problem, solved.values, solved.form
-    if values is None:
+    if not values:
         return Checked()
     try:
         check_arrays(declared_arrays(problem, values.keys(), form), values, "solution")
@@ -81,7 +81,20 @@ def check_values(state: RunState, solved: Solved) -> Checked:
     missed = verify.violated(violations)
     if missed is not None:
         state.notes.append(f"not verified: {missed}")
+    elif is_own(problem) and _accepts_anything(problem, values):
+        state.notes.append(f"the checker of {problem.name} accepts values far from these: it may check nothing")
     return Checked(values, violations, verify.objective(problem, values), missed is None, repaired)
+
+
+def _accepts_anything(problem: Formulation, values: Arrays) -> bool:
+    """Whether a checker accepts values moved far in a random direction and in the opposite one: no row allows both."""
+    random = np.random.default_rng(0)
+    far = {name: 1e3 * (1 + np.abs(array)) * random.normal(size=np.shape(array)) for name, array in values.items()}
+    try:
+        found = [problem.residuals({name: values[name] + sign * far[name] for name in values}) for sign in (1, -1)]
+    except Exception:  # noqa: BLE001 - it refuses them
+        return False
+    return all(worst <= verify.FEASIBLE for one in found for worst in one.values())
 
 
 def on_the_matrix(form: StandardForm | None, values: Arrays) -> dict[str, float]:

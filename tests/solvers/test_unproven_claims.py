@@ -134,6 +134,22 @@ def test_rows_that_the_checker_lacks_are_named() -> None:
     assert "the checker of own.unchecked has no block limit: nothing checks these rows" in message
 
 
+def test_a_checker_that_accepts_everything_is_named() -> None:
+    class Trusting(Total):
+        name = "own.trusting"
+
+        def residuals(self, values: Any) -> dict[str, float]:
+            return {"limit": 0.0}
+
+    assert "the checker of own.trusting accepts values far from these" in oc.solve(Trusting, "ring:3").record["message"]
+
+
+def test_a_method_may_find_nothing(tmp_path: Path) -> None:
+    result = oc.solve("alltoall.master", "ring:4", method=method_of(tmp_path, "at-a-loss", "Termination.TOLERANCE, {}"))
+    assert result.proof == Proof.BOUND_ONLY
+    assert not result.record["message"]
+
+
 @pytest.mark.parametrize(
     ("returned", "words"),
     [(lambda duals: 2.0, "certify returned '2.0'; return a Bound or None"), (lambda duals: duals["limt"], "KeyError")],
