@@ -51,7 +51,7 @@ class Checked:
 def check_values(state: RunState, solved: Solved) -> Checked:
     """Check the values, after a repair if one exists and is needed."""
     problem, values, form = state.plan.problem, solved.values, solved.form
-    if not values:
+    if values is None or (problem.variables and not values):
         return Checked()
     try:
         check_arrays(declared_arrays(problem, values.keys(), form), values, "solution")
