@@ -347,8 +347,9 @@ def full_disk(draw: random.Random, folder: Path) -> str:
     def failing(inner: Callable[..., Any]) -> Callable[..., Any]:
         def call(*given: Any, **named: Any) -> Any:
             nonlocal left
-            if isinstance(given[0], Path) and store.root not in [given[0], *given[0].parents]:
-                return inner(*given, **named)  # the folders of workers
+            place = Path(f"/proc/self/fd/{given[0]}").readlink() if isinstance(given[0], int) else given[0]
+            if store.root not in [place, *place.parents]:
+                return inner(*given, **named)  # the folders of workers, and the answer, which are on other disks
             left -= 1
             if left < 0:
                 raise OSError(28, "No space left on device")
