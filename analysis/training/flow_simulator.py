@@ -44,6 +44,19 @@ if TYPE_CHECKING:
     from opticoll.instances.topology import F64, I64
     from opticoll.instances.training.task_graph import TaskGraph
 
+    #: Kind, server, computing time, latency, successors (start, list), first flow of every task.
+    Tasks = tuple[I64, I64, F64, F64, I64, I64, I64]
+    #: First of a server's tasks, its tasks, the first that may wait; busy, idle or to be examined.
+    Servers = tuple[I64, I64, I64, I64]
+    #: Status of a task, tasks that it waits for, begin, end; tasks that are ready or have ended, to be treated.
+    State = tuple[I64, I64, F64, F64, I64]
+    #: First arc of a flow, its arcs, its task, shares; capacity of an arc; bytes of a flow.
+    Sent = tuple[I64, I64, I64, F64, F64, F64]
+    #: Bytes left, rate, flows that are being sent, end of a flow; flows of a task that have not ended.
+    Progress = tuple[F64, F64, I64, F64, I64]
+    #: Times at which tasks end, those tasks.
+    Due = tuple[F64, I64]
+
 #: Changes of circuits without progress after which a simulation is aborted.
 MOST_CHANGES = 100_000
 #: Status of a task, and of a server.
@@ -56,12 +69,12 @@ _ENDED, _TIMED, _ACTIVE, _EVENTS, _FRESH = 0, 1, 2, 3, 4
 
 @compiled(nogil=True)
 def _advance(
-    tasks: tuple[I64, I64, F64, F64, I64, I64, I64],
-    servers: tuple[I64, I64, I64, I64],
-    state: tuple[I64, I64, F64, F64, I64],
-    flows: tuple[I64, I64, I64, F64, F64, F64],
-    progress: tuple[F64, F64, I64, F64, I64],
-    due: tuple[F64, I64],
+    tasks: Tasks,
+    servers: Servers,
+    state: State,
+    flows: Sent,
+    progress: Progress,
+    due: Due,
     clock: F64,
     counts: I64,
     until: float,
@@ -70,14 +83,7 @@ def _advance(
 ) -> F64:  # pragma: no cover  compiled
     """Run to the time ``until``, or to the end; return the rows of rates.
 
-    tasks     kind, server, computing time, latency, successors (start, list), first flow of every task
-    servers   first of a server's tasks, its tasks, the first that may wait; busy, idle or to be examined
-    state     status of a task, tasks that it waits for, begin, end; tasks that are ready or have ended, to be treated
-    flows     first arc of a flow, its arcs, its task, shares; capacity of an arc; bytes of a flow
-    progress  bytes left, rate, flows that are being sent, end of a flow; flows of a task that have not ended
-    due       times at which tasks end, those tasks
-    clock     now, resolution, precision
-    counts    see :data:`_ENDED`
+    ``clock`` is now, resolution and precision, ``counts`` as :data:`_ENDED` says.
     """
     start, arc, _, share, capacity, _ = flows
     left, rate, active, _, _ = progress
@@ -122,12 +128,12 @@ def _advance(
 
 @compiled(nogil=True)
 def _treat(
-    tasks: tuple[I64, I64, F64, F64, I64, I64, I64],
-    servers: tuple[I64, I64, I64, I64],
-    state: tuple[I64, I64, F64, F64, I64],
-    flows: tuple[I64, I64, I64, F64, F64, F64],
-    progress: tuple[F64, F64, I64, F64, I64],
-    due: tuple[F64, I64],
+    tasks: Tasks,
+    servers: Servers,
+    state: State,
+    flows: Sent,
+    progress: Progress,
+    due: Due,
     counts: I64,
     now: float,
 ) -> None:  # pragma: no cover  compiled
@@ -170,10 +176,10 @@ def _treat(
 
 @compiled(nogil=True)
 def _serve(
-    tasks: tuple[I64, I64, F64, F64, I64, I64, I64],
-    servers: tuple[I64, I64, I64, I64],
-    state: tuple[I64, I64, F64, F64, I64],
-    due: tuple[F64, I64],
+    tasks: Tasks,
+    servers: Servers,
+    state: State,
+    due: Due,
     counts: I64,
     now: float,
 ) -> None:  # pragma: no cover  compiled
@@ -211,10 +217,10 @@ def _next_end(sent: I64, left: F64, rate: F64, timed: float, together: float) ->
 
 @compiled(nogil=True)
 def _send(
-    tasks: tuple[I64, I64, F64, F64, I64, I64, I64],
-    flows: tuple[I64, I64, I64, F64, F64, F64],
-    progress: tuple[F64, F64, I64, F64, I64],
-    due: tuple[F64, I64],
+    tasks: Tasks,
+    flows: Sent,
+    progress: Progress,
+    due: Due,
     counts: I64,
     moment: float,
     span: float,
@@ -240,16 +246,14 @@ def _send(
 
 
 @compiled(nogil=True)
-def _end_at(task: int, moment: float, due: tuple[F64, I64], counts: I64) -> None:  # pragma: no cover  compiled
+def _end_at(task: int, moment: float, due: Due, counts: I64) -> None:  # pragma: no cover  compiled
     """Note when a task ends."""
     due[0][counts[_TIMED]], due[1][counts[_TIMED]] = moment, task
     counts[_TIMED] += 1
 
 
 @compiled(nogil=True)
-def _take_due(
-    state: tuple[I64, I64, F64, F64, I64], due: tuple[F64, I64], counts: I64, moment: float
-) -> None:  # pragma: no cover  compiled
+def _take_due(state: State, due: Due, counts: I64, moment: float) -> None:  # pragma: no cover  compiled
     """Move the tasks that end by now to those to be treated, by time and number."""
     todo, (time, task) = state[4], due
     while True:
