@@ -162,7 +162,8 @@ def exchange(topology: Topology, radix: int, step: int, where: str) -> Circuits:
 
 def _from_file(word: str, topology: Topology, where: str) -> Circuits:
     path, text = read_pinned(word, f"{where}: circuit file", "name a CSV file of pairs")
-    rows, what = rows_of(text, f"{where}: {path}"), f"{where}: {path}"
+    what = f"{where}: {path}"
+    rows = rows_of(text, what)
     if rows and [cell.lower() for cell in rows[0][1]] in (["source", "destination"], ["source", "target"]):
         del rows[0]
     if len(rows) > MAX_CIRCUITS:

@@ -126,8 +126,8 @@ def schedule_routes(
                 best, time, step = hops, shorter, other
             times *= 2
     steps = best.moves(step)
-    alone, priced = steps.time(topology), steps.time(topology, alpha, beta)
-    return CollectiveSchedule(steps, chunked.fluid_time, alone, priced, chunked.prices)
+    alone = steps.time(topology)
+    return CollectiveSchedule(steps, chunked.fluid_time, alone, alpha * steps.steps + beta * alone, chunked.prices)
 
 
 class _Hops:
