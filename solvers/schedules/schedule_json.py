@@ -181,7 +181,7 @@ Time = Annotated[float, Meta(ge=-sys.float_info.max, le=sys.float_info.max)]
 Amount = Annotated[float, Meta(gt=0, le=sys.float_info.max)]
 #: Vertices of a path, in order.
 Way = Annotated[tuple[Vertex, ...], Meta(min_length=2)]
-#: Source and target; in a union with a number, msgspec 0.22 crashes with a tuple of fixed length.
+#: Source and target; not every version of msgspec takes a tuple of fixed length here.
 Pair = Annotated[tuple[Vertex, ...], Meta(min_length=2, max_length=2)]
 Does = Literal["copy", "add"]
 Demand = list[tuple[Vertex, Vertex, Amount]]
