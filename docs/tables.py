@@ -128,8 +128,8 @@ commands, options and names (`zsh_source` in `~/.zshrc`; `fish_source` for fish)
 
 **Exit status.** 0 solved and verified, also at a limit with an incumbent; 2 invalid input (one line says what is wrong,
 where, and how to fix it; nothing is stored); 3 no solution; 4 solver unavailable (package or licence); 130 after
-Ctrl-C. `study`: 0 if no cell failed, 1 if some failed or were not run, 3 if no cell has an answer (4 if all lack their
-solver). `claims`: 1 if a measurement failed.
+Ctrl-C, 143 after SIGTERM (`solve` keeps its incumbent and ends as at a limit). `study`: 0 if no cell failed, 1 if some
+failed or were not run, 3 if no cell has an answer (4 if all lack their solver). `claims`: 1 if a measurement failed.
 
 **Output.** Results go to stdout, messages and progress to stderr. `--json` prints one JSON value on stdout and nothing
 else; see [JSON output](json.md).

@@ -138,11 +138,11 @@ def started(*words: str) -> subprocess.Popen[str]:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        preexec_fn=_heed_signals,
+        preexec_fn=heed_signals,
     )
 
 
-def _heed_signals() -> None:
+def heed_signals() -> None:
     """Undo what the caller may have set, such as nohup: children inherit ignored signals."""
     for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_DFL)

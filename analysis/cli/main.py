@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import atexit
 import gc
-import os
 import signal
 import sys
-import threading
 from typing import TYPE_CHECKING
 
 import click
@@ -15,6 +13,7 @@ import click
 from opticoll.analysis.cli import streams
 from opticoll.analysis.cli.group import PLUGIN, Commands
 from opticoll.analysis.cli.output import notify, report
+from opticoll.errors import debugging
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -62,13 +61,21 @@ cli.add_contributed()
 # errors -------------------------------------------------------------------------------------------------------
 
 
-#: Set by Ctrl-C. Modules in C that load when it comes end with an error of their own, not with KeyboardInterrupt.
-_interrupted = threading.Event()
+#: Exit status of a command that an interruption ended; that of a signal is 128 and its number.
+INTERRUPTED = 130
+#: Signals that have come. Modules in C that load then end with an error of their own, not with KeyboardInterrupt.
+_signals: list[int] = []
 
 
-def _interrupt(*_: object) -> None:
-    _interrupted.set()
+def _interrupt(number: int, frame: object) -> None:
+    _signals.append(number)
     raise KeyboardInterrupt
+
+
+def _interrupted() -> int:
+    """Say that the command was interrupted, and return its exit status."""
+    notify("interrupted")
+    return 128 + _signals[0] if _signals else INTERRUPTED
 
 
 def program() -> int:
@@ -77,8 +84,9 @@ def program() -> int:
     Most objects come from imported modules and live as long as the process. Full collections, of which the last is at
     the exit, would examine them again and again: a quarter of the time of a small solve.
     """
-    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
-        signal.signal(signal.SIGINT, _interrupt)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:  # as SIGHUP is under nohup
+            signal.signal(number, _interrupt)
     streams.prepare()
     gc.set_threshold(20_000, 10, 50)
     # At the exit too, except of DuckDB's objects: it would print that they leak.
@@ -93,7 +101,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         status = cli.main(args=arguments, prog_name="opticoll", standalone_mode=False)
         sys.stdout.flush()
     except click.UsageError as error:
-        if os.environ.get("OPTICOLL_DEBUG"):
+        if debugging():
             raise
         from opticoll.analysis.cli.hints import explained
 
@@ -106,17 +114,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         notify(error.format_message())
         return 2
     except (click.Abort, KeyboardInterrupt):
-        notify("interrupted")
-        return 130
+        return _interrupted()
     except BrokenPipeError:
         return streams.closed_by_reader()
     except BaseException as error:  # that nothing else has handled
-        if _interrupted.is_set():
-            notify("interrupted")
-            return 130
-        if os.environ.get("OPTICOLL_DEBUG"):
+        if _signals:
+            return _interrupted()
+        if debugging():
             raise
         return _report_error(error, next((cli.commands[word] for word in words if word in cli.commands), cli))
+    if status == INTERRUPTED and _signals:  # the command has said what is kept
+        return 128 + _signals[0]
     return status if isinstance(status, int) else 0
 
 

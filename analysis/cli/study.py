@@ -23,7 +23,7 @@ def study(study: str, jobs: int | None, dask: str | None, dry_run: bool, store: 
     Cells that have an answer in the store (a verified value, or a proof of infeasibility) are skipped, if the same code
     of opticoll and of plug-ins computed it with the same solvers, and its solution is whole. Run the command again to
     resume after an interruption. Exit status: 0 if no cell failed; 1 if some failed or were not run; 3 if no cell has
-    an answer (4 if all lack their solver); 130 after Ctrl-C.
+    an answer (4 if all lack their solver); 130 after Ctrl-C, 143 after SIGTERM.
     """
     from opticoll.solvers.process.worker import fork_ahead
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -24,7 +23,7 @@ from opticoll.analysis.ledger.verdict import (
     marked,
     sensitivity,
 )
-from opticoll.errors import refuse
+from opticoll.errors import debugging, refuse
 from opticoll.plugin_faults import FAULTS, blame, place_of
 from opticoll.solvers.task import PROVEN, Environment, Fields, plain
 from opticoll.types import Json
@@ -373,7 +372,7 @@ class Claim:
 
         An exception is no evidence for or against the claim: the row then has ``failed`` set, the verdict
         ``not-testable`` and the error as its reason. The same holds for a measurement that ignores a qualifier of the
-        scope, and for violations without a witness. With ``OPTICOLL_DEBUG`` set the error is raised instead.
+        scope, and for violations without a witness. With ``OPTICOLL_DEBUG=1`` the error is raised instead.
         """
         laboratory.used.clear()
         laboratory.tolerance = self.tolerance
@@ -389,7 +388,7 @@ class Claim:
                 result = self.measure(laboratory)
                 choices, verdict = self._decided(result, laboratory.scope)
             except FAULTS as error:  # one failure must not stop the other claims
-                if os.environ.get("OPTICOLL_DEBUG"):
+                if debugging():
                     raise
                 where = blame(error)
                 message = " ".join(f"{where + ': ' if where else ''}{type(error).__name__}: {error}".split())

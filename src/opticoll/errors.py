@@ -5,6 +5,7 @@ A message states what is wrong, where, and how to fix it.
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, NoReturn
 
 if TYPE_CHECKING:
@@ -116,6 +117,11 @@ class LimitSpent(NoSolution):
 
 class ModelError(OpticollError):
     """A model that cannot be compiled to a :class:`~opticoll.formulations.standard_form.StandardForm`."""
+
+
+def debugging() -> bool:
+    """Whether ``OPTICOLL_DEBUG`` asks for tracebacks: any value but an empty one, 0, false and no does."""
+    return os.environ.get("OPTICOLL_DEBUG", "").lower() not in {"", "0", "false", "no"}
 
 
 def one_line(text: object, most: int = MOST_TEXT) -> str:

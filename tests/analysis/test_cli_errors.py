@@ -161,12 +161,13 @@ def test_an_unexpected_error_is_one_line(monkeypatch: pytest.MonkeyPatch, capfd:
         raise ZeroDivisionError(message)
 
     monkeypatch.setattr(solve, "solve", fail)
-    monkeypatch.delenv("OPTICOLL_DEBUG", raising=False)
-    assert main(RING) == 1
-    out, err = capfd.readouterr()
-    assert out == ""
-    assert err.count("\n") == 1
-    assert "ZeroDivisionError: two lines; set OPTICOLL_DEBUG=1" in err
+    for value in ("", "0", "false"):
+        monkeypatch.setenv("OPTICOLL_DEBUG", value)
+        assert main(RING) == 1
+        out, err = capfd.readouterr()
+        assert out == ""
+        assert err.count("\n") == 1
+        assert "ZeroDivisionError: two lines; set OPTICOLL_DEBUG=1" in err
     monkeypatch.setenv("OPTICOLL_DEBUG", "1")
     with pytest.raises(ZeroDivisionError):
         main(RING)

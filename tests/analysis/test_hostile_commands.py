@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -139,6 +141,22 @@ def test_a_torn_record_of_a_study_is_tried_again(tmp_path: Path, caplog: pytest.
     assert (store.records / f"{study.cells[0].key}.2.json").exists()
     assert "is not a record" in caplog.text
     assert len(store.sql("FROM latest")) == len(study.cells)
+
+
+def test_a_signal_ends_a_study_with_a_line(tmp_path: Path) -> None:
+    (tmp_path / "s.toml").write_text(
+        'name = "s"\nformulations = ["lumorph.rounds"]\ninstances = ["lightpath:4x4,lasers=4"]\nmethods = ["highs"]\n'
+        '[limits]\ntime_limit_s = 600\n[settings]\ncollective = "all-to-all"\n'
+    )
+    words = [sys.executable, "-m", "opticoll", "study", f"{tmp_path}/s.toml", "--store", f"{tmp_path}/store"]
+    process = subprocess.Popen(words, stderr=subprocess.PIPE, text=True, preexec_fn=soak.heed_signals)
+    begun = time.monotonic()
+    while not soak.working(process.pid) and process.poll() is None and time.monotonic() < begun + 240:
+        time.sleep(0.2)
+    os.kill(process.pid, signal.SIGTERM)
+    _, err = process.communicate(timeout=240)
+    assert err == f"opticoll: interrupted with 1 cell to go; run `opticoll study {tmp_path}/s.toml` again to resume\n"
+    assert process.returncode == 128 + signal.SIGTERM
 
 
 @pytest.mark.parametrize(
