@@ -192,10 +192,13 @@ def _status(record: Record) -> str:
 
 
 def result_of(cell: Cell, record: Record, status: str) -> CellResult:
-    """Summarize a record of a cell."""
-    return CellResult(
-        cell.key, status, record.termination, record.proof, record.gap, record.time.solve_s, record.message or ""
-    )
+    """Summarize a record of a cell; one without an answer says why, also where its solver or method did not."""
+    message = record.message or ""
+    if not message and not schema.is_answer(record):
+        from opticoll.analysis.rendering import unsolved
+
+        message = unsolved(record)
+    return CellResult(cell.key, status, record.termination, record.proof, record.gap, record.time.solve_s, message)
 
 
 def record_failure(job: CellJob, message: str) -> CellResult:

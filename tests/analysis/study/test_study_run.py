@@ -190,6 +190,7 @@ class Solver:
         proof = Proof.OPTIMAL if self.ending == Termination.OPTIMAL else Proof.NONE
         record = Record(
             formulation=task.formulation,
+            method=task.method,
             termination=self.ending,
             message=self.message,
             proof=proof,
@@ -216,6 +217,15 @@ def test_what_is_neither_verified_nor_proven_is_tried_again(store: Store, solver
     solver.verified = True
     assert [run(store), run(store)] == ["done", "skipped"]
     assert solver.calls == 3
+
+
+def test_a_cell_without_an_answer_says_why_where_its_solver_does_not(store: Store, solver: Solver) -> None:
+    solver.verified = False
+    (line,) = run_study(STUDY, store, InProcess()).remarks()
+    assert line.endswith("no solution: ended with optimal: highs returned no solution")
+    solver.message = "words"
+    (line,) = run_study(STUDY, store, InProcess()).remarks()
+    assert line.endswith(": words")
 
 
 @pytest.mark.parametrize("ending", ["optimal", "time-limit", "memory-limit", "iteration-limit"])
