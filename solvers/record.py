@@ -31,6 +31,7 @@ from opticoll.solvers.task import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from opticoll.instances import Instance
     from opticoll.solvers.evidence import Evidence
     from opticoll.solvers.judge import Judgement
     from opticoll.solvers.run import Run
@@ -52,6 +53,12 @@ def properties(judgement: Judgement) -> dict[str, Json]:
     return metrics
 
 
+def notes_on(instance: Instance) -> list[str]:
+    """What a reader of a record should know of its instance, as parts of the message."""
+    told = instance.notes if isinstance(instance, MatrixProgram | Topology) else ()
+    return [f"{NOTE}{note}." for note in told]
+
+
 def record_of(found: Sequence[Evidence], judgement: Judgement, metrics: dict[str, Json], needed: Run | None) -> Record:
     """The record of a run: what its first method was asked, and the solution in the lead.
 
@@ -66,7 +73,6 @@ def record_of(found: Sequence[Evidence], judgement: Judgement, metrics: dict[str
         end = "proven optimal" if proven and one is found[-1] else "continued"
         model = replace(model, reason=f"{model.reason}, {end} by {one.state.plan.method_name}")
     used = plugin_digests(plan)
-    told = plan.instance.notes if isinstance(plan.instance, MatrixProgram | Topology) else ()
     termination, message = _ending(found, judgement)
     spent = {
         name: sum(one.state.times[name] or 0.0 for one in found) if len(found) > 1 else first.times[name]
@@ -101,7 +107,7 @@ def record_of(found: Sequence[Evidence], judgement: Judgement, metrics: dict[str
         time=Times(**{**first.times, **spent}),
         size=Size() if form is None else Size(**form.size),
         peak_memory_mb=out.peak_memory_mb,
-        message=one_line(joined_messages(message, *judgement.notes, *(f"{NOTE}{note}." for note in told))),
+        message=one_line(joined_messages(message, *judgement.notes, *notes_on(plan.instance))),
         incumbents=out.incumbents,
         requested=Requested.of(task),
         needed=None if needed is None else Needed.of(needed.record),

@@ -30,6 +30,7 @@ from opticoll.solvers.exact.exact_form import ExactAnswer, ExactForm, fault
 from opticoll.solvers.exact.in_worker import answer_apart, call_apart
 from opticoll.solvers.exact.lifted_flows import answer_of
 from opticoll.solvers.process.budget import CHECK_S, LimitReached, limited
+from opticoll.solvers.record import notes_on
 from opticoll.solvers.relaxation import CLAIMED, FARKAS, UNBOUNDED
 from opticoll.solvers.task import Proof, Termination, joined_messages
 
@@ -365,6 +366,9 @@ def _optimal(
     if optimum and {"F", "T"} <= metrics.keys():
         flow = optimum if metrics["F"] == objective else 1 / optimum
         metrics |= {"F_exact": str(flow), "T_exact": str(1 / flow)}
+    if not run.record.verified:  # its words are about another solution
+        message = joined_messages(*notes_on(plan.instance))
+        run = replace(run, record=msgspec.structs.replace(run.record, message=message))
     run = _noted(
         run,
         f"in floating point the value was {before!r}" if differs else "",

@@ -33,7 +33,7 @@ from opticoll.solvers.exact.prove import TIMED_OUT, proven_exactly
 from opticoll.solvers.exact.vipr_verify import verify
 from opticoll.solvers.methods import prepared
 from opticoll.solvers.process.budget import Budget
-from opticoll.solvers.task import PROVEN, Proof, Record, Task
+from opticoll.solvers.task import PROVEN, Outcome, Proof, Record, Task, Termination
 
 Q = Fraction
 INF = np.inf
@@ -523,6 +523,16 @@ def test_floating_point_misleads_and_the_exact_run_does_not(tmp_path, monkeypatc
     store.save(result)
     (row,) = store.sql("SELECT proof, objective_exact, requested_exact FROM latest").to_dict("records")
     assert row == {"proof": "exact", "objective_exact": "1/1500000000", "requested_exact": True}
+
+
+def test_an_exact_proof_does_without_the_words_of_a_failed_attempt(monkeypatch):
+    failed = Outcome(Termination.ERROR, message="worn out")
+    monkeypatch.setattr("opticoll.solvers.model_solve.solve_scaled", lambda *given, **named: failed)
+    program = oc.topology("ring:4")
+    result = oc.solve("alltoall.master", program, method="highs", exact=True)
+    assert (result.proof, result.objective_exact, result.record.message) == (Proof.EXACT, Q(1, 2), "")
+    result = oc.solve("alltoall.master", program, method="highs")
+    assert (result.verified, result.record.message) == (False, "worn out")
 
 
 def test_the_command_line_prints_the_fraction(tmp_path):
