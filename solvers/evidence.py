@@ -92,10 +92,10 @@ def _accepts_anything(problem: Formulation, values: Arrays) -> bool:
     far = {name: 1e3 * (1 + np.abs(array)) * random.normal(size=np.shape(array)) for name, array in values.items()}
     try:
         with np.errstate(all="ignore"):
-            found = [problem.residuals({name: values[name] + sign * far[name] for name in values}) for sign in (1, -1)]
+            moved = ({name: values[name] + sign * far[name] for name in values} for sign in (1, -1))
+            return all(worst <= verify.FEASIBLE for point in moved for worst in problem.residuals(point).values())
     except Exception:  # noqa: BLE001 - it refuses them
         return False
-    return all(worst <= verify.FEASIBLE for one in found for worst in one.values())
 
 
 def on_the_matrix(form: StandardForm | None, values: Arrays) -> dict[str, float]:

@@ -144,6 +144,22 @@ def test_a_checker_that_accepts_everything_is_named() -> None:
     assert "the checker of own.trusting accepts values far from these" in oc.solve(Trusting, "ring:3").record["message"]
 
 
+def test_a_checker_is_asked_once_about_a_solution_and_once_about_another() -> None:
+    asked: list[float] = []
+
+    class Counting(Total):
+        name = "own.counting"
+
+        def residuals(self, values: Any) -> dict[str, float]:
+            asked.append(float(values["x"].sum()))
+            return {"limit": abs(asked[-1]) - 2.0, "nonnegative": float(-values["x"].min())}
+
+    assert oc.solve(Counting, "ring:3").objective == pytest.approx(2.0)
+    assert asked[0] == pytest.approx(2.0)
+    assert len(asked) == 2
+    assert abs(asked[1]) > 10.0
+
+
 def test_a_method_may_find_nothing(tmp_path: Path) -> None:
     result = oc.solve("alltoall.master", "ring:4", method=method_of(tmp_path, "at-a-loss", "Termination.TOLERANCE, {}"))
     assert result.proof == Proof.BOUND_ONLY
