@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from opticoll import compiled, plugins
+from opticoll.errors import OpticollError
 from opticoll.extensions import part
 from opticoll.shared_files import SCRATCH, scratch_place, working_folder
 from opticoll.solvers.process import solver_log
@@ -42,10 +43,6 @@ _MOST_FORKED_MB = 150.0
 ROOT = Path(__file__).absolute().parents[3]
 """The folder that holds our packages; workers find them there from any working directory."""
 
-#: Whether a worker forks the processes that do its jobs, and so can take several; otherwise it takes one job.
-FORKS = sys.platform == "linux"
-#: How long [s] a worker may take to collect the processes that were killed.
-_COLLECTED_S = 0.5
 #: Most idle workers per thread.
 MOST_IDLE = 3
 
@@ -101,6 +98,9 @@ class Worker:
         *,
         forked: bool = False,
     ) -> None:
+        if sys.platform != "linux":
+            msg = "solvers run in processes as only Linux has them; use it in WSL, a container or a virtual machine"
+            raise OpticollError(msg)
         self.serves = serves
         self.scratch = scratch = scratch_place()
         while (spare := os.open(os.devnull, os.O_RDWR)) <= 2:  # ours must not have numbers of closed standard streams
@@ -187,8 +187,7 @@ class Worker:
         return max(self._total(processor_s) - self._used_s, 0.0)
 
     def _total(self, measured: Callable[[int], float]) -> float:
-        root = self.process.pid
-        return sum(map(measured, descendants(root) if FORKS else [root, *descendants(root)]))
+        return sum(map(measured, descendants(self.process.pid)))
 
     def release(self) -> None:
         """Kill the job if it is still running; a worker that has answered and can take another job becomes idle.
@@ -197,10 +196,8 @@ class Worker:
         """
         if self.returncode is None or self.answer is None or self.process.poll() is not None:
             self.end()
-        elif FORKS or self.answer["stays"]:
-            _keep(self)
         else:
-            self.end()
+            _keep(self)
 
 
 def _become_worker(parent: int, ends: Sequence[int]) -> NoReturn:
@@ -238,8 +235,7 @@ def fork_ahead() -> None:
     """
     packages = {name.partition(".")[0] for name in list(sys.modules) if not name.startswith("_")}
     if (
-        FORKS
-        and not idle_workers.waiting
+        not idle_workers.waiting
         and os.getpid() not in _ahead
         and packages <= _FORKABLE | sys.stdlib_module_names
         and not plugins.known()
@@ -327,7 +323,7 @@ def _end_worker(
         return
     with suppress(OSError):
         connection.shutdown(socket.SHUT_WR)  # the worker ends when its job has
-    kill_tree(process, _COLLECTED_S if FORKS else 0.0)
+    kill_tree(process)
     connection.close()
     os.close(endings)
     log.close()
