@@ -34,14 +34,12 @@ def bounds(data: CallBatches) -> list[Bound]:
 
 
 def metrics(data: CallBatches, value: float | None) -> dict[str, Json]:
-    """Sequential time, the share of it that is saved, and whether all calls conflict."""
+    """The share of the sequential time that is saved, the number of calls, and of pairs that conflict."""
     whole = float(data.time.sum())
     return {
-        "sequential_us": whole,
         "saved": None if value is None else round(max(0.0, 1.0 - value / whole), 9),
         "calls": int(data.time.size),
         "conflicts": int(np.triu(data.conflicts, 1).sum()),
-        "all_conflict": bool(data.conflicts.all()),
     }
 
 

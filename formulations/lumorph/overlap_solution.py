@@ -11,7 +11,6 @@ from opticoll.formulations.flows import path_flow
 from opticoll.formulations.flows.path_flow import arc_load, known_paths
 from opticoll.formulations.flows.path_sets import assemble
 from opticoll.formulations.variables import Array, Axis, Links, arc_axis, pair_labels
-from opticoll.instances.photonics import LightpathMesh
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -69,33 +68,16 @@ def unfold(data: Overlap, values: Mapping[str, F64]) -> dict[str, F64]:
 
 
 def metrics(data: Overlap, value: float | None) -> dict[str, Json]:
-    """The overlap, the circuit list and form, and every analytic bound by name; the bounds hold for all routes."""
+    """The overlap, the number of circuits, and every analytic bound by name; the bounds hold for all routes."""
     bounds = data.bounds()
     proven = value is not None and bool(value <= max((bound.value for bound in bounds), default=-np.inf))
     return {
         "max_load": value,
         "circuits": data.circuits.count,
-        "circuit_list": data.circuits.name,
-        "ranks": data.topology.num_ranks,
-        "model": data.model,
         "path_set": str(data.routing.rule),
-        **capacities_of_wafers(data),
         "bounds": {b.name: int(b.value) if b.value.is_integer() else b.value for b in bounds},
         "unrestricted_proven": None if value is None else proven,
         "conditional_on": None if proven or data.model == "arc" else path_flow.restriction(data.routing),
-    }
-
-
-def capacities_of_wafers(data: Overlap) -> dict[str, Json]:
-    """c_a on a wafer and between wafers, where they differ."""
-    fibres = data.topology.scarce_fibres if isinstance(data.topology, LightpathMesh) else None
-    if fibres is None:
-        return {}
-    between = fibres.joins(data.topology)
-    capacity = data.topology.capacity
-    return {
-        "capacity_on_wafer": int(capacity[~between].max(initial=0.0)),
-        "capacity_between_wafers": int(capacity[between].max(initial=0.0)),
     }
 
 

@@ -126,15 +126,9 @@ def refute(data: AllToAll) -> Bound | None:
 
 
 def metrics(data: AllToAll, value: float | None) -> dict[str, float | int | None]:
-    """Wavelengths, Lemma 1's number, and rounds with the channels of the fibres."""
-    lemma = lemma_1(data.fibres.n, ring=data.fibres.circular)
-    return {
-        "wavelengths": value,
-        "lemma_1": lemma,
-        "lemma_excess": None if value is None else lemma - value,
-        "rounds": None if value is None else int(-(-value // data.fibres.channels)),
-        "nodes": data.fibres.n,
-    }
+    """Wavelengths, and rounds with the channels of the fibres."""
+    rounds = None if value is None else int(-(-value // data.fibres.channels))
+    return {"wavelengths": value, "rounds": rounds}
 
 
 def rounds_of_channels(data: AllToAll, values: Mapping[str, F64]) -> RoundSchedule:

@@ -19,8 +19,8 @@ A tree may also be given by its ``radices`` alone, (k,). The checker reads eithe
 builds the schedule, circuit by circuit, and counts its violations and the rounds beyond the count (``exact`` and
 ``lemma``).
 
-The optimum is over the paper's trees under the paper's count: other all-gather algorithms may take fewer rounds
-(``metrics.any_schedule_bound``).
+The optimum is over the paper's trees under the paper's count: other all-gather algorithms may take fewer rounds, but no
+fewer than the bound ``receptions``.
 """
 
 from __future__ import annotations

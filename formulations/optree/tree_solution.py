@@ -165,18 +165,13 @@ closed_forms = bounds
 
 
 def metrics(data: TreeChoice, value: float | None) -> dict[str, Json]:
-    """Rounds, the values of Theorems 1 and 2 (rings only), and times in microseconds if ``data`` is given."""
-    fabric = data.fabric
+    """Rounds, and times in microseconds if ``data`` is given."""
     rule = {"lemma": "with stages counted by Lemma 1", "printed": "with stages counted by Theorem 1's terms"}
-    restricted = [rule.get(fabric.count), f"at depth {data.depth}" if data.depth else None]
+    restricted = [rule.get(data.fabric.count), f"at depth {data.depth}" if data.depth else None]
     result: dict[str, Json] = {
         "rounds": None if value is None else int(value),
-        "any_schedule_bound": step_counts.gather_bound(fabric.n, fabric.wavelengths, ring=fabric.ring),
         "conditional_on": ", ".join(part for part in restricted if part) or None,
     }
-    if fabric.ring:
-        result["theorem_depth"] = step_counts.theorem_2(fabric.n)
-        result["theorem_steps"] = step_counts.optree_steps(fabric.n, fabric.wavelengths)
     if data.message > 0:
         result["packets"] = data.cost.packets(data.message)
         result["step_us"] = 1e6 * data.cost.step(data.message)
@@ -185,18 +180,11 @@ def metrics(data: TreeChoice, value: float | None) -> dict[str, Json]:
 
 
 def describe(data: TreeChoice, values: Mapping[str, F64]) -> dict[str, Json]:
-    """The tree's radices and depth, and the rounds of its schedule (up to ``CHECKED_NODES`` nodes)."""
+    """The tree's radices, its depth, and the steps of every stage."""
     radices = radices_of(data, values)
     if radices is None:
         return {}
-    result: dict[str, Json] = {
-        "depth": len(radices),
-        "radices": radices,
-        "stage_steps": data.fabric.stages(radices),
-    }
-    if data.fabric.n <= CHECKED_NODES:
-        result["schedule_rounds"] = tree_schedule(data.fibres, radices).rounds
-    return result
+    return {"depth": len(radices), "radices": radices, "stage_steps": data.fabric.stages(radices)}
 
 
 def rounds_of_tree(data: TreeChoice, values: Mapping[str, F64]) -> RoundSchedule:

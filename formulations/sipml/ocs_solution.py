@@ -113,17 +113,7 @@ def metrics(data: OcsCircuits, value: float | None) -> dict[str, Json]:
         "transfer_s": value,
         "max_load": None if value is None else value * moves.bandwidth,
         "whole_circuits_cost": None if value is None else value / ideal,
-        "pairs": moves.pairs,
-        "switches": data.degree,
     }
-
-
-def describe(data: OcsCircuits, values: Mapping[str, F64]) -> dict[str, Json]:
-    """Number of circuits in use, and their fraction of all ports."""
-    c = circuits_of(data, values)
-    if c is None:
-        return {}
-    return {"circuits": int(c.sum()), "port_use": float(c.sum() / (data.n * data.degree))}
 
 
 def from_match(data: OcsCircuits, match: F64) -> tuple[F64, float] | None:

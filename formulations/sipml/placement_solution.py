@@ -116,33 +116,8 @@ def repair(data: Placement, values: Mapping[str, F64]) -> dict[str, F64] | None:
 
 
 def metrics(data: Placement, value: float | None) -> dict[str, Json]:
-    """Makespan of the step, and the times with one GPU and with unlimited GPUs."""
-    return {
-        "makespan_us": value,
-        "speedup": None if value is None else data.work / value,
-        "one_gpu_us": data.work,
-        "critical_path_us": float((data.heads + data.graph.duration + data.tails).max()),
-        "sub_ops": data.n,
-        "delta": data.delta,
-        "gpus": data.devices * data.replicas,
-    }
-
-
-def describe(data: Placement, values: Mapping[str, F64]) -> dict[str, Json]:
-    """GPUs in use, largest numbers of peers that one sends to and receives from, bytes between GPUs."""
-    read = placed(data, values)
-    if read is None:
-        return {}
-    device = read[0]
-    sends, receives = peers_of(data, device)
-    apart = device[data.graph.tail] != device[data.graph.head]
-    return {
-        "gpus_used": int(np.unique(device).size),
-        "most_sends": int(sends.max()),
-        "most_hears": int(receives.max()),
-        "bytes_between": float(data.graph.volume[apart].sum()),
-        "most_memory_gib": float(held_by(data, device).max()) / 2**30,
-    }
+    """Time of the step on one GPU over that on all of them, and their number."""
+    return {"speedup": None if value is None else data.work / value, "gpus": data.devices * data.replicas}
 
 
 def placed(data: Placement, values: Mapping[str, F64]) -> tuple[I64, F64, float] | None:

@@ -62,17 +62,15 @@ def repair(data: RingTraffic, values: Mapping[str, F64]) -> dict[str, F64] | Non
 
 
 def describe(data: RingTraffic, values: Mapping[str, F64]) -> dict[str, Json]:
-    """Circuits, wavelengths in use, fraction of (segment, wavelength) in use, and circuits on the longer side."""
+    """Circuits, wavelengths in use, and the fraction of (segment, wavelength) in use."""
     read = circuits_of(data, values)
     if read is None:
         return {}
     pair, way, wavelength = read[0].T
-    hops = data.hops[pair, way]
     return {
         "circuits": int(pair.size),
         "wavelengths": int(wavelength.max(initial=-1) + 1),
-        "use": float(hops.sum() / (2 * data.n * data.wavelengths)),
-        "detours": int((hops > data.hops[pair].min(axis=1)).sum()),
+        "use": float(data.hops[pair, way].sum() / (2 * data.n * data.wavelengths)),
     }
 
 
@@ -116,15 +114,8 @@ def circuits_of(data: RingTraffic, values: Mapping[str, F64]) -> tuple[I64, floa
 
 
 def metrics(data: RingTraffic, value: float | None) -> dict[str, Json]:
-    """The slowest transfer and the size of the problem."""
-    moves = data.transfers
-    return {
-        "transfer_s": value,
-        "max_load": None if value is None else value * moves.bandwidth,
-        "wavelengths_available": data.wavelengths,
-        "pairs": moves.pairs,
-        "nodes": data.n,
-    }
+    """The slowest transfer, in time and in bytes a circuit."""
+    return {"transfer_s": value, "max_load": None if value is None else value * data.transfers.bandwidth}
 
 
 def estimate(data: RingTraffic) -> dict[str, int]:

@@ -195,19 +195,13 @@ def chains(design: CircuitDesign) -> bool:
 
 
 def describe(design: CircuitDesign) -> dict[str, float | int | None]:
-    """Summary of a verified design: loads [bytes], tax, hops, numbers of circuits, rings and routes."""
+    """Summary of a verified design: load [bytes], tax, hops, numbers of circuits, rings and routes."""
     hops = design.topology.hops
     pairs = ~np.eye(design.pool.n, dtype=bool)
     connected = bool(np.isfinite(hops).all())
-    load = design.loads
-    mean = float(load.mean()) if load.size else 0.0
     return {
         "max_load": design.max_load,
-        "min_load": float(load.min()) if load.size else None,
-        "mean_load": mean,
-        "imbalance": design.max_load / mean if mean > 0 else None,
         "bandwidth_tax": design.bandwidth_tax,
-        "demand_bytes": float(design.demand.sum()),
         "circuits": len(design.circuits),
         "rings": len(design.rings),
         "routes": design.routes,

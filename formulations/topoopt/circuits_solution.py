@@ -146,17 +146,16 @@ def repair(data: TaskCircuits, values: Mapping[str, F64]) -> dict[str, F64] | No
 
 
 def describe(data: TaskCircuits, values: Mapping[str, F64]) -> dict[str, Json]:
-    """Properties of a verified solution: circuits of every configuration, and the time in which something is sent."""
+    """Properties of a verified solution: the circuits of every configuration."""
     x = np.rint(circuits_of(data, values)).astype(int)
     listed = [[[u, v, int(one[u, v])] for u, v in np.argwhere(one).tolist()] for one in x]
-    busy = np.asarray(values["l"])[np.asarray(values["b"]).sum(axis=1) > 0]
-    return {"circuits": listed, "sending_ms": float(busy.sum())}
+    return {"circuits": listed}
 
 
 def metrics(data: TaskCircuits, value: float | None) -> dict[str, Json]:
     """Figures at a value."""
     e = data.transfers
-    figures: dict[str, Json] = {"computing_ms": e.computing, "transfers": e.count, "waves": int(e.wave.max()) + 1}
+    figures: dict[str, Json] = {"transfers": e.count, "waves": int(e.wave.max()) + 1}
     if data.intervals < 2 * e.count - 1:
         figures["conditional_on"] = f"over schedules of {data.intervals} intervals"
     return figures

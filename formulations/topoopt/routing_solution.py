@@ -107,7 +107,6 @@ def metrics(data: FixedCircuits, value: float | None) -> dict[str, Json]:
         "unit_load": data.unit,
         "heuristic_load": own.max_load,
         "heuristic_over_optimum": own.max_load / least if least else None,
-        "heuristic_tax": own.bandwidth_tax,
         "circuits": data.topology.arcs,
         "conditional_on": "on the given circuits",
     }
@@ -119,7 +118,6 @@ def describe(data: FixedCircuits, values: Mapping[str, F64]) -> dict[str, Json]:
     return {
         "load_quantiles": np.quantile(load, QUANTILES).tolist(),
         "heuristic_quantiles": np.quantile(data.design.loads, QUANTILES).tolist(),
-        "least_over_most": float(load.min() / load.max()),
         "bandwidth_tax": float(load.sum() / (data.flow.demand.sum() * data.unit)),
     }
 

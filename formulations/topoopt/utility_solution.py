@@ -153,13 +153,8 @@ def repair(data: CircuitUtility, values: Mapping[str, F64]) -> dict[str, F64] | 
 
 
 def describe(data: CircuitUtility, values: Mapping[str, F64]) -> dict[str, Json]:
-    """Number of circuits, most of one pair, and the share of the demand that has a circuit."""
-    count = data.circuits(values)
-    return {
-        "circuits": int(count.sum()),
-        "most_parallel": int(count.max()),
-        "direct_share": float(data.amounts[count > 0].sum() / data.amounts.sum()),
-    }
+    """The share of the demand that has a circuit."""
+    return {"direct_share": float(data.amounts[data.circuits(values) > 0].sum() / data.amounts.sum())}
 
 
 def links(data: CircuitUtility, values: Mapping[str, F64]) -> Links:

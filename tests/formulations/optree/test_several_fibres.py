@@ -39,7 +39,6 @@ def test_two_fibres_halve_the_steps_of_the_paper_s_ring():
         oc.solve("optree.tree", f"wdm-ring:n=1024,wavelengths=64,fibres={f}", method="tree-search") for f in (1, 2)
     )
     assert (one.objective, two.objective) == (72, 36)
-    assert two.metrics["theorem_steps"] == pytest.approx(one.metrics["theorem_steps"] / 2)
 
 
 def test_circuits_on_two_fibres_of_a_ring_are_those_of_twice_the_wavelengths():
