@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from opticoll.formulations.flows.path_sets import PathRule, PathSet, path_violations
 from opticoll.formulations.rounds.segments import splits
 from opticoll.formulations.topoopt.circuit_design import CircuitDesign, Ring, sorted_circuits
 from opticoll.formulations.variables import Array, Axis, Links, Names, SolutionSize, arc_names, members, pair_labels
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
 
 #: Blocks of :func:`residuals`.
 BLOCKS = ("degree", "rings", "routes", "nonnegative", "demand", "loads", "objective")
-#: Number of server visits that :func:`chains` checks at a time.
-CHECK_ENTRIES = 4_000_000
 #: Integer arrays of a design, with their number of dimensions.
 _WHOLE = {"circuits": 2, "ring_start": 1, "ring_order": 1, "ring_group": 1, "route_start": 1, "route_circuits": 1}
 _REAL = ("ring_share", "route_bytes", "loads")
@@ -127,7 +126,8 @@ def residuals(pool: ServerPool, values: Mapping[str, F64]) -> dict[str, float]:
     if design is None:
         return dict.fromkeys(BLOCKS, np.inf)
     routed = np.zeros((pool.n, pool.n))
-    chained = chains(design)
+    excess = _degree_excess(pool, design.circuits)
+    chained = bool(np.isfinite(excess)) and chains(design)
     if chained:
         np.add.at(routed, design.ends, design.route_bytes)
     demand, load = design.demand, design.loads
@@ -137,7 +137,7 @@ def residuals(pool: ServerPool, values: Mapping[str, F64]) -> dict[str, float]:
     stated = {"max_load": design.max_load, "bandwidth_tax": design.bandwidth_tax}
     wrong = [_relative(values[name], true) for name, true in stated.items() if name in values]
     return {
-        "degree": _degree_excess(pool, design.circuits),
+        "degree": excess,
         "rings": _ring_violation(design, shares),
         "routes": 0.0 if chained else np.inf,
         "nonnegative": max(-float(design.route_bytes.min(initial=0.0)) / most, -float(shares.min(initial=0.0)), 0.0),
@@ -172,26 +172,10 @@ def _ring_violation(design: CircuitDesign, shares: F64) -> float:
 
 
 def chains(design: CircuitDesign) -> bool:
-    """Whether every route is connected and visits no server twice."""
-    tail, head = design.circuits[design.route_circuits].T
-    inner = np.ones(tail.size, dtype=bool)
-    inner[design.route_start[:-1]] = False  # the first circuit of a route has no predecessor
-    places = np.flatnonzero(inner)
-    if (tail[places] != head[places - 1]).any():
-        return False
-    start, n = design.route_start, design.pool.n
-    first = 0
-    while first < design.routes:  # in blocks: all routes may have very many visits
-        last = max(first + 1, int(np.searchsorted(start, start[first] + CHECK_ENTRIES, side="right")) - 1)
-        indices = np.arange(first, last)
-        route = np.repeat(indices - first, design.length[indices])
-        visits = np.concatenate(
-            [route * n + head[start[first] : start[last]], (indices - first) * n + design.ends[0][indices]]
-        )
-        if np.unique(visits).size < visits.size:
-            return False
-        first = last
-    return True
+    """Whether every route is connected and visits no server twice; the circuits must be sorted, without self-loops."""
+    routes = np.arange(design.routes)
+    paths = PathSet(design.topology, *design.ends, design.route_circuits, design.route_start, routes)
+    return path_violations(paths, PathRule("all")) == 0
 
 
 def describe(design: CircuitDesign) -> dict[str, float | int | None]:
