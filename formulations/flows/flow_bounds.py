@@ -198,19 +198,13 @@ class ShortestTrees:
         scale = rounding.exponent(data.capacity)
         self.capacity, self.power = rounding.scaled_up(data.capacity, -scale), scale - power
         self.key = topology.tail * topology.n + topology.head  # ascending, as arcs are sorted by their ends
-        self.simple = bool((self.key[1:] != self.key[:-1]).all())
-        self.matrix = topology.length_matrix(np.ones(topology.arcs))
 
     def bound_and_load(self, lengths: F64) -> tuple[float, F64]:
         """Bound of positive lengths, and the load of their shortest-path trees on every arc, ``(m,)``."""
         from scipy.sparse.csgraph import dijkstra
 
-        n = self.topology.n
-        if self.simple:
-            self.matrix.data = lengths
-        else:
-            self.matrix = self.topology.length_matrix(lengths)
-        reach, parent = dijkstra(self.matrix, indices=self.sources, return_predecessors=True)
+        n, matrix = self.topology.n, self.topology.length_matrix(lengths)
+        reach, parent = dijkstra(matrix, indices=self.sources, return_predecessors=True)
         cost = rounding.float_down(rounding.dot_down(self.demand, reach[self.needed]), self.roundings)
         total = rounding.dot_up(self.capacity, lengths)
         value = float(rounding.scaled_up(rounding.quotient_up(total, cost), self.power))
@@ -227,9 +221,8 @@ class ShortestTrees:
             places = np.flatnonzero(level_of == level)
             np.add.at(carried, into[places], carried[places])
         places = np.flatnonzero(level_of)
-        arc = np.searchsorted(self.key, parent.ravel()[places] * np.int64(n) + places % n)
-        if not self.simple:  # the shortest of parallel arcs
-            arc = np.lexsort((lengths, self.key))[arc]
+        first = np.searchsorted(self.key, parent.ravel()[places] * np.int64(n) + places % n)
+        arc = np.lexsort((lengths, self.key))[first]  # of parallel arcs the shortest
         return value, np.asarray(np.bincount(arc, carried[places], self.topology.arcs), dtype=float)
 
 
