@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass
+from itertools import product
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,6 +18,8 @@ if TYPE_CHECKING:
 
     Chord = tuple[int, int, int]  # direction and pair
     Part = dict[str, int | I64]
+
+_Node = tuple[int, int, int]  # direction, start of the commodity, node
 
 
 def directed(n: int, source: I64, target: I64, way: int) -> tuple[I64, I64]:
@@ -120,53 +124,32 @@ def strip(walk: Walks, flow: I64, idle: I64, over: I64) -> list[tuple[int, list[
     flow, idle, over
         Integer and nonnegative, ``(|F|,)``, ``(|H|,)``, ``(|X|,)``.
     """
-    n = walk.n
-    out: dict[tuple[int, int, int], list[list[int]]] = {}
-    for index, counts in ((walk.circuits, flow), (walk.idle, idle)):
-        of_pair = index["pair"] if index is walk.circuits else np.full(len(index), -1)
-        columns = (*(index[name] for name in ("way", "start", "tail", "head")), of_pair, counts)
-        for way, v, a, b, pair, count in zip(*(column.tolist() for column in columns), strict=True):
-            if count > 0:
-                out.setdefault((way, v, a), []).append([count, b, pair])
-    ends: dict[tuple[int, int], dict[int, list[int]]] = {}
-    columns = (*(walk.crossings[name] for name in ("way", "pair", "tail", "head")), over)
-    for way, pair, u, v, count in zip(*(column.tolist() for column in columns), strict=True):
-        if count > 0:
-            ends.setdefault((way, v), {})[u] = [count, pair]
+    # Of every node of a commodity: its segments and circuits onward, and the crossing circuits that close a walk there.
+    onward, closing = defaultdict[_Node, list[tuple[int, int]]](list), defaultdict[_Node, list[int]](list)
+    lines = walk.circuits, walk.idle.given(pair=-1), walk.crossings
+    for index, counts in zip(lines, (flow, idle, over), strict=True):
+        listed = np.column_stack([index[name] for name in ("way", "start", "tail", "head", "pair")])
+        for way, v, a, b, pair in np.repeat(listed, counts, axis=0).tolist():
+            if index is walk.crossings:
+                closing[way, v, a].append(pair)
+            else:
+                onward[way, v, a].append((b, pair))
     results: list[tuple[int, list[int]]] = []
-
-    def follow(way: int, v: int) -> list[int] | None:
-        at = v
-        pairs: list[int] = []
-        sinks = ends.get((way, v), {}) if v else {}
-        while True:
-            if at == n:
-                return pairs if v == 0 else None
-            if at in sinks and sinks[at][0] > 0:
-                sinks[at][0] -= 1
-                return [*pairs, sinks[at][1]]
-            choices = out.get((way, v, at), [])
-            while choices and choices[-1][0] == 0:
-                choices.pop()
-            if not choices:
-                return None
-            choices[-1][0] -= 1
-            at, pair = choices[-1][1], choices[-1][2]
-            if pair >= 0:
-                pairs.append(pair)
-
-    for way in (0, 1):
-        for v in range(n):
-            starts = sum(count for count, _, _ in out.get((way, v, v), []))
-            for _ in range(starts):
-                pairs = follow(way, v)
-                if pairs is None:
+    for way, v in product((0, 1), range(walk.n)):
+        for _ in range(len(onward[way, v, v])):
+            at, pairs = v, list[int]()
+            while at < walk.n and not closing[way, v, at]:
+                if not onward[way, v, at]:
                     return None
-                if pairs:
-                    results.append((way, pairs))
-    left = any(item[0] for items in out.values() for item in items)
-    left |= any(item[0] for sinks in ends.values() for item in sinks.values())
-    return None if left else results
+                at, pair = onward[way, v, at].pop()
+                pairs += [pair] * (pair >= 0)
+            if at < walk.n:
+                pairs.append(closing[way, v, at].pop())
+            elif v:
+                return None
+            if pairs:
+                results.append((way, pairs))
+    return None if any(onward.values()) or any(closing.values()) else results
 
 
 def circuits_of_sets(sets: list[tuple[int, list[int]]]) -> I64:
