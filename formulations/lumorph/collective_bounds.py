@@ -128,13 +128,7 @@ def receptions(topology: Topology, collective: Collective, limits: Limits) -> Bo
     wanted = np.bincount(collective.deliveries[:, 1], minlength=topology.n)
     need = _over(wanted, circuits(topology, limits)[1]) / per_circuit(limits)
     worst = int(need.argmax())
-    return Bound(
-        "receptions",
-        rounded_up(float(need[worst])),
-        f"vertex {worst} receives {wanted[worst]} chunks",
-        PAPER,
-        detail={"vertex": worst, "chunks": int(wanted[worst])},
-    )
+    return Bound("receptions", rounded_up(float(need[worst])), f"vertex {worst} receives {wanted[worst]} chunks", PAPER)
 
 
 def _rounds_to_spread(collective: Collective, most: float) -> I64:
@@ -157,14 +151,9 @@ def spread(topology: Topology, collective: Collective, limits: Limits) -> Bound:
     most = _most_sent(topology, limits)
     rounds = _rounds_to_spread(collective, most)
     worst = int(rounds.argmax())
-    return Bound(
-        "spread",
-        float(rounds[worst]),
-        f"chunk {worst} goes from {_many(collective.holders[worst], 'holder')} to {collective.spread[worst]} more, "
-        f"each sending at most {most:g} copies per round",
-        PAPER,
-        detail={"chunk": worst},
-    )
+    held, more = _many(collective.holders[worst], "holder"), collective.spread[worst]
+    reason = f"chunk {worst} goes from {held} to {more} more, each sending at most {most:g} copies per round"
+    return Bound("spread", float(rounds[worst]), reason, PAPER)
 
 
 def sole_sends(topology: Topology, collective: Collective, limits: Limits) -> Bound:
@@ -183,7 +172,7 @@ def sole_sends(topology: Topology, collective: Collective, limits: Limits) -> Bo
     reason = f"{_many(many, 'chunk')} must leave vertex {where}, the only holder"
     if late:
         reason += f", at least {_many(late, 'round')} before the end"
-    return Bound("sole holder", best, reason, PAPER, detail={"vertex": where, "chunks": many})
+    return Bound("sole holder", best, reason, PAPER)
 
 
 def supply(topology: Topology, collective: Collective, limits: Limits) -> Bound:
@@ -199,12 +188,8 @@ def supply(topology: Topology, collective: Collective, limits: Limits) -> Bound:
         active = min(active * (1.0 + most), everyone)
     if left > 0 and most > 0:
         rounds += int(rounded_up(left / (everyone * most * load)))
-    return Bound(
-        "supply",
-        float(rounds),
-        f"{collective.deliveries.shape[0]} deliveries, of which {able} vertices can send in the first round",
-        PAPER,
-    )
+    reason = f"{collective.deliveries.shape[0]} deliveries, of which {able} vertices can send in the first round"
+    return Bound("supply", float(rounds), reason, PAPER)
 
 
 def cut(topology: Topology, collective: Collective, limits: Limits) -> Bound:
@@ -231,14 +216,7 @@ def _best_cut(topology: Topology, collective: Collective, limits: Limits, enteri
             best, many, members = float(need[worst]), int(wanted[worst]), inside[worst]
     size, into = int(members.sum()), _into(topology, members)
     reason = f"{_many(many, 'chunk')} must enter {_many(size, 'vertex')} over {_of_arcs(topology, limits, into)}"
-    vertices = np.flatnonzero(members).tolist()
-    return Bound(
-        "cut",
-        rounded_up(best),
-        reason,
-        PAPER,
-        detail={"set": size, "chunks": many, "arcs": int(into.size), "vertices": vertices},
-    )
+    return Bound("cut", rounded_up(best), reason, PAPER)
 
 
 def _into(topology: Topology, inside: Mask) -> I64:
@@ -406,7 +384,7 @@ def line_spread(topology: Topology, collective: Collective, limits: Limits) -> l
         if rounds * n**3 > MOST_WORK:
             break
     reason = f"in {rounds - 1} rounds the chunks would take more arcs than there are" if rounds > 1 else "one round"
-    return [Bound("line spread", float(rounds), reason, PAPER, detail={"needed": needed, "room": rounds * room})]
+    return [Bound("line spread", float(rounds), reason, PAPER)]
 
 
 def priced_bound(topology: Topology, collective: Collective, limits: Limits, prices: F64) -> Bound:
@@ -427,13 +405,8 @@ def priced_bound(topology: Topology, collective: Collective, limits: Limits, pri
     total = float(rounding.down(rounding.sum_down(_least_distances(collective, distance)), topology.n))
     value = max(rounding.quotient_down(total, room), 0.0) if np.isfinite(room) else 0.0
     what = "arcs" if unit else "units of price"
-    return Bound(
-        name,
-        rounded_up(value),
-        f"the deliveries take at least {total:.6g} {what}, with {room:.6g} per round",
-        PAPER,
-        detail={"needed": total, "room": room},
-    )
+    reason = f"the deliveries take at least {total:.6g} {what}, with {room:.6g} per round"
+    return Bound(name, rounded_up(value), reason, PAPER)
 
 
 def _least_distances(collective: Collective, distance: F64) -> F64:
@@ -514,8 +487,7 @@ def _ends(P: Mask, T: Mask, multiplicity: I64, room: F64, name: str, verb: str) 
     count = ((T & others) * multiplicity[:, None]).sum(axis=0)
     need = np.divide(count, room, out=np.zeros(count.size), where=room > 0)
     worst = int(need.argmax())
-    reason = f"vertex {worst} {verb} {count[worst]} chunks"
-    return Bound(name, rounded_up(float(need[worst])), reason, PAPER, detail={"vertex": worst})
+    return Bound(name, rounded_up(float(need[worst])), f"vertex {worst} {verb} {count[worst]} chunks", PAPER)
 
 
 def _spread(P: Mask, T: Mask, out: F64, into: F64) -> Bound:

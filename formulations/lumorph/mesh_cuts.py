@@ -102,7 +102,7 @@ def _inside(tail: I64, head: I64, shape: tuple[int, int]) -> tuple[I64, I64, I64
 
 
 def rectangle_cuts(topology: Topology, pairs: tuple[I64, I64], shape: tuple[int, int]) -> Bound:
-    """Best bound of all rectangles, in both directions; ``detail`` gives rows and columns, both ends included."""
+    """Best bound of all rectangles, in both directions."""
     inside, sources, targets = _inside(*pairs, shape)
     leaving, entering = [], []
     for c, of_c in _of_capacity(topology):
@@ -112,7 +112,7 @@ def rectangle_cuts(topology: Topology, pairs: tuple[I64, I64], shape: tuple[int,
     value = np.maximum(_load(sources - inside, leaving), _load(targets - inside, entering))
     r1, r2, c1, c2 = (int(i) for i in np.unravel_index(int(value.argmax()), value.shape))
     reason = f"circuits over arcs across the border of rows {r1}..{r2}, columns {c1}..{c2}"
-    return Bound("rectangle-cut", _proven(float(value.max())), reason, detail={"rows": [r1, r2], "columns": [c1, c2]})
+    return Bound("rectangle-cut", _proven(float(value.max())), reason)
 
 
 def straight_cuts(topology: Topology, pairs: tuple[I64, I64], shape: tuple[int, int]) -> Bound:

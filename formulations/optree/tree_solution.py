@@ -151,7 +151,6 @@ def bounds(data: TreeChoice) -> list[Bound]:
             "no stage undercuts the minimum steps to its product",
             "optree",
             exact=True,
-            detail={"depth": depth},
         ),
     ]
     if data.fabric.count != "printed":
