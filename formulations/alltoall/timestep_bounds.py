@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.formulations import rounding
-from opticoll.formulations.alltoall.time_expansion import step_distances, step_hops
+from opticoll.formulations.alltoall.time_expansion import step_distances
 from opticoll.formulations.declared_axes import axes_arrays, size
 from opticoll.formulations.flows import flow_bounds
 from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from opticoll.instances.topology import F64
     from opticoll.types import Json
 
+#: Most flows whose upper bounds are listed for an estimate of the size.
+MOST_LISTED = 50_000_000
 #: Vertices up to which the time is compared with bounds of the fluid time, and relative distance that counts as none.
 MOST_BOUNDED, ATTAINED = 128, 1e-6
 
@@ -86,32 +88,14 @@ def derived(problem: StepFlow) -> list[Fraction]:
     ]
 
 
-def flows_in_steps(problem: StepFlow) -> int:
-    """Number of flows that are not fixed at 0, without the array of all flows."""
-    topology, groups, ranks = problem.topology, problem.groups, problem.topology.terminals
-    away, begins = step_hops(topology, problem.holds)
-    reached = away[ranks][:, topology.tail] + begins  # (N, m): the step in which s reaches the arc
-    ahead = away[topology.head][:, ranks].T  # (N, m): the steps from the arc to t
-    wanted = np.zeros((ranks.size, ranks.size))  # groups from s to t
-    if groups.targets is not None:
-        np.add.at(wanted, tuple(np.searchsorted(ranks, ends) for ends in (groups.sources, groups.targets)), 1.0)
-    count = 0.0
-    for step in range(1, problem.steps + 1):
-        begun = ((reached <= step) & (topology.head != ranks[:, None])).astype(np.float32)
-        in_time = ahead <= problem.steps - step
-        if groups.targets is None:
-            count += float((begun * ((groups.traffic > 0).astype(np.float32) @ in_time > 0)).sum())
-        else:
-            others = (in_time & (topology.tail != ranks[:, None])).astype(np.float32)
-            count += float((wanted * (begun @ others.T)).sum())
-    return int(count)
-
-
 def estimate(problem: StepFlow) -> dict[str, int] | None:
-    """About the size of the model; the upper bounds of all flows take 9 bytes each, a fifth of a nonzero."""
-    flows, (m, groups, steps) = flows_in_steps(problem), problem.shape
+    """About the size of the model, without the flows that are fixed at 0 if the array of all of them is listed."""
+    m, groups, steps = problem.shape
+    every = m * groups * steps
+    flows = every if every > MOST_LISTED else int(np.count_nonzero(problem.upper))
     rows = m * steps + problem.topology.num_ranks * groups
-    return size(problem, variables=flows + steps, constraints=rows, nonzeros=max(3 * flows, m * groups * steps // 5))
+    # The upper bounds of all flows take 9 bytes each, a fifth of a nonzero.
+    return size(problem, variables=flows + steps, constraints=rows, nonzeros=max(3 * flows, every // 5))
 
 
 def arrays(problem: StepFlow, names: Collection[str]) -> dict[str, Array]:
