@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.formulations import rounding
-from opticoll.formulations.alltoall.channels_routes import listed
 from opticoll.formulations.declared_axes import axes_arrays
 from opticoll.formulations.flows import path_bounds, path_flow
-from opticoll.formulations.flows.flow_checks import demand_metrics
 from opticoll.formulations.model import Bound
 from opticoll.formulations.variables import TIME, Array, Axis, SolutionSize, arc_axis, members, vertex_axis
 
@@ -29,8 +27,8 @@ CYCLES = "every layer lacks some dependency of each cycle, and pairs whose paths
 
 
 def metrics(problem: RoutedChannels, value: float | None) -> dict[str, Json]:
-    """The value under the name of the objective, ranks and the path set."""
-    restricted, has_list = [path_flow.restriction(problem.routing)], listed(problem)
+    """The value under the name of the objective, and the number of ranks."""
+    restricted = [path_flow.restriction(problem.routing)]
     if problem.chosen == "load":
         restricted.insert(0, f"with {problem.layers} layer{'s' * (problem.layers > 1)}")
     return {
@@ -38,10 +36,6 @@ def metrics(problem: RoutedChannels, value: float | None) -> dict[str, Json]:
         "layers": value if problem.chosen == "channels" else None,
         "T": value if problem.chosen == "load" else None,
         "ranks": problem.topology.num_ranks,
-        **({} if problem.routing.traffic is None else demand_metrics(problem.routing.flow)),
-        "path_set": str(problem.routing.rule),
-        "paths": problem.paths.paths if has_list else None,
-        "dependencies": problem.dependencies.size if has_list else None,
         "conditional_on": ", ".join(filter(None, restricted)) or None,
     }
 

@@ -24,7 +24,6 @@ def metrics(problem: ChunkSteps, value: float | None) -> dict[str, Json]:
         "steps": steps,
         "rounds": value,
         "T": None if value is None else value / chunks,
-        "diameter": int(problem.flow.topology.diameter),
         "ranks": problem.flow.topology.num_ranks,
         "conditional_on": f"in {steps} step{'s' * (steps > 1)}, {chunks} chunk{'s' * (chunks > 1)}",
     }

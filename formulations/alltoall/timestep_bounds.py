@@ -105,14 +105,11 @@ def arrays(problem: StepFlow, names: Collection[str]) -> dict[str, Array]:
 
 def metrics(problem: StepFlow, value: float | None) -> dict[str, Json]:
     """Steps, their time, the alpha-beta time alpha L + beta sum U_t, and whether more steps may take less."""
-    diameter = problem.topology.diameter
     return {
         "steps": problem.steps,
-        "diameter": int(diameter) if np.isfinite(diameter) else None,
         "T_steps": value,
         "alpha_beta_time": None if value is None else problem.alpha * problem.steps + problem.beta * value,
         "ranks": problem.topology.num_ranks,
-        "flows": f"one per {'source' if problem.aggregate == 'source' else 'pair'}",
         **demand_metrics(problem.groups),
         "more_steps": _more_steps(problem, value),
         "conditional_on": f"in {problem.steps} step{'s' * (problem.steps > 1)}",

@@ -51,14 +51,8 @@ def sets(problem: LayeredRoutes) -> dict[str, Axis | Sequence[Any]]:
 
 
 def metrics(problem: LayeredRoutes, value: float | None) -> dict[str, Json]:
-    """Layers, routes and dependencies."""
-    return {
-        "layers": value,
-        "routes": problem.known_routes.paths,
-        "dependencies": problem.dependencies.size,
-        "max_load": links(problem).time,
-        "conditional_on": "for the given routes",
-    }
+    """Layers, and the load of the routes."""
+    return {"layers": value, "max_load": links(problem).time, "conditional_on": "for the given routes"}
 
 
 def links(problem: LayeredRoutes, values: object = None) -> Links:

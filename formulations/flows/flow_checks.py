@@ -19,7 +19,6 @@ from opticoll.formulations.model import Bound
 from opticoll.formulations.rounds.segments import offsets
 from opticoll.formulations.standard_form import Columns, StandardForm, blocks
 from opticoll.formulations.variables import BANDWIDTHS, Axis, Links, pair_axis, vertex_axis
-from opticoll.instances.symmetry import MANY_VERTICES, diameter
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -207,16 +206,9 @@ def declared_optimum(problem: FlowProblem) -> list[Bound]:
 
 
 def metrics(problem: FlowProblem, value: float | None) -> dict[str, Json]:
-    """F, T = 1/F, the number of ranks, their largest distance (None if infinite), and :func:`demand_metrics`."""
-    topology = problem.flow.topology
-    far = topology.diameter if topology.n < MANY_VERTICES else diameter(topology)
-    return {
-        "F": value,
-        "T": 1.0 / value if value is not None and value > 0 else None,
-        "ranks": topology.num_ranks,
-        "diameter": int(far) if np.isfinite(far) else None,
-        **demand_metrics(problem.flow),
-    }
+    """F, T = 1/F, the number of ranks, and :func:`demand_metrics`."""
+    T = 1.0 / value if value is not None and value > 0 else None
+    return {"F": value, "T": T, "ranks": problem.flow.topology.num_ranks, **demand_metrics(problem.flow)}
 
 
 def arrays(problem: FlowProblem, names: Collection[str]) -> dict[str, Array]:

@@ -208,14 +208,9 @@ def cut_detail(topology: Topology, inside: Collection[int], *, away: bool = Fals
 
 
 def metrics(problem: SharedFlows | AllReduction, value: float | None) -> dict[str, Json]:
-    """T, its inverse, ranks, and the root or else the diameter."""
-    topology, root = problem.topology, getattr(problem, "root", None)
-    return {
-        "T": value,
-        "F": 1.0 / value if value is not None and value > 0 else None,
-        "ranks": topology.num_ranks,
-        **({"diameter": int(topology.diameter)} if root is None else {"root": topology.labels[root]}),
-    }
+    """T, its inverse, and the number of ranks."""
+    F = 1.0 / value if value is not None and value > 0 else None
+    return {"T": value, "F": F, "ranks": problem.topology.num_ranks}
 
 
 def links(problem: SharedFlows | AllReduction, values: Mapping[str, F64]) -> Links:

@@ -62,15 +62,10 @@ def repair(data: RoundModel, values: Mapping[str, NDArray[Any]]) -> dict[str, F6
 
 
 def metrics(data: RoundModel, value: float | None) -> dict[str, Json]:
-    """Rounds, size of the collective, limits, and the scope of the proof (see the module docstring)."""
+    """Rounds, and the scope of the proof (see the module docstring)."""
     if value is not None and data.version == "coded":
         value += 1.0  # the first round is round 0
-    return {
-        **scheduled_rounds.metrics(data, value),
-        **({} if data.version == "corrected" else {"program": data.version}),
-        "deliveries": sum(len(phase.copying.deliveries) for phase in data.phases),
-        "phases": len(data.phases),
-    }
+    return scheduled_rounds.metrics(data, value)
 
 
 def replayed(data: RoundModel, schedule: RoundSchedule) -> dict[str, float]:

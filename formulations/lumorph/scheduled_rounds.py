@@ -201,16 +201,11 @@ def links(problem: RoundProblem, values: Mapping[str, F64]) -> Links:
 
 
 def metrics(problem: RoundProblem, value: float | None) -> dict[str, Json]:
-    """Rounds, size of the collective, limits, and whether the value is proven for any routes."""
+    """Rounds, and whether the value is proven for any routes."""
     proven = value is not None and bool(value <= problem.fewest)
     per_pair = f"{problem.plain.paths} {problem.plain.routes_kind}"
     return {
         "rounds": None if value is None or not np.isfinite(value) else int(value),
-        "collective": problem.collective.name,
-        "chunks": problem.collective.chunks,
-        "lasers": problem.limits.wavelengths,
-        "waveguides": problem.limits.waveguides,
-        **({} if problem.limits.fibres is None else {"fibres": problem.limits.fibres.number}),
         "unrestricted_proven": None if value is None else proven,
         "conditional_on": None if proven else f"over the candidate routes ({per_pair} per pair)",
     }

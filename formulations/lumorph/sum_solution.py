@@ -55,7 +55,7 @@ def repair(data: SumModel, values: Mapping[str, NDArray[Any]]) -> dict[str, F64]
 
 
 def metrics(data: SumModel, value: float | None) -> dict[str, Json]:
-    """Rounds, size of the collective, limits, and the bound of compositions of phases, not of all schedules."""
+    """Rounds, the scope of the proof, and the bound of compositions of phases, not of all schedules."""
     return {**scheduled_rounds.metrics(data, value), "composition_bound": sum(data.plain.least)}
 
 

@@ -155,7 +155,7 @@ def describe(data: TaskCircuits, values: Mapping[str, F64]) -> dict[str, Json]:
 def metrics(data: TaskCircuits, value: float | None) -> dict[str, Json]:
     """Figures at a value."""
     e = data.transfers
-    figures: dict[str, Json] = {"transfers": e.count, "waves": int(e.wave.max()) + 1}
+    figures: dict[str, Json] = {"waves": int(e.wave.max()) + 1}
     if data.intervals < 2 * e.count - 1:
         figures["conditional_on"] = f"over schedules of {data.intervals} intervals"
     return figures

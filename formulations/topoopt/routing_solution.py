@@ -107,7 +107,6 @@ def metrics(data: FixedCircuits, value: float | None) -> dict[str, Json]:
         "unit_load": data.unit,
         "heuristic_load": own.max_load,
         "heuristic_over_optimum": own.max_load / least if least else None,
-        "circuits": data.topology.arcs,
         "conditional_on": "on the given circuits",
     }
 

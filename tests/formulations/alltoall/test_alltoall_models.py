@@ -142,7 +142,7 @@ def test_one_source_alone_can_be_faster_than_the_collective():
         values = {"f": problem.flow.capacity[:, None], "F": np.array(flows[-1])}
         assert child.FORMULATION.links(problem, values).capacity.tolist() == [5.0, 1.0]
     assert flows == pytest.approx([5.0, 1.0])
-    assert child.FORMULATION.metrics(problem, 5.0) == {"F_s": 5.0, "ranks": 2, "diameter": 1}
+    assert child.FORMULATION.metrics(problem, 5.0) == {"F_s": 5.0, "ranks": 2}
 
 
 @settings(max_examples=10, deadline=None)

@@ -102,7 +102,7 @@ def test_rounds_and_messages_of_the_cost_model(spec, settings, rounds, volume):
     assert (run.value, run.metrics["volume"]) == (rounds, volume)
     schedule = from_values(run.values)
     assert messages(schedule)[1] == volume
-    assert run.metrics["wavelengths"] == schedule.circuit_wavelength.max() + 1 <= run.metrics["lasers"]
+    assert run.metrics["wavelengths"] == schedule.circuit_wavelength.max() + 1 <= run.plan.problem.limits.wavelengths
 
 
 @pytest.mark.parametrize("kind", ["broadcast", "scatter", "gather", "all-gather"])

@@ -177,7 +177,7 @@ def test_the_methods_respect_the_fibres(name, fibres):
     run = solve.solve(Task("lumorph.rounds", mesh.spec, "certified-rounds", settings={"collective": name}))
     assert run.verified
     assert run.objective == run.bound
-    assert run.record["metrics"]["fibres"] == fibres
+    assert run.plan.problem.limits.fibres.number == fibres
     wanted = collective(name, mesh.n)
     for algorithm in ("recursive", "ring") if name != "all-to-all" else ():
         pattern, _ = pattern_of(algorithm, wanted, mesh, limits)
@@ -209,8 +209,7 @@ def test_the_bounds_of_sums_know_the_fibre_cut():
     mesh, limits = machine("lightpath:1x2,lasers=1,waveguides=4,wafers=2,fibres=1")
     bounds = {b.name: b for b in sum_bounds(mesh, collective("all-reduce", 4, pieces=4), limits)}
     assert bounds["cut"].value == 16  # all 16 chunks are contributed to on both wafers
-    data = SumModel.prepare(mesh, {})
-    assert data.metrics(None)["fibres"] == 1
+    assert SumModel.prepare(mesh, {}).limits.fibres.number == 1
 
 
 @pytest.mark.parametrize("fibres", [1, 4])
