@@ -82,16 +82,14 @@ class Dependencies:
 
 
 def acyclic(arcs: int, pairs: I64) -> bool:
-    """Whether dependencies ``pairs`` ``(|E|, 2)`` among ``arcs`` channels have no cycle, by removing sources."""
-    left = pairs
-    while left.shape[0]:
-        entered = np.zeros(arcs, dtype=bool)
-        entered[left[:, 1]] = True
-        stay = entered[left[:, 0]]
-        if stay.all():
-            return False
-        left = left[stay]
-    return True
+    """Whether dependencies ``pairs`` ``(|E|, 2)`` among ``arcs`` channels have no cycle."""
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import connected_components
+
+    first, second = pairs.T
+    graph = csr_array((np.ones(first.size), (first, second)), shape=(arcs, arcs))
+    circles, _ = connected_components(graph, connection="strong")
+    return bool(circles == arcs and (first != second).all())
 
 
 def circle(after: Mapping[Any, set[Any]], choose: Callable[[Any, set[Any]], Any] | None = None) -> list[Any]:

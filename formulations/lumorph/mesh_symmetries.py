@@ -50,17 +50,14 @@ def _mesh_maps(mesh: LightpathMesh, limits: Limits) -> Iterator[I64]:
 
 def _of_deliveries(collective: Collective, tiles: I64) -> I64 | None:
     """Image of every delivery under a renaming of tiles; None if it does not preserve the collective."""
-    renamed = collective.relabelled(tiles)
-    kinds: dict[bytes, list[int]] = {}
-    for chunk, kind in enumerate(_kinds(collective)):
-        kinds.setdefault(kind, []).append(chunk)
+    before, after = _kinds(collective), _kinds(collective.relabelled(tiles))
+    order, image = (sorted(range(collective.chunks), key=kinds.__getitem__) for kinds in (before, after))
+    if any(before[c] != after[d] for c, d in zip(order, image, strict=True)):
+        return None
     chunks = np.empty(collective.chunks, dtype=np.int64)
-    for chunk, kind in enumerate(_kinds(renamed)):
-        if not kinds.get(kind):
-            return None
-        chunks[chunk] = kinds[kind].pop(0)
-    image = np.column_stack([chunks[collective.deliveries[:, 0]], tiles[collective.deliveries[:, 1]]])
-    return np.searchsorted(collective.key(collective.deliveries), collective.key(image))
+    chunks[image] = order
+    moved = np.column_stack([chunks[collective.deliveries[:, 0]], tiles[collective.deliveries[:, 1]]])
+    return np.searchsorted(collective.key(collective.deliveries), collective.key(moved))
 
 
 def _kinds(collective: Collective) -> list[bytes]:

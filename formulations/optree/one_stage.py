@@ -39,9 +39,6 @@ if TYPE_CHECKING:
     from opticoll.instances.photonics import WdmFibres
     from opticoll.instances.topology import F64, I64
 
-#: Number of (wavelength, arc) entries that the checker handles at a time.
-BLOCK = 4_000_000
-
 
 @dataclass(frozen=True, eq=False)
 class AllToAll(Formulation):
@@ -136,26 +133,20 @@ class AllToAll(Formulation):
 
 
 def _worst_overlap(data: AllToAll, routes: I64, colours: I64) -> int:
-    """Maximum number of circuits of one wavelength on an arc; ``routes`` and ``colours`` are ``(K,)``."""
+    """Maximum number of circuits of one wavelength on an arc; ``routes`` and ``colours`` are ``(K,)``.
+
+    Of the circuits on a fibre, as intervals of nodes, most overlap where one begins: those that began by then and have
+    not ended.
+    """
     n = data.fibres.n
     source, target, onward = (part[routes] for part in data.ends)
     lower = np.where(onward, source, target)
-    upper = lower + np.where(onward, target - source, source - target) % n  # beyond n: wraps around
-    _, row = np.unique(colours * 2 + onward, return_inverse=True)
-    order = np.argsort(row, kind="stable")
-    row, lower, upper = row[order], lower[order], upper[order]
-    rows, worst = int(row.max(initial=-1)) + 1, 0
-    step = max(BLOCK // (2 * n), 1)
-    for first in range(0, rows, step):
-        selected = slice(*np.searchsorted(row, [first, first + step]))
-        base = (row[selected] - first) * 2 * n
-        size = min(step, rows - first) * 2 * n
-        change = np.bincount(base + lower[selected], minlength=size) - np.bincount(
-            base + upper[selected], minlength=size
-        )
-        load = np.cumsum(change.reshape(-1, 2 * n), axis=1)
-        worst = max(worst, int((load[:, :n] + load[:, n:]).max(initial=0)))
-    return worst
+    upper = lower + np.where(onward, target - source, source - target) % n
+    fibre, beyond = (colours * 2 + onward) * (n + 1), upper > n  # these wrap around
+    begin = np.sort(np.concatenate([fibre + lower, fibre[beyond]]))
+    end = np.sort(np.concatenate([fibre + np.minimum(upper, n), (fibre + upper - n)[beyond]]))
+    running = np.arange(1, begin.size + 1) - np.searchsorted(end, begin, side="right")
+    return int(running.max(initial=0))
 
 
 FORMULATION = AllToAll

@@ -90,12 +90,17 @@ def repair(data: OcsCircuits, values: Mapping[str, F64]) -> dict[str, F64] | Non
     return {"c": c, "t": np.asarray(data.transfers.slowest(c) / data.transfers.unit_time), **rounded}
 
 
+def divided_time(data: OcsCircuits) -> float:
+    """Time of the largest number of bytes that a server sends or receives, over all its ports [s]."""
+    moves = data.transfers
+    sides = (np.bincount(ends, moves.volume, data.n) for ends in (moves.source, moves.target))
+    return max(float(side.max()) for side in sides) / data.degree / moves.bandwidth
+
+
 def bounds(data: OcsCircuits) -> list[Bound]:
     """Bounds from the bytes of a server over all its ports, and, exact, from integer circuits of a server."""
-    moves, n = data.transfers, data.n
-    sides = (np.bincount(moves.source, moves.volume, n), np.bincount(moves.target, moves.volume, n))
-    volume = max(float(side.max()) for side in sides) / data.degree / moves.bandwidth
-    result = [Bound("volume", float(rounding.down(volume, n + 2)), "bytes of a server over all its ports", "sipml")]
+    n, volume = data.n, float(rounding.down(divided_time(data), data.n + 2))
+    result = [Bound("volume", volume, "bytes of a server over all its ports", "sipml")]
     worst = int(data.server_times.argmax())
     side = f"{'out of' if worst < n else 'into'} server {worst % n}"
     reason = f"less time needs more circuits {side} than its {data.degree} ports; attained by Koenig's theorem"
@@ -106,13 +111,10 @@ def bounds(data: OcsCircuits) -> list[Bound]:
 
 def metrics(data: OcsCircuits, value: float | None) -> dict[str, Json]:
     """The slowest transfer, and its ratio to the time with fractional circuits."""
-    moves = data.transfers
-    sides = (np.bincount(moves.source, moves.volume, data.n), np.bincount(moves.target, moves.volume, data.n))
-    ideal = max(float(side.max()) for side in sides) / data.degree / moves.bandwidth
     return {
         "transfer_s": value,
-        "max_load": None if value is None else value * moves.bandwidth,
-        "whole_circuits_cost": None if value is None else value / ideal,
+        "max_load": None if value is None else value * data.transfers.bandwidth,
+        "whole_circuits_cost": None if value is None else value / divided_time(data),
     }
 
 

@@ -16,6 +16,8 @@ from opticoll.instances.servers import AllReduceGroup, ServerPool
 from opticoll.instances.training.training_jobs import JOBS, measured_kinds, traffic_of, training_job
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from opticoll.formulations.topoopt.strategy import Plane
     from opticoll.instances.topology import F64, I64, Mask
     from opticoll.instances.training.training_jobs import Traffic, TrainingJob
@@ -150,30 +152,29 @@ def traffic_patterns(data: Plane) -> dict[tuple[int, int], Traffic]:
     return {(k, c): data.traffic(k, c) for k, c in np.argwhere(data.allowed).tolist()}
 
 
+def _of_patterns(data: Plane, number: Callable[[Traffic], float]) -> F64:
+    """A number of the traffic of every kind and way, ``(K, C)``; 0 if not allowed."""
+    values = np.zeros(data.allowed.shape)
+    for at, traffic in data.patterns.items():
+        values[at] = number(traffic)
+    return values
+
+
 def reduced_bytes(data: Plane) -> F64:
     """R_kc [bytes]: k servers that sum w numbers of 4 bytes send 8 (k - 1) w, a whole number."""
-    values = np.zeros(data.allowed.shape)
-    for (k, c), (_, groups) in data.patterns.items():
-        values[k, c] = round(sum(group.total for group in groups))
-    return values
+    return _of_patterns(data, lambda traffic: round(sum(group.total for group in traffic[1])))
 
 
 def direct_bytes(data: Plane) -> F64:
     """A_kc [bytes]."""
-    values = np.zeros(data.allowed.shape)
-    for (k, c), (matrix, _) in data.patterns.items():
-        values[k, c] = matrix.sum()
-    return values
+    return _of_patterns(data, lambda traffic: traffic[0].sum())
 
 
 def byte_hops(data: Plane) -> F64:
     """alpha_c A_kc [bytes]: point-to-point byte-hops."""
     if data.alpha > 0:
         return data.alpha * data.direct
-    values = np.zeros(data.allowed.shape)
-    for (k, c), (matrix, _) in data.patterns.items():
-        values[k, c] = travelled(matrix, data.pool.degree)
-    return values
+    return _of_patterns(data, lambda traffic: travelled(traffic[0], data.pool.degree))
 
 
 def time_of_part(data: Plane) -> F64:
