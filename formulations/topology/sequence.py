@@ -74,6 +74,7 @@ from opticoll.formulations.model import CvxpyModel, Formulation, PyomoModel
 from opticoll.formulations.parameters import Parameter
 from opticoll.formulations.topology import sequence_bounds, sequence_data, sequence_solution
 from opticoll.formulations.topology.node_demand import pool_of_nodes, stated_demand
+from opticoll.formulations.variables import SHARDS, TIME
 from opticoll.instances.quantities import Duration, relative, shard_seconds
 from opticoll.instances.topology_setting import TopologySetting, read_topology
 
@@ -140,29 +141,30 @@ class TopologySequence(Formulation):
     )
     meaning = "time of all configurations and changes [shards / link bandwidth]"
     variables: ClassVar = {
-        "x": ("configuration", "src", "dst", "copy"),
+        "x": ("configuration", "src", "dst", "circuit"),
         "t": ("configuration",),
-        "w": ("configuration", "src", "dst", "copy"),
+        "w": ("configuration", "src", "dst", "circuit"),
         "g": ("phase", "source", "src", "dst"),
         "b": ("phase", "source", "node"),
         "e": ("change", "src", "dst"),
         "z": ("change",),
         "y": ("configuration",),
     }
+    units: ClassVar = {"t": TIME, "w": SHARDS, "g": SHARDS, "b": SHARDS}
     constraints: ClassVar = {
         "ports_out": ("configuration", "node"),
         "ports_in": ("configuration", "node"),
-        "both_ways": ("configuration", "src", "dst", "copy"),
+        "both_ways": ("configuration", "src", "dst", "circuit"),
         "order": ("configuration", "src", "dst", "lower"),
-        "standing": ("src", "dst", "copy"),
-        "lit": ("configuration", "src", "dst", "copy"),
-        "lasting": ("configuration", "src", "dst", "copy"),
+        "standing": ("src", "dst", "circuit"),
+        "lit": ("configuration", "src", "dst", "circuit"),
+        "lasting": ("configuration", "src", "dst", "circuit"),
         "used": ("configuration",),
         "capacity": ("phase", "src", "dst"),
         "kept_before": ("change", "src", "dst"),
         "kept_after": ("change", "src", "dst"),
         "waiting": ("change", "src", "dst"),
-        "setting": ("change", "src", "dst", "copy"),
+        "setting": ("change", "src", "dst", "circuit"),
         "stock": ("phase", "source", "node"),
         "held": ("phase", "source", "node"),
         "served": ("source", "node"),
@@ -233,7 +235,7 @@ class TopologySequence(Formulation):
     def sets(self) -> dict[str, range]:
         """Configurations, changes, phases, parallel circuits and nodes."""
         V, K, M = range(self.n), range(self.configurations), range(self.parallel)
-        sets = {"configuration": K, "change": K[:-1], "phase": range(self.phases), "copy": M, "lower": M[:-1]}
+        sets = {"configuration": K, "change": K[:-1], "phase": range(self.phases), "circuit": M, "lower": M[:-1]}
         return sets | dict.fromkeys(("node", "source", "src", "dst"), V)
 
     def cvxpy(self) -> CvxpyModel:
@@ -248,7 +250,7 @@ class TopologySequence(Formulation):
             Index.grid(configuration=K),
             Index.grid(change=K - 1),
         )
-        circuits = Index.of_mask("configuration src dst copy", np.broadcast_to(self.off[:, :, None], (K, n, n, M)))
+        circuits = Index.of_mask("configuration src dst circuit", np.broadcast_to(self.off[:, :, None], (K, n, n, M)))
         flows = Index.of_mask("phase source src dst", np.broadcast_to(sent, (P, n, n, n)))
         stocks = Index.of_mask("phase source node", np.broadcast_to(self.off & self.sends[:, None], (P, n, n)))
         x, w = b.var("x", upper=1, integer=True, over=circuits), b.var("w", over=circuits)
@@ -262,14 +264,15 @@ class TopologySequence(Formulation):
             b.row("both_ways", onward.of(circuits) @ x == onward.of(circuits, src="dst", dst="src") @ x, over=onward)
         if M > 1:
             at = (
-                circuits.given(lower=circuits["copy"])
-                .where(circuits["copy"] < M - 1)
+                circuits.given(lower=circuits["circuit"])
+                .where(circuits["circuit"] < M - 1)
                 .keyed("configuration src dst lower")
             )
-            b.row("order", at.of(circuits, copy="lower") @ x >= at.of(circuits, copy=at["lower"] + 1) @ x, over=at)
+            here, next_one = at.of(circuits, circuit="lower"), at.of(circuits, circuit=at["lower"] + 1)
+            b.row("order", here @ x >= next_one @ x, over=at)
         if self.standing is not None:
-            at = pairs.join(Index.grid(copy=M)).keyed("src dst copy")
-            there = at["copy"] < self.standing[at["src"], at["dst"]]
+            at = pairs.join(Index.grid(circuit=M)).keyed("src dst circuit")
+            there = at["circuit"] < self.standing[at["src"], at["dst"]]
             b.row("standing", at.of(circuits, configuration=0) @ x == there, over=at)
         b.row("lit", w <= L * x, over=circuits)
         b.row("lasting", w <= circuits.of(configurations) @ t, over=circuits)
@@ -285,7 +288,7 @@ class TopologySequence(Formulation):
             z = b.var("z", upper=1, integer=True)
             waiting = self.delay * cp.sum(z)
             later = circuits.given(change=circuits["configuration"] - 1).where(circuits["configuration"] > 0)
-            later = later.keyed("change src dst copy")
+            later = later.keyed("change src dst circuit")
             set_now = later.of(circuits, configuration="configuration") - later.of(circuits, configuration="change")
             b.row("setting", set_now @ x <= later.of(changes) @ z, over=later)
         if self.overlap and K > 1:
@@ -312,7 +315,7 @@ class TopologySequence(Formulation):
     def pyomo(self) -> PyomoModel:
         """The model in Pyomo, by configurations, phases and nodes."""
         b, D, d, L = Pyo(self), self.demand.tolist(), self.degree, self.longest
-        V, K, P, M = b.sets("node", "configuration", "phase", "copy")
+        V, K, P, M = b.sets("node", "configuration", "phase", "circuit")
         S = {s for s in V if any(D[s])}
         x = b.var("x", upper=1, integer=True, where=lambda k, i, j, m: i != j)
         w = b.var("w", where=lambda k, i, j, m: i != j)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opticoll.formulations.declared_axes import size
-from opticoll.formulations.variables import SHARDS, TIME, Array, Axis, Links
+from opticoll.formulations.declared_axes import axes_arrays, size
+from opticoll.formulations.variables import SHARDS, Links
 from opticoll.instances.families.regular_graphs import circuits_spec
 from opticoll.instances.topology import Topology
 
@@ -15,42 +16,37 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from opticoll.formulations.topology.sequence import TopologySequence
+    from opticoll.formulations.variables import Array
     from opticoll.instances.topology import F64
     from opticoll.types import Json
 
 
+#: Variables that follow from the others.
+FOLLOW = {"w", "b", "e"}
 #: Part of its demand that a solver may leave out within its tolerance.
 SHORT = 1e-5
 
 
+def left_out(data: TopologySequence) -> set[str]:
+    """Variables that its parameters do not give it."""
+    several = data.configurations > 1
+    given = {"z": several and data.charge == "changed", "y": data.startup > 0, "e": several and data.overlap}
+    return {name for name, there in given.items() if not there}
+
+
 def estimate(data: TopologySequence) -> dict[str, int] | None:
     """About the size of the model, with the variables that its parameters give it."""
-    n, K, changing = data.n, data.configurations, data.charge == "changed"
-    circuits, flows = 2 * K * n * (n - 1) * data.parallel, data.phases * int(data.sends.sum()) * n * (n - 1)
-    changes = (K - 1) * (n * (n - 1) * data.overlap + changing)
-    return size(data, variables=circuits + flows + changes + K * (1 + (data.startup > 0)))
+    return size(data, without=left_out(data))
 
 
 def arrays(data: TopologySequence, names: Collection[str]) -> dict[str, Array]:
     """Shapes of the variables; capacities, stocks and kept circuits follow from the others."""
-    n, K = data.n, data.configurations
-    pair, configuration, change = (Axis("src", n), Axis("dst", n)), Axis("configuration", K), Axis("change", K - 1)
-    phase, source = Axis("phase", data.phases), Axis("source", n)
-    wide = (configuration, *pair, Axis("circuit", data.parallel))
-    result = {
-        "x": Array(wide),
-        "t": Array((configuration,), unit=TIME),
-        "w": Array(wide, unit=SHARDS, required=False),
-        "g": Array((phase, source, *pair), unit=SHARDS),
-        "b": Array((phase, source, Axis("node", n)), unit=SHARDS, required=False),
+    absent = left_out(data)
+    return {
+        name: replace(array, required=name not in FOLLOW)
+        for name, array in axes_arrays(data).items()
+        if name not in absent
     }
-    if K > 1 and data.charge == "changed":
-        result["z"] = Array((change,))
-    if data.startup > 0:
-        result["y"] = Array((configuration,))
-    if K > 1 and data.overlap:
-        result["e"] = Array((change, *pair), required=False)
-    return result
 
 
 def repair(data: TopologySequence, values: Mapping[str, F64]) -> dict[str, F64] | None:
@@ -62,7 +58,7 @@ def repair(data: TopologySequence, values: Mapping[str, F64]) -> dict[str, F64] 
     the arrays.
     """
     declared = arrays(data, ())
-    if set(declared) - set(values) - {"w", "b", "e"}:
+    if set(declared) - set(values) - FOLLOW:
         return None
     result = {name: np.rint(np.clip(values[name], 0.0, 1.0)) for name in ("x", "y", "z") if name in values}
     x = result["x"] = result["x"] * data.off[None, :, :, None]

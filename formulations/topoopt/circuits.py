@@ -96,6 +96,7 @@ class TaskCircuits(Formulation):
         "c": ("transfer",),
         "z": (),
     }
+    units: ClassVar = dict.fromkeys("ofbtlcz", "ms")
     constraints: ClassVar = {
         "out": ("configuration", "tail"),
         "into": ("configuration", "head"),

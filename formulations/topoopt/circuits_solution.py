@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from opticoll.formulations import rounding
-from opticoll.formulations.declared_axes import axis_of, size
+from opticoll.formulations.declared_axes import axes_arrays, size
 from opticoll.formulations.variables import Array
 
 if TYPE_CHECKING:
@@ -38,13 +39,7 @@ def wave_horizon(data: TaskCircuits) -> float:
 
 def arrays(data: TaskCircuits, names: Collection[str]) -> dict[str, Array]:
     """Shapes of all variables; those that the checker does not read may be left out."""
-    axes = {name: axis_of(data, name) for along in data.variables.values() for name in along}
-    units = {"o": "ms", "f": "ms", "b": "ms", "t": "ms", "l": "ms", "c": "ms", "z": "ms"}
-    return {
-        name: Array(tuple(axes[one] for one in along), required=name not in _FOLLOW, unit=units.get(name, ""))
-        for name, along in data.variables.items()
-        if name in names or name not in _FOLLOW
-    }
+    return {name: replace(array, required=name not in _FOLLOW) for name, array in axes_arrays(data).items()}
 
 
 def estimate(data: TaskCircuits) -> dict[str, int] | None:

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from opticoll.errors import NotApplicable, refuse
-from opticoll.formulations.declared_axes import size
+from opticoll.formulations.declared_axes import axes_arrays, size
 from opticoll.formulations.topoopt import circuit_design, circuit_design_solution
 from opticoll.formulations.topoopt.circuit_design import Ring
 from opticoll.formulations.topoopt.routing_solution import routed_by_flow
-from opticoll.formulations.variables import Array, Axis
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from opticoll.formulations.topoopt.circuit_design import CircuitDesign
     from opticoll.formulations.topoopt.topology import Wiring
-    from opticoll.formulations.variables import Links
+    from opticoll.formulations.variables import Array, Links
     from opticoll.instances.topology import F64, I64
     from opticoll.types import Json
 
@@ -37,18 +37,10 @@ def estimate(data: Wiring) -> dict[str, int] | None:
 
 def arrays(data: Wiring, names: Collection[str]) -> dict[str, Array]:
     """Shapes of a design, and of the program's variables if given."""
-    result = circuit_design_solution.arrays(data.pool, lambda values: decode(data, values))
-    if {"y", "f", "w", "t", "share"}.isdisjoint(names):
-        return result
-    pair = Axis("src", data.n), Axis("dst", data.n)
-    copies = Array((*pair, Axis("copy", data.copies)), required=False)
-    return result | {
-        "y": copies,
-        "f": Array((Axis("commodity", data.commodities[0].size, data.commodities[0].tolist()), *pair), required=False),
-        "w": copies,
-        "t": Array(required=False),
-        "share": Array((Axis("order", len(data.orders)),), required=False),
-    }
+    design = circuit_design_solution.arrays(data.pool, lambda values: decode(data, values))
+    if data.variables.keys().isdisjoint(names):
+        return design
+    return design | {name: replace(array, required=False) for name, array in axes_arrays(data).items()}
 
 
 def describe(data: Wiring, values: Mapping[str, F64]) -> Mapping[str, Json]:
