@@ -139,7 +139,14 @@ def misbehave(report: Any, **arguments: Any) -> dict[str, Any]:
     if how == "typed":
         from opticoll.errors import SolverUnavailable
 
-        raise SolverUnavailable(how)
+        raise SolverUnavailable(how, remedy={"method": "highs"})
+    if how == "typed by a user":
+        from opticoll.errors import BadOption
+
+        class OwnError(BadOption):
+            pass
+
+        raise OwnError(how, option="jobs", value=2)
     time.sleep(600)
     return {}
 

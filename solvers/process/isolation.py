@@ -15,10 +15,9 @@ import time
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache
-from importlib import import_module
 from typing import IO, TYPE_CHECKING, Any
 
-from opticoll.errors import OpticollError, SolverUnavailable
+from opticoll.errors import SolverUnavailable
 from opticoll.solvers.adapters import adapter
 from opticoll.solvers.adapters.interface import LicenceState, accepted, returned, trivial_outcome
 from opticoll.solvers.process import solver_log
@@ -106,7 +105,7 @@ def call_isolated(
     Raises
     ------
     OpticollError
-        Typed errors of the function are raised here with the same class.
+        As the function raises it; one of a class of the user's as one of ours from which that is derived.
     """
     if stop is not None and stop.is_set():
         return WorkerAnswer(Termination.INTERRUPTED, {}, "stopped before it began")
@@ -188,7 +187,7 @@ def _collect(job: Worker, limits: _Limits, ending: Termination | None, message: 
     answer = job.answer or {}
     peak = max(limits.peak_mb, answer.get("peak_memory_mb") or 0.0) or None
     if "error" in answer:
-        raise _typed(answer["error"])
+        raise answer["error"]
     if "result" in answer:
         return WorkerAnswer(None, answer["result"], wall_s=wall_s, peak_memory_mb=peak)
     if ending is None:
@@ -224,15 +223,6 @@ def _tail(log: IO[bytes], size: int = 2000) -> str:
 def _quoted(log: str) -> str:
     lines = log.splitlines()[-3:]
     return f"; last output: {' / '.join(line.strip() for line in lines)}" if lines else ""
-
-
-def _typed(error: dict[str, str]) -> OpticollError:
-    """Rebuild the worker's error as an object of its own class."""
-    with suppress(ImportError, AttributeError):
-        kind = getattr(import_module(error["module"]), error["name"])
-        if isinstance(kind, type) and issubclass(kind, OpticollError):
-            return kind(error["text"])
-    return OpticollError(error["text"])
 
 
 def solve_isolated(

@@ -207,9 +207,9 @@ def _answer(job: dict[str, Any], report: Report) -> dict[str, Any]:
         os.chdir(job["folder"])
         plugins.accept(job["plugins"])
         result = part(job["target"])(**arguments, report=report)
-    except OpticollError as error:
-        kind = type(error)
-        return {"error": {"module": kind.__module__, "name": kind.__qualname__, "text": str(error)}}
+    except OpticollError as error:  # the parent may not have loaded a class of the user's
+        ours = next(kind for kind in type(error).__mro__ if kind.__module__.startswith("opticoll."))
+        return {"error": error if ours is type(error) else ours(error)}
     except MemoryError:
         return {"memory": True}
     except BaseException as error:  # noqa: BLE001 - the parent reports any error, and what ends a program

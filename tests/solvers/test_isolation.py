@@ -21,7 +21,7 @@ import pytest
 import scipy.sparse as sp
 
 from opticoll import plugins, shared_files
-from opticoll.errors import BadOption, OpticollError
+from opticoll.errors import BadOption, OpticollError, SolverUnavailable
 from opticoll.formulations.standard_form import StandardForm
 from opticoll.solvers.adapters import adapter
 from opticoll.solvers.process import isolation, memory, processes
@@ -321,6 +321,15 @@ def test_typed_errors_of_adapters_reach_the_caller() -> None:
     need("highs")
     with pytest.raises(BadOption, match="time_limit"):
         solve_isolated(knapsack(), "highs", SolveRequest(options={"time_limt": 3}))
+
+
+def test_an_error_of_a_job_is_raised_with_what_helps() -> None:
+    with pytest.raises(SolverUnavailable) as error:
+        misbehaving("typed")
+    assert error.value.said(lambda name, value: f"--{name} {value}") == "typed --method highs"
+    with pytest.raises(BadOption, match="^jobs=2: typed by a user$") as own:
+        misbehaving("typed by a user")
+    assert type(own.value) is BadOption
 
 
 # Exchange ------------------------------------------------------------------------------------------------------
