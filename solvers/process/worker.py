@@ -137,32 +137,41 @@ class Worker:
             self._connection.sendall(len(orders).to_bytes(8) + orders)
 
     def take(self, job: Mapping[str, object]) -> bool:
-        """Send a job to the worker; return False if the worker has died.
+        """Begin to send a job to the worker; return False if the worker has died.
 
-        A thread sends it, since the worker takes it only when it has imported its modules; if it never does, it is
-        killed at the limits of the job like any other.
+        The worker takes a large one only when it has imported its modules: :meth:`wait` sends the rest.
         """
         self.returncode, self.reports = None, 0
         self.answer: dict[str, Any] | None = None
         self.values: dict[str, Any] = {}
         self._inbox = Inbox(self._connection)  # what the last job left in it is gone
-        parts = packed(job)
+        self._unsent = packed(job)
         if self.process.poll() is not None:
             self.end()
             return False
         self.log.seek(0)
         self.log.truncate()
-        threading.Thread(target=self._send, args=(parts,), daemon=True).start()
+        self._send()
         return True
 
-    def _send(self, parts: Sequence[bytes | memoryview]) -> None:
-        with suppress(OSError):  # the worker dies, which is the end of the job
-            for part in parts:
-                self._connection.sendall(part)
+    def _send(self) -> None:
+        """Send as much of the job as the system takes now."""
+        while self._unsent:
+            part = memoryview(self._unsent[0])
+            try:
+                sent = self._connection.send(part, socket.MSG_DONTWAIT)
+            except BlockingIOError:
+                return
+            except OSError:  # the worker dies, which is the end of the job
+                sent = len(part)
+            self._unsent[:1] = [part[sent:]] if sent < len(part) else []
 
     def wait(self, timeout: float) -> bool:
         """Wait at most ``timeout`` seconds for a report or the end of the job; return whether it has ended."""
-        ready, _, _ = select.select((self._connection, self._endings), [], [], timeout)
+        sending = [self._connection] if self._unsent else []
+        ready, writable, _ = select.select((self._connection, self._endings), sending, [], timeout)
+        if writable:
+            self._send()
         if self._endings in ready:
             status = os.read(self._endings, 8)
             self.returncode, self._used_s = int(status) if status else self.process.wait(), 0.0
