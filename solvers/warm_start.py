@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-import numpy as np
-
+from opticoll.arguments import array_of
 from opticoll.errors import BadInput
 from opticoll.formulations.variables import check_arrays
 from opticoll.solvers import verify
@@ -58,29 +57,12 @@ class WarmStart:
         if self.values is None:
             return self
         problem = plan.problem
-        given = self._numbers()
+        given = {
+            str(name): array_of(one, f"{self.source}: {str(name)[:60]!r}", float) for name, one in self.values.items()
+        }
         check_arrays(declared_arrays(problem, given.keys()), given, self.source)
         values = problem._unfold(given)
         if (missed := verify.violated(verify.residuals(problem, values))) is not None:
             msg = f"{self.source} is no solution of {problem.name} on {plan.instance.spec}: {missed}"
             raise BadInput(msg)
         return replace(self, values=values)
-
-    def _numbers(self) -> dict[str, F64]:
-        """The values as arrays.
-
-        Raises
-        ------
-        BadInput
-            If one is no array of numbers.
-        """
-        result = {}
-        for name, array in (self.values or {}).items():
-            try:
-                if np.iscomplexobj(array):
-                    raise TypeError
-                result[str(name)] = np.asarray(array, dtype=float)
-            except (TypeError, ValueError):
-                msg = f"{self.source}: {str(name)[:60]!r} is no array of numbers; give it as result.values has it"
-                raise BadInput(msg) from None
-        return result

@@ -23,7 +23,7 @@ from opticoll.solvers.adapters.interface import LicenceState, accepted, returned
 from opticoll.solvers.process import solver_log
 from opticoll.solvers.process.memory import exhausted
 from opticoll.solvers.process.processes import note_nested_peak, processor_s_of_children
-from opticoll.solvers.process.worker import start_job, worker_job
+from opticoll.solvers.process.worker import start_job
 from opticoll.solvers.task import Outcome, SolveRequest, Termination
 
 if TYPE_CHECKING:
@@ -109,9 +109,8 @@ def call_isolated(
     """
     if stop is not None and stop.is_set():
         return WorkerAnswer(Termination.INTERRUPTED, {}, "stopped before it began")
-    described = worker_job(target, arguments, memory_limit_gib, pooled=pooled)
     limits = _Limits(time.perf_counter(), wall_limit_s, memory_limit_gib, stop)
-    job = start_job(described, modules, threads)
+    job = start_job(target, arguments, modules, threads, memory_limit_gib, pooled=pooled)
     try:
         try:
             ending, message = _watch(job, limits, on_progress)

@@ -67,7 +67,7 @@ def importable_places() -> list[str]:
     return [entry or working_folder() for entry in sys.path]
 
 
-def isolated_environment(threads: int | None = None) -> dict[bytes, bytes]:
+def isolated_environment(threads: int | None) -> dict[bytes, bytes]:
     """The environment of a worker, with the sizes of its thread pools.
 
     It lacks the variable in which pytest names the current test: a worker serves one environment.
@@ -102,7 +102,7 @@ class Worker:
             msg = "solvers run in processes as only Linux has them; use it in WSL, a container or a virtual machine"
             raise OpticollError(msg)
         self.serves = serves
-        self.scratch = scratch = scratch_place()
+        self.scratch = scratch_place()
         while (spare := os.open(os.devnull, os.O_RDWR)) <= 2:  # ours must not have numbers of closed standard streams
             pass
         os.close(spare)
@@ -116,7 +116,7 @@ class Worker:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             pass_fds=ends,
-            env={**isolated_environment(threads), SCRATCH.encode(): bytes(scratch)},
+            env=self._environment(threads),
             start_new_session=True,
             preexec_fn=partial(_become_worker, os.getpid(), ends) if forked else None,  # which never returns
         )
@@ -124,17 +124,18 @@ class Worker:
         os.close(ended)
         self._used_s = 0.0  # processor time of its process before this job
         self.end = weakref.finalize(
-            self, _end_worker, self.process, self._connection, self._endings, self.log, scratch, os.getpid()
+            self, _end_worker, self.process, self._connection, self._endings, self.log, self.scratch, os.getpid()
         )
 
     def begin(self, serves: tuple[object, ...], modules: tuple[str, ...], threads: int | None) -> None:
         """Tell a process that was forked ahead the modules and the environment of its jobs."""
         self.serves = serves
-        orders = pickle.dumps(
-            (modules, {**isolated_environment(threads), SCRATCH.encode(): bytes(self.scratch)}, threads)
-        )
+        orders = pickle.dumps((modules, self._environment(threads), threads))
         with suppress(OSError):  # it has died
             self._connection.sendall(len(orders).to_bytes(8) + orders)
+
+    def _environment(self, threads: int | None) -> dict[bytes, bytes]:
+        return {**isolated_environment(threads), SCRATCH.encode(): bytes(self.scratch)}
 
     def take(self, job: Mapping[str, object]) -> bool:
         """Begin to send a job to the worker; return False if the worker has died.
@@ -286,19 +287,20 @@ def end_waiting() -> None:
         idle_workers.waiting.popitem()[1].end()
 
 
-def worker_job(
+def start_job(
     target: str,
     arguments: Mapping[str, object],
-    memory_limit_gib: float | None = None,
+    modules: tuple[str, ...],
+    threads: int | None,
+    memory_limit_gib: float | None,
     *,
-    pooled: bool = False,
-) -> dict[str, object]:
-    """Describe a call of ``module:function`` for :func:`start_job`.
+    pooled: bool,
+) -> Worker:
+    """Give a call to a worker that has imported the modules, an idle one or a new one.
 
-    ``memory_limit_gib`` is the limit on its memory [GiB], ``pooled`` whether its process takes the next job whatever
-    this one leaves there.
+    Its parameters are those of :func:`opticoll.solvers.process.isolation.call_isolated`.
     """
-    return {
+    job = {
         "target": target,
         "arguments": arguments,
         "path": importable_places(),
@@ -309,10 +311,6 @@ def worker_job(
         "data_limit_bytes": None if memory_limit_gib is None else int((1.25 * memory_limit_gib + 0.5) * 2**30),
         "log": solver_log.shown(),
     }
-
-
-def start_job(job: Mapping[str, object], modules: tuple[str, ...], threads: int | None) -> Worker:
-    """Give a job to a worker with these modules, an idle one or a new one."""
     serves = _served(modules, threads)
     worker = idle_workers.waiting.pop(serves, None)
     while worker is None or not worker.take(job):

@@ -204,7 +204,7 @@ def test_values_and_duals_that_are_no_real_numbers_are_refused(given, message) -
         with pytest.raises(oc.BadInput, match=said):
             ask(arrays)
     if isinstance(given, dict):
-        with pytest.raises(oc.BadInput, match="'g' is no array of numbers"):
+        with pytest.raises(oc.BadInput, match="'g': must be an array of real numbers"):
             oc.solve("alltoall.master", RING, start=given)
 
 

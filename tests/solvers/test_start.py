@@ -95,7 +95,7 @@ def test_a_start_in_other_variables_than_the_stated_model_is_named():
     [
         ({"opn": [0, 1]}, "no array 'opn'; its arrays are open"),
         ({"open": [1]}, "its shape is"),
-        ({"open": {"a": 1}}, "'open' is no array of numbers"),
+        ({"open": {"a": 1}}, "'open': must be an array of real numbers"),
         ({}, "the required array 'open' is missing"),
     ],
 )
