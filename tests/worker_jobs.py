@@ -124,6 +124,12 @@ def misbehave(report: Any, **arguments: Any) -> dict[str, Any]:
         os.kill(os.getpid(), signal.SIGKILL)
     if how == "exit":
         os._exit(7)
+    if how == "spin":
+        from opticoll.solvers.process.isolation import timer
+
+        with timer(signal.ITIMER_PROF, 0.1):
+            while True:
+                pass
     if how == "raise":
         raise ValueError(how)
     if how == "grow":

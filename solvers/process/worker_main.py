@@ -57,6 +57,8 @@ _LEARNED = frozenset(
 #: Packages that a process may have loaded to do another job; OR-Tools then gets another process. Modules of extensions,
 #: which begin with an underscore, belong to them.
 _HARMLESS = _LEARNED | sys.stdlib_module_names | {"highspy", "cython_runtime", "swig_runtime_data4"}
+#: Signals that end jobs at their limits, that tell of their end, or with which users end processes.
+_RELIED_ON = (signal.SIGPROF, signal.SIGALRM, signal.SIGCHLD, signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 #: Memory [MB] that a process may retain after its jobs to take another.
 _MOST_RETAINED_MB = 64.0
 
@@ -71,6 +73,7 @@ def main() -> NoReturn:
     """
     parent, connection, endings, log, *modules = sys.argv[1:]
     tie_to_parent(int(parent))
+    take_default_signals()
     work(socket.socket(fileno=int(connection)), int(endings), int(log), modules)
 
 
@@ -81,9 +84,7 @@ def become_worker(parent: int, connection: int, endings: int, log: int) -> NoRet
     """
     tie_to_parent(parent)
     gc.freeze()  # objects of the parent never end here, so they close nothing
-    for number in signal.valid_signals():  # its handlers would also be called at the end of our timers
-        if number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP) or callable(signal.getsignal(number)):
-            signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
+    take_default_signals()
     system_library().fflush(None)  # what the parent has not printed yet, and will; what Python holds of it stays there
     sys.stdout, sys.stderr = (open(number, "w", encoding="utf-8", closefd=False) for number in (1, 2))  # noqa: SIM115
     for file in map(int, os.listdir("/proc/self/fd")):  # noqa: PTH208 - numbers
@@ -99,6 +100,14 @@ def become_worker(parent: int, connection: int, endings: int, log: int) -> NoRet
     os.environb.update(environment)
     limit_blas(threads)
     work(end, endings, log, modules)
+
+
+def take_default_signals() -> None:
+    """Undo what the parent has set: handlers of a copied process; a new one, too, has what is ignored or blocked."""
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    for number in signal.valid_signals():
+        if number in _RELIED_ON or callable(signal.getsignal(number)):
+            signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
 
 
 def limit_blas(threads: int | None) -> None:

@@ -327,7 +327,7 @@ def test_an_error_of_a_job_is_raised_with_what_helps() -> None:
     with pytest.raises(SolverUnavailable) as error:
         misbehaving("typed")
     assert error.value.said(lambda name, value: f"--{name} {value}") == "typed --method highs"
-    with pytest.raises(BadOption, match="^jobs=2: typed by a user$") as own:
+    with pytest.raises(BadOption, match=r"^jobs=2: typed by a user$") as own:
         misbehaving("typed by a user")
     assert type(own.value) is BadOption
 
@@ -664,6 +664,35 @@ hung = call_isolated("worker_jobs:misbehave", {"how": "hang"}, modules=("json",)
 print(json.dumps({"ahead": ahead, "used": used.process.pid, "ending": hung.ending, "kept": hung.values["objective"],
                   "own": os.getpid(), **answer.values}))
 """
+
+
+#: Endings of jobs whose caller ignores or blocks the signals that end them or tell of it.
+SIGNALS = """
+import signal, sys
+import opticoll.solvers.solve
+from opticoll.solvers.process import worker
+from opticoll.solvers.process.isolation import call_isolated
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+signal.signal(signal.SIGALRM, signal.SIG_IGN)
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGPROF])
+if sys.argv[1] == "forked":
+    worker.fork_ahead()
+for how in ("exit", "spin"):
+    answer = call_isolated("worker_jobs:misbehave", {"how": how}, modules=("json",), threads=1, wall_limit_s=240)
+    print(answer.ending, answer.message)
+"""
+
+
+@pytest.mark.parametrize("how", ["forked", "new"])
+def test_signals_that_a_caller_ignores_or_blocks_end_jobs(how: str) -> None:
+    path = os.pathsep.join([str(Path(__file__).parents[1]), str(worker_module.ROOT)])
+    done = subprocess.run(
+        [sys.executable, "-c", SIGNALS, how], env=os.environ | {"PYTHONPATH": path}, capture_output=True, text=True
+    )
+    assert done.stdout.splitlines() == [
+        "crashed the worker ended with status 7 without an answer",
+        f"time-limit {isolation.CPU_LIMIT}",
+    ], done.stderr
 
 
 def test_a_process_that_nobody_has_collected_yet_has_ended() -> None:
