@@ -7,7 +7,6 @@ plug-in contributes such an object.
 from __future__ import annotations
 
 import re
-import sys
 from typing import TYPE_CHECKING, Any
 
 from opticoll.errors import BadInput
@@ -57,7 +56,7 @@ def items(module: ModuleType, attribute: str) -> list[Any]:
     return results
 
 
-def check(module: ModuleType, others: Mapping[str, str], *, contributes: bool) -> None:
+def check(module: ModuleType, others: Mapping[str, ModuleType], *, contributes: bool) -> None:
     """Check the types and names of everything that a plug-in contributes.
 
     Parameters
@@ -65,7 +64,7 @@ def check(module: ModuleType, others: Mapping[str, str], *, contributes: bool) -
     module
         The plug-in.
     others
-        Places of the other plug-ins by their modules.
+        The modules of the other plug-ins, by their places.
     contributes
         Whether to refuse a plug-in that contributes nothing.
 
@@ -86,8 +85,8 @@ def check(module: ModuleType, others: Mapping[str, str], *, contributes: bool) -
     bounds = getattr(module, BOUNDS, None)
     if bounds is not None:
         count += 1
-        known = (module, *(sys.modules[name] for name in others))
-        part(CHECK_BOUNDS)(bounds, [_name(item) for one in known for item in items(one, "FORMULATION")])
+        own = [_name(item) for one in (module, *others.values()) for item in items(one, "FORMULATION")]
+        part(CHECK_BOUNDS)(bounds, own)
     if contributes and not count:
         kinds = ", ".join([*KINDS, BOUNDS])
         msg = f"it defines nothing for opticoll; define one of {kinds}, or a family; `opticoll new` writes an example"
@@ -116,7 +115,7 @@ def _check_type(item: object, attribute: str, kind: Kind) -> None:
     raise BadInput(msg)
 
 
-def _check_names(attribute: str, names: list[Any], others: Mapping[str, str]) -> None:
+def _check_names(attribute: str, names: list[Any], others: Mapping[str, ModuleType]) -> None:
     if not names:
         return
     word = attribute.lower()
@@ -130,8 +129,8 @@ def _check_names(attribute: str, names: list[Any], others: Mapping[str, str]) ->
     users = {
         _name(item): f"the plug-in {place}"
         for kind in SHARED.get(attribute, (attribute,))
-        for module, place in others.items()
-        for item in items(sys.modules[module], kind)
+        for place, module in others.items()
+        for item in items(module, kind)
     } | dict.fromkeys(part(KINDS[attribute].taken)(), "opticoll")
     for name in names:
         if name in users:

@@ -73,8 +73,10 @@ class Plugin:
         return self.place if spec is None else str(spec.origin)
 
 
+#: The plug-ins by their places, and the modules of those that have been run.
 _known: dict[str, Plugin] = {}
-_loaded: set[str] = set()
+_modules: dict[str, ModuleType] = {}
+#: Places of those that are being run, and may use what looks for plug-ins.
 _loading: set[str] = set()
 _lock = threading.RLock()
 _in_worker = False
@@ -152,8 +154,8 @@ def _execute(plugin: Plugin) -> ModuleType:
 def _load(plugin: Plugin, *, contributes: bool = True) -> ModuleType:
     """Import a plug-in and check what it contributes; a file that has changed replaces its earlier version."""
     old = _known.get(plugin.place)
-    if old == plugin and plugin.module in _loaded:
-        return sys.modules[plugin.module]
+    if old == plugin and plugin.place in _modules:
+        return _modules[plugin.place]
     if old is not None and old != plugin:
         _forget(old)
     part("opticoll.instances.spec:load_families")()  # names in use are refused by the decorator
@@ -166,8 +168,7 @@ def _load(plugin: Plugin, *, contributes: bool = True) -> ModuleType:
         if _in_worker:  # whose parent has checked what it contributes, with all others
             _refuse_others(plugin, modules)
         else:
-            others = {one.module: one.place for one in _known.values() if one != plugin and one.module in _loaded}
-            check(module, others, contributes=contributes)
+            check(module, _modules, contributes=contributes)
             _known[plugin.place] = replace(plugin, modules=modules)
     except BaseException as error:
         _forget(plugin)
@@ -176,7 +177,7 @@ def _load(plugin: Plugin, *, contributes: bool = True) -> ModuleType:
         raise BadInput(_failure(plugin, error)) from error
     finally:
         _loading.discard(plugin.place)
-    _loaded.add(plugin.module)
+    _modules[plugin.place] = module
     return module
 
 
@@ -205,7 +206,7 @@ def _forget(plugin: Plugin) -> None:
     """Let the registries be as before a plug-in, one that failed or whose file has changed."""
     part("opticoll.instances.spec:forget")(plugin.module)
     _known.pop(plugin.place, None)
-    _loaded.discard(plugin.module)
+    _modules.pop(plugin.place, None)
 
 
 def _failure(plugin: Plugin, error: BaseException) -> str:
@@ -258,7 +259,7 @@ def load_configured() -> None:
     BadInput
         As :func:`load_plugin`.
     """
-    if not _in_worker and not _loading:  # which may use what looks for them
+    if not _in_worker and not _loading:
         _load_all(os.environ.get(VARIABLE, ""))
 
 
@@ -299,22 +300,22 @@ def _entry_points() -> tuple[str, ...]:
 
 def contributed(attribute: str) -> list[Any]:
     """All contributions of a kind, a key of :data:`~opticoll.contributions.KINDS`, by the order of the plug-ins."""
-    return [one for _, module in load_known() for one in items(module, attribute)]
+    return [one for module in load_known() for one in items(module, attribute)]
 
 
 def bounds_on(formulation: str) -> list[Callable[..., Any]]:
     """Bounds on a formulation contributed by plug-ins."""
-    return [function for _, bounds in load_known() for function in functions(getattr(bounds, BOUNDS, {}), formulation)]
+    return [one for module in load_known() for one in functions(getattr(module, BOUNDS, {}), formulation)]
 
 
-def load_known() -> list[tuple[Plugin, ModuleType]]:
-    """Run all known plug-ins, except any that is being run, and return them with their modules."""
+def load_known() -> list[ModuleType]:
+    """Run all known plug-ins, except any that is being run, and return their modules."""
     load_configured()
     if not _known:
         return []
     with _lock:
         waiting = [plugin for place, plugin in _known.items() if place not in _loading]
-        return [(plugin, _load(plugin, contributes=False)) for plugin in waiting]
+        return [_load(plugin, contributes=False) for plugin in waiting]
 
 
 def known() -> bool:
@@ -325,11 +326,10 @@ def known() -> bool:
 def involved(objects: Iterable[object], modules: Iterable[str] = ()) -> list[Plugin]:
     """The plug-ins that contributed any of ``objects``, or whose modules are among ``modules``."""
     wanted, names = {id(item) for item in objects if item is not None}, set(modules)
-
-    def contributes(name: str) -> bool:
-        return name in _loaded and any(id(one) in wanted for kind in KINDS for one in items(sys.modules[name], kind))
-
-    return [one for one in _known.values() if one.module in names or contributes(one.module)]
+    for place, module in _modules.items():
+        if any(id(one) in wanted for kind in KINDS for one in items(module, kind)):
+            names.add(_known[place].module)
+    return [one for one in _known.values() if one.module in names]
 
 
 def digests(chosen: Iterable[Plugin] | None = None) -> dict[str, str]:
