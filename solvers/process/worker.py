@@ -169,10 +169,11 @@ class Worker:
 
     def wait(self, timeout: float) -> bool:
         """Wait at most ``timeout`` seconds for a report or the end of the job; return whether it has ended."""
-        sending = [self._connection] if self._unsent else []
-        ready, writable, _ = select.select((self._connection, self._endings), sending, [], timeout)
-        if writable:
-            self._send()
+        events = select.poll()  # select.select takes no file of a number from 1024 on
+        events.register(self._connection, select.POLLIN | (select.POLLOUT if self._unsent else 0))
+        events.register(self._endings, select.POLLIN)
+        ready = dict(events.poll(1000 * timeout))
+        self._send()
         if self._endings in ready:
             status = os.read(self._endings, 8)
             self.returncode, self._used_s = int(status) if status else self.process.wait(), 0.0

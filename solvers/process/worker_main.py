@@ -12,7 +12,6 @@ import gc
 import mmap
 import os
 import pickle
-import select
 import signal
 import socket
 import sys
@@ -143,7 +142,7 @@ def work(end: socket.socket, ended: int, log: int, modules: Sequence[str]) -> No
             os.write(ended, b"%d" % os.waitstatus_to_exitcode(status))
             working[0] = False
         if os.fstat(imported).st_size:  # to be imported here, if another job comes
-            select.select([end], [], [])
+            await_job(end)
         if closed(end):
             os.killpg(0, signal.SIGKILL)
         import_again(imported)
@@ -164,7 +163,7 @@ def do_jobs(end: socket.socket, log: int, working: mmap.mmap, imported: int) -> 
     before, inbox, retained_mb = set(sys.modules), Inbox(end, read_only=True), own_memory_mb() + _MOST_RETAINED_MB
     stays = True
     while stays:
-        select.select([end], [], [])
+        await_job(end)
         working[0] = True
         try:
             job = inbox.wait()
@@ -264,6 +263,12 @@ def import_again(names: int) -> None:
             target = sys.modules["numba.core.registry"].cpu_target
             target.typing_context.refresh()
             target.target_context.refresh()
+
+
+def await_job(end: socket.socket) -> None:
+    """Wait until the parent sends something, or has closed."""
+    with suppress(OSError):
+        end.recv(1, socket.MSG_PEEK)
 
 
 def closed(end: socket.socket) -> bool:

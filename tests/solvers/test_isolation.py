@@ -129,6 +129,17 @@ def test_a_caller_may_have_closed_the_standard_streams(tmp_path: Path) -> None:
     assert found.read_text(encoding="utf-8") == "optimal"
 
 
+def test_a_caller_may_have_very_many_files_open() -> None:
+    code = (
+        "import os, resource, opticoll as oc\n"
+        "resource.setrlimit(resource.RLIMIT_NOFILE, (1500, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))\n"
+        "files = [os.open(os.devnull, os.O_RDONLY) for _ in range(1100)]\n"
+        "print(oc.solve('alltoall.link-mcf', 'ring:4', method='highs').termination)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=240)
+    assert done.stdout == "optimal\n", done.stderr
+
+
 def test_peak_memory_is_the_workers_not_ours() -> None:
     ballast = np.ones(30_000_000)  # 240 MB here
     answer = call_isolated(f"{HERE}:double", {"value": 1, "x": np.arange(4.0)})
