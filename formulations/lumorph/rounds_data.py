@@ -163,17 +163,9 @@ def refuse_unreachable(where: str, topology: Topology, wanted: Collective) -> No
 
 def estimate(data: RoundModel) -> dict[str, int]:
     """About the size with ``rmax`` rounds, or as few as the bounds allow, without listing columns."""
-    variables = rows = nonzeros = 0
-    ends = (0 if data.limits.ports is None else 2 * data.topology.n) + data.topology.arcs
-    for least, phase in zip(data.least, data.phases, strict=True):
-        T, spread = data.rmax or max(least, 1), phase.copying.spread
-        columns, deliveries = data.program(phase, T).size, len(phase.copying.deliveries)
-        forwarded = int((spread * (spread - 1)).sum())
-        made = deliveries * (T - 1) if forwarded else 0
-        variables += columns + made + T
-        rows += deliveries + made + forwarded * (T - 1) + T * data.limits.wavelengths * ends
-        nonzeros += int(columns * (4 + farthest(data.topology)))
-    if data.version != "corrected":  # (2) and (7) are rows of every column, and (2) meets those of earlier rounds
-        rows += 2 * variables
-        nonzeros += variables * (data.topology.n - 1) * data.paths * data.limits.wavelengths * (T - 1) // 2
-    return {"variables": variables, "constraints": rows, "nonzeros": nonzeros}
+    most = [data.rmax or max(least, 1) for least in data.least]
+    columns = sum(data.program(phase, rounds).size for phase, rounds in zip(data.phases, most, strict=True))
+    each = 4 + farthest(data.topology)
+    if data.version != "corrected":  # (2) is a row of every column, and meets those of earlier rounds
+        each += (data.topology.n - 1) * data.paths * data.limits.wavelengths * (most[0] - 1) / 2
+    return {"variables": columns, "constraints": columns, "nonzeros": int(columns * each)}

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from opticoll.formulations.declared_axes import size
 from opticoll.formulations.sipml.chords import WAYS, pair_axis, ring_links
 from opticoll.formulations.sipml.walks import circuits_of_sets, strip
 from opticoll.formulations.variables import Array, Axis, SolutionSize
@@ -100,9 +101,9 @@ def circuits_of(data: RingTraffic, values: Mapping[str, F64]) -> tuple[I64, floa
         return np.argwhere(x > 0.5), float(np.minimum(np.abs(x), np.abs(x - 1.0)).max(initial=0.0))
     walk = data.walks
     flows, fraction = [], 0.0
-    for name, size in (("f", len(walk.circuits)), ("idle", len(walk.idle)), ("over", len(walk.crossings))):
+    for name, count in (("f", len(walk.circuits)), ("idle", len(walk.idle)), ("over", len(walk.crossings))):
         given = np.asarray(values.get(name, np.zeros(0)), dtype=float)
-        valid = given.shape == (size,) and np.isfinite(given).all() and not (given < -0.5).any()
+        valid = given.shape == (count,) and np.isfinite(given).all() and not (given < -0.5).any()
         if not valid or given.sum() > MOST_CIRCUITS:
             return None
         flows.append(np.rint(given).astype(np.int64))
@@ -118,13 +119,9 @@ def metrics(data: RingTraffic, value: float | None) -> dict[str, Json]:
     return {"transfer_s": value, "max_load": None if value is None else value * data.transfers.bandwidth}
 
 
-def estimate(data: RingTraffic) -> dict[str, int]:
-    """About the size of the model."""
-    pairs, n, W, walk = data.transfers.pairs, data.n, data.wavelengths, data.walks
-    arcs, rows = data.model == "arcs", pairs + int(np.maximum(data.high - 1, 1).sum())
-    x = 2 * pairs * W if arcs else len(walk.circuits) + len(walk.idle) + len(walk.crossings)
-    return {
-        "variables": pairs + 1 + x,
-        "constraints": rows + (2 * n * W if arcs else len(walk.nodes)),
-        "nonzeros": 2 * rows + (pairs * n * W if arcs else 3 * x),
-    }
+def estimate(data: RingTraffic) -> dict[str, int] | None:
+    """About the size of the model: circuits in the two directions of a pair take n segments together."""
+    if data.model == "sets":
+        return size(data, without=("x", "free"))
+    segments = data.transfers.pairs * data.n * data.wavelengths
+    return size(data, without=("f", "idle", "over", "walk", "light"), nonzeros=segments)
