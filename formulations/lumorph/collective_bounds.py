@@ -105,13 +105,6 @@ def circuits(topology: Topology, limits: Limits) -> tuple[F64, F64]:
     return limits.wavelengths * out, limits.wavelengths * into
 
 
-def shared_room(topology: Topology, limits: Limits) -> tuple[int, I64]:
-    """The greatest common divisor g of all W_a, and W_a / g, ``(m,)``: 1 everywhere if all arcs are alike."""
-    room = limits.room(topology)
-    common = int(np.gcd.reduce(room)) if room.size else 1
-    return common, room // common
-
-
 def per_circuit(limits: Limits) -> float:
     """Number of chunks that a circuit carries in a round."""
     return np.inf if limits.load is None else float(limits.load)
@@ -206,11 +199,10 @@ def cut(topology: Topology, collective: Collective, limits: Limits) -> Bound:
 def _best_cut(topology: Topology, collective: Collective, limits: Limits, entering: Callable[[Mask], I64]) -> Bound:
     """Best cut by the chunks that must enter each set, ``(B, n)``."""
     best, many, members = 0.0, 0, np.zeros(topology.n, dtype=bool)
-    common, parts = shared_room(topology, limits)
-    joined, room = _between(topology, parts), limits.wavelengths * common
+    joined = _between(topology, limits.room(topology))
     for inside in candidate_sets(topology, collective):
         wanted = entering(inside)
-        need = _over(wanted, crossings(inside, joined) * room) / per_circuit(limits)
+        need = _over(wanted, crossings(inside, joined) * limits.wavelengths) / per_circuit(limits)
         worst = int(need.argmax())
         if need[worst] > best:
             best, many, members = float(need[worst]), int(wanted[worst]), inside[worst]
@@ -398,9 +390,8 @@ def priced_bound(topology: Topology, collective: Collective, limits: Limits, pri
     name = "arc use" if unit else "priced arc use"
     if not unit:
         price = np.ldexp(price, -rounding.exponent(price))
-    common, parts = shared_room(topology, limits)
-    weighted = price * parts if unit or limits.fibres is None else rounding.up(price * parts)
-    room = float(rounding.up(rounding.sum_up(weighted) * limits.wavelengths * common * per_circuit(limits), 3))
+    weighted = rounding.sum_up(rounding.up(price * limits.room(topology)))
+    room = float(rounding.up(weighted * limits.wavelengths * per_circuit(limits), 2))
     distance = topology.hops if unit and topology.num_ranks == topology.n else topology.distances(price)
     total = float(rounding.down(rounding.sum_down(_least_distances(collective, distance)), topology.n))
     value = max(rounding.quotient_down(total, room), 0.0) if np.isfinite(room) else 0.0

@@ -25,6 +25,7 @@ which depend only on the instance:
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -76,16 +77,12 @@ def _slots(program: RoundProgram, source: I64, target: I64) -> int:
     blocked = np.bincount(owner, ((uses - 1) // room)[resource], minlength=count)
     if count <= MOST_TRANSFERS:
         scarce = (uses > room)[resource]
-        owner, resource = owner[scarce], resource[scarce]
-        order = np.argsort(resource, kind="stable")
-        first = np.searchsorted(resource[order], np.arange(room.size + 1))
-        users = owner[order]
-        by_owner = np.argsort(owner, kind="stable")
-        mine = np.searchsorted(owner[by_owner], np.arange(count + 1))
-        for t in range(count):
-            shared = resource[by_owner[mine[t] : mine[t + 1]]]
-            others = [users[first[x] : first[x + 1]] for x in shared.tolist()]
-            blocked[t] = min(blocked[t], np.unique(np.concatenate(others)).size - 1) if others else 0
+        taken, users = [list[int]() for _ in range(count)], defaultdict[int, set[int]](set)
+        for t, x in zip(owner[scarce].tolist(), resource[scarce].tolist(), strict=True):
+            taken[t].append(x)
+            users[x].add(t)
+        alike = [set[int]().union(*(users[x] for x in of_t)) for of_t in taken]  # itself included
+        blocked = np.minimum(blocked, [max(len(others) - 1, 0) for others in alike])
     return 1 + int(blocked.max(initial=0))
 
 

@@ -19,7 +19,6 @@ products of at least n, and the best tree is a shortest walk. The last radix is 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -125,23 +124,13 @@ class RadixGraph:
         """Number of arcs E."""
         return int(self.product.size)
 
-    @cached_property
-    def by_head(self) -> tuple[I64, I64, I64]:
-        """Arcs by the node reached, the nodes that are reached, and the first of their arcs."""
-        order = np.argsort(self.reached, kind="stable")
-        heads, first = np.unique(self.reached[order], return_index=True)
-        return order, heads, first
-
     def layers(self, depth: int) -> list[I64]:
         """Minimum steps to every product by exactly j stages, j = 0 .. depth; ``(n + 1,)`` each, huge if none."""
-        order, heads, first = self.by_head
-        reach = np.full(self.n + 1, NEVER)
-        reach[1] = 0
-        results = [reach]
+        results = [np.full(self.n + 1, NEVER)]
+        results[0][1] = 0
         for _ in range(depth):
-            arrived = np.minimum(reach[self.product] + self.cost, NEVER)[order]
             reach = np.full(self.n + 1, NEVER)
-            reach[heads] = np.minimum.reduceat(arrived, first)
+            np.minimum.at(reach, self.reached, results[-1][self.product] + self.cost)
             results.append(reach)
         return results
 

@@ -29,15 +29,12 @@ class RadixTree:
 
 def radices(graph: RadixGraph, layers: list[I64], depth: int) -> list[int]:
     """Trace the radices of a best tree of exactly that depth back through the layers (smallest radices last)."""
-    order, heads, first = graph.by_head
     results: list[int] = []
     at = graph.n
     for j in range(depth, 0, -1):
-        place = int(np.searchsorted(heads, at))
-        end = int(first[place + 1]) if place + 1 < first.size else order.size
-        selected = order[int(first[place]) : end]
-        fits = layers[j - 1][graph.product[selected]] + graph.cost[selected] == layers[j][at]
-        arc = int(selected[np.flatnonzero(fits)[0]])
+        into = np.flatnonzero(graph.reached == at)
+        fits = layers[j - 1][graph.product[into]] + graph.cost[into] == layers[j][at]
+        arc = int(into[np.argmax(fits)])
         results.append(int(graph.radix[arc]))
         at = int(graph.product[arc])
     return results[::-1]
