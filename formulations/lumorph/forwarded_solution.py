@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from opticoll.formulations.lumorph.forwarded_rounds import ForwardedRounds
-    from opticoll.instances.topology import F64, I64, Mask
+    from opticoll.instances.topology import I64, Mask
 
 
 def classes(data: ForwardedRounds) -> I64:
@@ -97,12 +97,6 @@ def doubling_rounds(data: ForwardedRounds) -> int:
         total += last // data.limits.wavelengths + 1
         stride *= 2
     return total
-
-
-def repair(data: ForwardedRounds, values: Mapping[str, NDArray[Any]]) -> dict[str, F64] | None:
-    """Round D and X and add the schedule; None if D or X is missing or invalid."""
-    whole = scheduled_rounds.rounded(data, values)
-    return None if whole is None else data._unfold(whole)
 
 
 def rounds_to_reach(k: int, held: int, reached: int) -> int:

@@ -178,6 +178,12 @@ def rounded(problem: RoundProblem, values: Mapping[str, NDArray[Any]]) -> dict[s
     return result
 
 
+def repair(problem: RoundProblem, values: Mapping[str, NDArray[Any]]) -> dict[str, F64] | None:
+    """Round the chosen arrays, and add the schedule; None if one is missing or malformed."""
+    whole = rounded(problem, values)
+    return None if whole is None else unfold(problem, whole)
+
+
 def arrays(problem: RoundProblem, names: Collection[str]) -> dict[str, Array]:
     """Arrays of a schedule, of the program, or of both."""
     result: dict[str, Array] = {}

@@ -1,4 +1,4 @@
-"""Data, bounds and solutions of ``lumorph.sum-rounds``: the schedule of a program, and its other variables."""
+"""Data, bounds and solutions of ``lumorph.sum-rounds``: the schedule of a program."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from opticoll.formulations.lumorph.sum_rounds import SumModel
     from opticoll.formulations.model import Bound
     from opticoll.formulations.rounds.round_schedule import RoundSchedule
-    from opticoll.instances.topology import F64, I64, Mask
+    from opticoll.instances.topology import Mask
     from opticoll.types import Json
 
 
@@ -48,12 +48,6 @@ def bounds_for_any_composition(data: SumModel) -> list[Bound]:
     return result
 
 
-def repair(data: SumModel, values: Mapping[str, NDArray[Any]]) -> dict[str, F64] | None:
-    """Round C and F, recompute the other variables, and add the schedule; None if C or F is missing or invalid."""
-    whole = scheduled_rounds.rounded(data, values)
-    return None if whole is None else data._unfold({**whole, **variables_of_sums(data, whole["C"], whole["F"])})
-
-
 def metrics(data: SumModel, value: float | None) -> dict[str, Json]:
     """Rounds, the scope of the proof, and the bound of compositions of phases, not of all schedules."""
     return {**scheduled_rounds.metrics(data, value), "composition_bound": sum(data.plain.least)}
@@ -69,7 +63,9 @@ def schedule_of_sums(data: SumModel, values: Mapping[str, NDArray[Any]]) -> Roun
     r, s, d, c, w, path = (transfers[name][indices] for name in ("r", "s", "d", "c", "w", "path"))
     start, arcs = select(data.program.routes.start, data.program.routes.arcs, path)
     adds = np.ones(indices.size, dtype=bool)
-    has = initial_sums(data)
+    has = np.zeros((data.collective.chunks, data.collective.n, data.collective.n), dtype=np.int64)
+    chunk, vertex = data.collective.pre.T
+    has[chunk, vertex, vertex] = 1  # the contributions in every partial sum
     replaced = {key for key, taken in zip(data.index_sets["replacement"], F > 0.5, strict=True) if taken}
     for first, last in pairwise(np.searchsorted(r, np.arange(data.horizon + 1)).tolist()):
         before = has.copy()
@@ -78,55 +74,10 @@ def schedule_of_sums(data: SumModel, values: Mapping[str, NDArray[Any]]) -> Roun
             if key in replaced and np.any(before[c[k], s[k]] > before[c[k], d[k]]):
                 replaced.remove(key)
                 adds[k] = False
-        for k in range(first, last):
-            if not adds[k]:
-                has[c[k], d[k]] = before[c[k], s[k]]
-        for k in range(first, last):
-            if adds[k]:
-                has[c[k], d[k]] += before[c[k], s[k]]
+        copied, added = (first + np.flatnonzero(adds[first:last] == kind) for kind in (False, True))
+        has[c[copied], d[copied]] = before[c[copied], s[copied]]
+        np.add.at(has, (c[added], d[added]), before[c[added], s[added]])
     return None if replaced else direct(r, s, d, c, w, start, arcs, adds=adds)
-
-
-def initial_sums(data: SumModel) -> I64:
-    """Contributions in every partial sum at the start, ``(chunks, n, n)``."""
-    has = np.zeros((data.collective.chunks, data.collective.n, data.collective.n), dtype=np.int64)
-    chunk, vertex = data.collective.pre.T
-    has[chunk, vertex, vertex] = 1
-    return has
-
-
-def variables_of_sums(data: SumModel, C: F64, F: F64) -> dict[str, F64]:
-    """B, X, Y, G and R that follow from C and F, flat in the order of their indices.
-
-    Contributions that are counted more than once remain so, and violate the bounds on B.
-    """
-    n, T = data.collective.n, data.horizon
-    transfers, drops = data.index_sets["transfer"], data.index_sets["replacement"]
-    moves = transfers.by("r s d c")
-    (mr, ms, md, mc), (fr, fd, fc) = (moves[k] for k in "rsdc"), (drops[k] for k in "rdc")
-    chunks = data.collective.chunks
-    taken = np.zeros((T, n, n, chunks))
-    np.add.at(taken, tuple(transfers[name] for name in ("r", "s", "d", "c")), C)
-    dropped = np.zeros((T, n, chunks))
-    dropped[fr, fd, fc] = F
-    has, before = [initial_sums(data).astype(float)], []
-    for r in range(T):
-        before.append(has[-1])
-        got = np.einsum("sdc,csu->cdu", taken[r], has[-1])
-        has.append(has[-1] * (1.0 - dropped[r].T[:, :, None]) + got)
-    B, old = np.array(has), np.array(before)
-    x, u = np.nonzero(data.given[mc])
-    y, v = np.nonzero(data.given[fc])
-    own = old[fr[y], fc[y], fd[y], v]
-    chunk, vertex, contribution = np.nonzero(data.member[:, :, None] & data.given[:, None, :])
-    used = (taken.reshape(T, -1) > 0).sum(axis=1) > 0
-    return {
-        "B": B[:, chunk, vertex, contribution].ravel(),
-        "X": taken[mr[x], ms[x], md[x], mc[x]] * old[mr[x], mc[x], ms[x], u],
-        "Y": F[y] * own,
-        "G": np.maximum(B[fr[y] + 1, fc[y], fd[y], v] - own, 0.0),
-        "R": np.maximum.accumulate(used[::-1])[::-1].astype(float),
-    }
 
 
 def estimate(data: SumModel) -> dict[str, int]:

@@ -10,7 +10,6 @@ import pytest
 
 from opticoll.errors import MethodMismatch, NotApplicable
 from opticoll.formulations.lumorph import sum_rounds as model
-from opticoll.formulations.lumorph import sum_solution
 from opticoll.formulations.rounds.round_schedule import violations
 from opticoll.instances import parse
 from opticoll.solvers.solve import solve
@@ -94,9 +93,7 @@ def test_a_hand_made_sum_is_decoded_and_replayed():
     result = violations(data.topology, data.collective, data.limits, schedule)
     assert result.pop("post") == 6, "chunks 1 and 2 are not summed"
     assert max(result.values()) == 0
-    values = sum_solution.variables_of_sums(data, C, F)
-    assert set(np.unique(np.concatenate(list(values.values())))) <= {0.0, 1.0}
-    assert values["R"].tolist() == [1, 1, 1, 1]
+    assert schedule.rounds == 4
 
 
 def test_every_wrong_solution_is_noticed():
