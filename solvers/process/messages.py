@@ -33,7 +33,7 @@ def send(end: socket.socket, message: object) -> None:
         If the receiver is gone.
     """
     for part in packed(message):
-        end.sendall(part)
+        end.sendall(part, socket.MSG_NOSIGNAL)  # SIGPIPE may end a process whose user has set it so
 
 
 def packed(message: object) -> list[bytes | memoryview]:

@@ -132,7 +132,7 @@ class Worker:
         self.serves = serves
         orders = pickle.dumps((modules, self._environment(threads), threads))
         with suppress(OSError):  # it has died
-            self._connection.sendall(len(orders).to_bytes(8) + orders)
+            self._connection.sendall(len(orders).to_bytes(8) + orders, socket.MSG_NOSIGNAL)
 
     def _environment(self, threads: int | None) -> dict[bytes, bytes]:
         return {**isolated_environment(threads), SCRATCH.encode(): bytes(self.scratch)}
@@ -160,7 +160,7 @@ class Worker:
         while self._unsent:
             part = memoryview(self._unsent[0])
             try:
-                sent = self._connection.send(part, socket.MSG_DONTWAIT)
+                sent = self._connection.send(part, socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
             except BlockingIOError:
                 return
             except OSError:  # the worker dies, which is the end of the job

@@ -183,6 +183,17 @@ def test_a_large_job_of_a_worker_that_never_imports_its_modules_ends_at_its_limi
     assert answer.ending == Termination.TIME_LIMIT
 
 
+def test_a_worker_that_dies_before_it_takes_its_job_does_not_end_a_caller_who_heeds_sigpipe() -> None:
+    code = (
+        "import signal, numpy; from opticoll.solvers.process.isolation import call_isolated\n"
+        "signal.signal(signal.SIGPIPE, signal.SIG_DFL)\n"
+        "job = {'x': numpy.zeros(2**22)}\n"
+        "print(call_isolated('worker_jobs:double', job, modules=('os:abort',)).ending)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=240)
+    assert done.stdout == "crashed\n", (done.returncode, done.stderr)
+
+
 @pytest.mark.parametrize("how", ["grow", "leap", "child grows"])
 def test_memory_hog_is_stopped(how: str) -> None:
     answer = misbehaving(how, memory_limit_gib=0.3, wall_limit_s=240)
