@@ -42,7 +42,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from opticoll.formulations.builders import Cvx, Pyo
-from opticoll.formulations.declared_axes import all_arrays
+from opticoll.formulations.declared_axes import all_arrays, metrics
 from opticoll.formulations.index import Index
 from opticoll.formulations.model import CvxpyModel, Formulation, PyomoModel
 from opticoll.formulations.topology import design_bounds, design_solution
@@ -180,6 +180,7 @@ class Design(Formulation):
         return float(values["F"])
 
     _arrays = all_arrays
+    metrics = metrics
     most_links = property(design_bounds.most_links)
     leaving = design_bounds.leaving
 

@@ -100,8 +100,3 @@ def values_on(topology: Topology, flow: F64, throughput: float) -> dict[str, F64
     x[topology.tail, topology.head] = 1.0
     g[:, topology.tail, topology.head] = flow.T
     return {"x": x, "g": g, "F": np.asarray(throughput)}
-
-
-def metrics(data: Design, value: float | None) -> Mapping[str, Json]:
-    """Figures at a value."""
-    return {} if not value else {"F": value, "T": 1.0 / value}

@@ -43,6 +43,7 @@ import numpy as np
 
 from opticoll.errors import NotApplicable, refuse
 from opticoll.formulations.builders import Cvx, Pyo
+from opticoll.formulations.declared_axes import metrics
 from opticoll.formulations.flows.concurrent_flow import demand_parameter
 from opticoll.formulations.index import Index
 from opticoll.formulations.model import CvxpyModel, Formulation, PyomoModel
@@ -303,6 +304,8 @@ class PodWiring(Formulation):
     def objective(self, values: Mapping[str, F64]) -> float:
         """F."""
         return float(values["F"])
+
+    metrics = metrics
 
 
 FORMULATION = PodWiring

@@ -89,8 +89,3 @@ def values_on(data: PodWiring, chosen: I64, flows: Sequence[F64], F: float) -> d
         f[case] = placed[:, :fixed]
         u[case][:, *at], d[case][:, *at] = placed[:, fixed : fixed + up], placed[:, fixed + up :]
     return {"x": x, **({"f": f} if fixed else {}), "u": u, "d": d, "F": np.asarray(F)}
-
-
-def metrics(data: PodWiring, value: float | None) -> Mapping[str, Json]:
-    """Figures at a value."""
-    return {} if not value else {"F": value, "T": 1.0 / value}

@@ -94,6 +94,7 @@ from opticoll.formulations.model import Bound
 from opticoll.formulations.rounding import largest, least
 from opticoll.formulations.topology.design import Design
 from opticoll.formulations.topology.design_bounds import least_time
+from opticoll.instances.topology import Topology
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -263,12 +264,9 @@ def full_circuits_time(n: int, degree: int, configurations: int) -> Fraction:
 
 def _standing_time(data: TopologySequence, standing: I64) -> tuple[Time, str]:
     """Lower bound on the length of the configuration at the start, or of all that have its circuits."""
-    distance = np.where(standing > 0, 1.0, np.inf)
-    np.fill_diagonal(distance, 0.0)
-    if data.relays == "pass" or data.configurations > 1:
-        for k in range(data.n):
-            np.minimum(distance, distance[:, k : k + 1] + distance[k : k + 1, :], out=distance)
-    wanted = data.demand > 0
+    through = data.relays == "pass" or data.configurations > 1
+    links = Topology(data.n, *np.nonzero(standing))
+    distance, wanted = links.hops if through else np.where(standing > 0, 1.0, np.inf), data.demand > 0
     if np.isinf(distance[wanted]).any():
         return math.inf, "the topology at the start has no path for some demand"
     pairs = zip(data.demand[wanted].tolist(), distance[wanted].tolist(), strict=True)

@@ -146,10 +146,22 @@ def times_of_choices(
     *,
     reuse: bool,
 ) -> tuple[F64, F64]:
-    """Times that flows achieve and bounds that lengths prove, by pattern and topology, infinite where not chosen."""
+    """Times that flows achieve and bounds that lengths prove, by pattern and topology, infinite where not chosen.
+
+    Raises
+    ------
+    NotApplicable
+        For more than :data:`MOST_FLOWS`, and times that the duals do not prove.
+    """
     time = np.full((len(demands), len(capacities)), np.inf)
-    least = time.copy()
-    refuse_many_flows_of_steps(where, demands, capacities, own, general, reuse=reuse)
+    least, offered, total = time.copy(), range(len(capacities)) if reuse else general, 0
+    for p, demand in enumerate(demands):
+        for q in {*offered, *own[p]}:
+            alike = pattern_times.differences(capacities[q], demand) is not None
+            total += int((capacities[q] > 0).sum()) * (1 if alike else len(demand))
+    if total > MOST_FLOWS:
+        msg = f"{where}: the steps have {total:,} flows on all topologies; use fewer nodes, or reuse=false"
+        raise NotApplicable(msg)
 
     def fill(choices: list[tuple[int, int]]) -> None:
         pairs = [(capacities[q], demands[p]) for p, q in choices]
@@ -169,30 +181,10 @@ def times_of_choices(
     fill([(p, q) for p in own for q in sorted(own[p])])
     later = []
     for p, demand in enumerate(demands):
-        for q in range(len(capacities)) if reuse else general:
+        for q in offered:
             if q not in own[p]:
                 far = pattern_times.hops(capacities[q], demand)
                 if np.isfinite(far) and (q == 0 or far < time[p].min() + 2 * delay):
                     later.append((p, q))
     fill(later)
     return time, least
-
-
-def refuse_many_flows_of_steps(
-    where: str,
-    demands: Sequence[F64],
-    capacities: Sequence[F64],
-    own: Mapping[int, set[int]],
-    general: range,
-    *,
-    reuse: bool,
-) -> None:
-    """Refuse steps whose flows are too many."""
-    total = 0
-    for p, demand in enumerate(demands):
-        for q in range(len(capacities)) if reuse else {*general, *own[p]}:
-            alike = pattern_times.differences(capacities[q], demand) is not None
-            total += int((capacities[q] > 0).sum()) * (1 if alike else len(demand))
-    if total > MOST_FLOWS:
-        msg = f"{where}: the steps have {total:,} flows on all topologies; use fewer nodes, or reuse=false"
-        raise NotApplicable(msg)
