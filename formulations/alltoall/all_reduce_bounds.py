@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from opticoll.formulations import rounding
-from opticoll.formulations.flows.shared_flows import capacity_out_of, cut_detail
+from opticoll.formulations.flows.shared_flows import cut_bound
 from opticoll.formulations.flows.worst_cuts import least_time, reversed_arcs, tight_partition
 from opticoll.formulations.model import Bound
 
@@ -28,6 +29,7 @@ def bounds(problem: AllReduction) -> list[Bound]:
     found = [least_time(one, first) for one in both]
     away = found[-1][0] > found[0][0]
     time, inside = found[-away]
+    least = cut_bound(topology, "least-cut", inside, N, f"{N} shards over a capacity of {float(1 / time):g}", away=away)
     alone = [{v} for v in problem.ranks.tolist()]
     result = [
         Bound(
@@ -37,13 +39,7 @@ def bounds(problem: AllReduction) -> list[Bound]:
             detail={"links": _crossing(topology, alone)[1].tolist()},
             fraction=exact_partition(topology, alone),
         ),
-        Bound(
-            "least-cut",
-            rounding.fraction_down(time * N),
-            f"{N} shards over a capacity of {float(1 / time):g}",
-            detail=cut_detail(topology, inside, away=away),
-            fraction=rounding.quotient(Fraction(N), capacity_out_of(topology, inside, away=away)),
-        ),
+        replace(least, value=rounding.fraction_down(time * N)),
     ]
     partitions = [sets for sets in (tight_partition(one, [1] * N) for one in both) if sets is not None]
     if partitions:

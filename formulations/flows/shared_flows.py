@@ -9,6 +9,7 @@ The functions take the formulation, ``problem``, and are its methods.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -139,62 +140,40 @@ def bounds(problem: SharedFlows) -> list[Bound]:
     """Bounds of the worst cut, which is the optimum between all ranks, and of the links of one rank."""
     topology, away = problem.topology, problem.away
     node = "what leaves the rank that can send least" if away else "what enters the rank that gets least"
-    what = "sums of " if away else ""
-    ends, degree = (topology.tail, topology.out_degree) if away else (topology.head, topology.in_degree)
-    passing = np.bincount(ends, topology.capacity, topology.n)[topology.terminals]
-    room = float(rounding.up(passing.min(), int(degree.max())))
-    slowest = int(topology.terminals[int(np.argmin(passing))])
-    alone = set(range(topology.n)) - {slowest}
+    passing = np.bincount(topology.tail if away else topology.head, topology.capacity, topology.n)
+    slowest = int(topology.terminals[int(np.argmin(passing[topology.terminals]))])
     time, inside = least_time(reversed_arcs(topology) if away else topology, [1] * topology.num_ranks)
     held = int(np.isin(topology.terminals, list(inside)).sum())
-    exact_room = capacity_out_of(topology, alone, away=away)
+    what = f"{'sums of ' if away else ''}{held} ranks"
+    reason = f"{what} behind a capacity of {float(held / time):g}, found by max-flows"
+    worst = cut_bound(topology, "worst-cut", inside, held, reason, away=away)
     return [
-        Bound(
-            "node-cut",
-            max(rounding.quotient_down(problem.most, room), 0.0),
-            node,
-            detail=cut_detail(topology, alone, away=away),
-            fraction=rounding.quotient(Fraction(problem.most), exact_room),
-        ),
-        Bound(
-            "worst-cut",
-            rounding.fraction_down(time),
-            f"{what}{held} ranks behind a capacity of {float(held / time):g}, found by max-flows",
-            exact=True,
-            detail=cut_detail(topology, inside, away=away),
-            fraction=rounding.quotient(Fraction(held), capacity_out_of(topology, inside, away=away)),
-        ),
+        cut_bound(topology, "node-cut", set(range(topology.n)) - {slowest}, problem.most, node, away=away),
+        replace(worst, value=rounding.fraction_down(time), exact=True),
     ]
 
 
 def root_bounds(problem: Broadcast) -> list[Bound]:
     """Bounds of the minimum cut, which is the optimum, and of the arcs out of the root."""
     topology, root = problem.topology, problem.root
-    leaving = float(topology.capacity[topology.tail == root].sum())
-    room = float(rounding.up(leaving, int(np.count_nonzero(topology.tail == root))))
     time, inside = least_time(topology, (topology.terminals == root).astype(int).tolist())
+    reason = f"a cut of capacity {float(1 / time):g} around the root, by max-flows"
+    least = cut_bound(topology, "least-cut", inside, 1, reason)
     return [
-        Bound(
-            "node-cut",
-            rounding.quotient_down(1, room),
-            "what leaves the root",
-            detail=cut_detail(topology, {root}),
-            fraction=rounding.quotient(Fraction(1), capacity_out_of(topology, {root})),
-        ),
-        Bound(
-            "least-cut",
-            rounding.fraction_down(time),
-            f"a cut of capacity {float(1 / time):g} around the root, by max-flows",
-            exact=True,
-            detail=cut_detail(topology, inside),
-            fraction=rounding.quotient(Fraction(1), capacity_out_of(topology, inside)),
-        ),
+        cut_bound(topology, "node-cut", {root}, 1, "what leaves the root"),
+        replace(least, value=rounding.fraction_down(time), exact=True),
     ]
 
 
-def capacity_out_of(topology: Topology, inside: Collection[int], *, away: bool = False) -> Fraction | None:
-    """Capacity of the arcs out of a set of vertices, or into it with ``away``, of the decimals entered."""
-    return rounding.exact_sum(topology.capacity[cut_detail(topology, inside, away=away)["links"]])
+def cut_bound(
+    topology: Topology, name: str, inside: Collection[int], shards: int, reason: str, *, away: bool = False
+) -> Bound:
+    """Bound of shards that leave a set of vertices, or come into it with ``away``."""
+    detail = cut_detail(topology, inside, away=away)
+    capacity = topology.capacity[detail["links"]]
+    room = float(rounding.up(capacity.sum(), capacity.size))
+    fraction = rounding.quotient(Fraction(shards), rounding.exact_sum(capacity))
+    return Bound(name, max(rounding.quotient_down(shards, room), 0.0), reason, detail=detail, fraction=fraction)
 
 
 def cut_detail(topology: Topology, inside: Collection[int], *, away: bool = False) -> dict[str, list[int]]:

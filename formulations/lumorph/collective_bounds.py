@@ -206,14 +206,9 @@ def _best_cut(topology: Topology, collective: Collective, limits: Limits, enteri
         worst = int(need.argmax())
         if need[worst] > best:
             best, many, members = float(need[worst]), int(wanted[worst]), inside[worst]
-    size, into = int(members.sum()), _into(topology, members)
+    size, into = int(members.sum()), np.flatnonzero(~members[topology.tail] & members[topology.head])
     reason = f"{_many(many, 'chunk')} must enter {_many(size, 'vertex')} over {_of_arcs(topology, limits, into)}"
     return Bound("cut", rounded_up(best), reason, PAPER)
-
-
-def _into(topology: Topology, inside: Mask) -> I64:
-    """The arcs into a set."""
-    return np.flatnonzero(~inside[topology.tail] & inside[topology.head])
 
 
 def _of_arcs(topology: Topology, limits: Limits, arcs: I64) -> str:

@@ -339,25 +339,20 @@ def _path_violations(topology: Topology, limits: Limits, schedule: RoundSchedule
     return float(bad.sum())
 
 
-def _over(keys: I64, most: int) -> float:
-    """Total number of occurrences of keys beyond ``most`` each."""
-    _, count = np.unique(keys, return_counts=True)
-    return float(np.maximum(count - most, 0).sum())
-
-
-def _over_arcs(colours: I64, arcs: I64, room: I64) -> float:
-    """Total number of circuits on arcs beyond the ``room`` of each arc, ``(m,)``, in every colour."""
-    keys, count = np.unique(colours * room.size + arcs, return_counts=True)
+def _over(colours: I64, places: I64, room: I64) -> float:
+    """Total number of circuits at arcs or vertices beyond the ``room`` of each, in every colour."""
+    keys, count = np.unique(colours * room.size + places, return_counts=True)
     return float(np.maximum(count - room[keys % max(room.size, 1)], 0).sum())
 
 
 def _circuit_violations(topology: Topology, limits: Limits, schedule: RoundSchedule) -> dict[str, float]:
     colour = schedule.circuit_round * (int(schedule.circuit_wavelength.max(initial=0)) + 1)
     colour = colour + schedule.circuit_wavelength
-    counts = {"waveguides": _over_arcs(colour[schedule.circuit_of_arc], schedule.circuit_arcs, limits.room(topology))}
+    counts = {"waveguides": _over(colour[schedule.circuit_of_arc], schedule.circuit_arcs, limits.room(topology))}
     if limits.ports is not None:
-        counts["lasers"] = _over(colour * topology.n + schedule.circuit_source, limits.ports)
-        counts["photodiodes"] = _over(colour * topology.n + schedule.circuit_target, limits.ports)
+        ports = np.full(topology.n, limits.ports)
+        counts["lasers"] = _over(colour, schedule.circuit_source, ports)
+        counts["photodiodes"] = _over(colour, schedule.circuit_target, ports)
     return counts
 
 
