@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.formulations import rounding
-from opticoll.formulations.flows.shared_flows import cut_bound
+from opticoll.formulations.flows.shared_flows import cut_detail, link_bound
 from opticoll.formulations.flows.worst_cuts import least_time, reversed_arcs, tight_partition
 from opticoll.formulations.model import Bound
 
@@ -29,38 +29,25 @@ def bounds(problem: AllReduction) -> list[Bound]:
     found = [least_time(one, first) for one in both]
     away = found[-1][0] > found[0][0]
     time, inside = found[-away]
-    least = cut_bound(topology, "least-cut", inside, N, f"{N} shards over a capacity of {float(1 / time):g}", away=away)
+    reason = f"{N} shards over a capacity of {float(1 / time):g}"
+    least = link_bound(topology, "least-cut", N, reason, cut_detail(topology, inside, away=away))
     alone = [{v} for v in problem.ranks.tolist()]
     result = [
-        Bound(
-            "receptions",
-            partition_bound(topology, alone),
-            "every rank sends N - x_v as sums and receives N - x_v as copies",
-            detail={"links": _crossing(topology, alone)[1].tolist()},
-            fraction=exact_partition(topology, alone),
-        ),
+        partition_bound(topology, "receptions", alone, "every rank sends N - x_v as sums, gets N - x_v as copies"),
         replace(least, value=rounding.fraction_down(time * N)),
     ]
-    partitions = [sets for sets in (tight_partition(one, [1] * N) for one in both) if sets is not None]
-    if partitions:
-        sets = max(partitions, key=lambda sets: partition_bound(topology, sets))
-        reason = f"{len(sets)} sets of ranks exchange sums and copies"
-        detail, exact = {"links": _crossing(topology, sets)[1].tolist()}, exact_partition(topology, sets)
-        result.append(Bound("partition", partition_bound(topology, sets), reason, detail=detail, fraction=exact))
-    return result
+    tight = [sets for sets in (tight_partition(one, [1] * N) for one in both) if sets is not None]
+    exchanged = [
+        partition_bound(topology, "partition", sets, f"{len(sets)} sets of ranks exchange sums and copies")
+        for sets in tight
+    ]
+    return result + ([max(exchanged, key=lambda bound: bound.value)] if exchanged else [])
 
 
-def partition_bound(topology: Topology, sets: Iterable[Collection[int]]) -> float:
-    """Bound from disjoint sets that contain all ranks (see the docstring of the formulation), rounded down."""
+def partition_bound(topology: Topology, name: str, sets: Iterable[Collection[int]], reason: str) -> Bound:
+    """Bound from disjoint sets that contain all ranks (see the docstring of the formulation)."""
     shards, links = _crossing(topology, sets)
-    room = float(rounding.up(topology.capacity[links].sum(), topology.arcs))
-    return rounding.quotient_down(shards, room) if room > 0 else 0.0
-
-
-def exact_partition(topology: Topology, sets: Iterable[Collection[int]]) -> Fraction | None:
-    """:func:`partition_bound` as a fraction, of the decimals that the capacities stand for."""
-    shards, links = _crossing(topology, sets)
-    return rounding.quotient(Fraction(shards), rounding.exact_sum(topology.capacity[links]))
+    return link_bound(topology, name, shards, reason, {"links": links.tolist()})
 
 
 def _crossing(topology: Topology, sets: Iterable[Collection[int]]) -> tuple[int, I64]:

@@ -146,9 +146,10 @@ def bounds(problem: SharedFlows) -> list[Bound]:
     held = int(np.isin(topology.terminals, list(inside)).sum())
     what = f"{'sums of ' if away else ''}{held} ranks"
     reason = f"{what} behind a capacity of {float(held / time):g}, found by max-flows"
-    worst = cut_bound(topology, "worst-cut", inside, held, reason, away=away)
+    worst = link_bound(topology, "worst-cut", held, reason, cut_detail(topology, inside, away=away))
+    alone = cut_detail(topology, set(range(topology.n)) - {slowest}, away=away)
     return [
-        cut_bound(topology, "node-cut", set(range(topology.n)) - {slowest}, problem.most, node, away=away),
+        link_bound(topology, "node-cut", problem.most, node, alone),
         replace(worst, value=rounding.fraction_down(time), exact=True),
     ]
 
@@ -158,22 +159,19 @@ def root_bounds(problem: Broadcast) -> list[Bound]:
     topology, root = problem.topology, problem.root
     time, inside = least_time(topology, (topology.terminals == root).astype(int).tolist())
     reason = f"a cut of capacity {float(1 / time):g} around the root, by max-flows"
-    least = cut_bound(topology, "least-cut", inside, 1, reason)
+    least = link_bound(topology, "least-cut", 1, reason, cut_detail(topology, inside))
     return [
-        cut_bound(topology, "node-cut", {root}, 1, "what leaves the root"),
+        link_bound(topology, "node-cut", 1, "what leaves the root", cut_detail(topology, {root})),
         replace(least, value=rounding.fraction_down(time), exact=True),
     ]
 
 
-def cut_bound(
-    topology: Topology, name: str, inside: Collection[int], shards: int, reason: str, *, away: bool = False
-) -> Bound:
-    """Bound of shards that leave a set of vertices, or come into it with ``away``."""
-    detail = cut_detail(topology, inside, away=away)
+def link_bound(topology: Topology, name: str, shards: int, reason: str, detail: Mapping[str, list[int]]) -> Bound:
+    """Bound of shards that take one of the ``links`` of the detail each."""
     capacity = topology.capacity[detail["links"]]
-    room = float(rounding.up(capacity.sum(), capacity.size))
+    value = max(rounding.quotient_down(shards, rounding.sum_up(capacity)), 0.0)
     fraction = rounding.quotient(Fraction(shards), rounding.exact_sum(capacity))
-    return Bound(name, max(rounding.quotient_down(shards, room), 0.0), reason, detail=detail, fraction=fraction)
+    return Bound(name, value, reason, detail=detail, fraction=fraction)
 
 
 def cut_detail(topology: Topology, inside: Collection[int], *, away: bool = False) -> dict[str, list[int]]:

@@ -53,6 +53,7 @@ of their length.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -157,28 +158,19 @@ def bounds(data: TopologyMatchings) -> list[Bound]:
     if partners > data.switches * data.configurations:
         reason = f"a node has {partners} partners, and the switches {data.switches * data.configurations} matchings"
         return [Bound("partners", math.inf, reason, "topology")]
-    ports = min(port_time(data, m) for m in range(1, s + 1))
-    by_partner = partner_time(data)
-    count = max(partners, 1)
+
+    def stated(name: str, time: Fraction, reason: str) -> Bound:
+        value = rounding.fraction_down(time - earlier)
+        return Bound(name, value, reason, "topology", fraction=time - earlier if exact else None)
+
     if delay == 0 and data.enough:
         reason = "the largest row or column over all switches, which is attained without delay"
-        value = rounding.fraction_down(rho / s)
-        return [Bound("ports", value, reason, "topology", exact=True, fraction=rho / s if exact else None)]
+        return [replace(stated("ports", rho / s, reason), exact=True)]
+    ports, count = min(port_time(data, m) for m in range(1, s + 1)), max(partners, 1)
+    reason = f"a node has {count} partners: at least {count} configurations, {-(-count // s)} on some switch"
     return [
-        Bound(
-            "ports",
-            rounding.fraction_down(ports - earlier),
-            f"a node sends or receives {float(rho):g} shards over {s} switches",
-            "topology",
-            fraction=ports - earlier if exact else None,
-        ),
-        Bound(
-            "partners",
-            rounding.fraction_down(by_partner - earlier),
-            f"a node has {count} partners: at least {count} configurations, {-(-count // s)} on some switch",
-            "topology",
-            fraction=by_partner - earlier if exact else None,
-        ),
+        stated("ports", ports, f"a node sends or receives {float(rho):g} shards over {s} switches"),
+        stated("partners", partner_time(data), reason),
     ]
 
 

@@ -206,7 +206,7 @@ def test_partition_bounds():
     topology = parse("nvswitch:boxes=16,gpus=2")
     assert tight_partition(topology, [1] * 32) is not None
     assert tight_partition(parse("path:4"), [1] * 4) is None
-    assert partition_bound(parse("ring:4"), [{0, 1}, {2, 3}]) == pytest.approx(2 * 4 / 4)
+    assert partition_bound(parse("ring:4"), "partition", [{0, 1}, {2, 3}], "").value == pytest.approx(2 * 4 / 4)
 
 
 @pytest.mark.parametrize(
