@@ -82,10 +82,10 @@ def isolated_environment(threads: int | None) -> dict[bytes, bytes]:
 class Worker:
     """A process that takes jobs, one at a time; it ends when the object is garbage-collected.
 
-    ``serves`` identifies the calls it can take: the modules that it has imported, whether there are plug-ins, the
-    threads of its pools, the process that started it, and its environment. Of the job that it has taken last,
-    ``values`` are the reports so far, ``answer`` is what it returned, ``returncode`` is None until it has ended, and
-    ``log`` is the file with what it has printed.
+    ``serves`` identifies the calls it can take: the modules that it has imported, the process that started it, and its
+    environment with the threads of its pools. Of the job that it has taken last, ``values`` are the reports so far,
+    ``answer`` is what it returned, ``returncode`` is None until it has ended, and ``log`` is the file with what it has
+    printed.
     """
 
     returncode: int | None
@@ -231,7 +231,7 @@ idle_workers = _IdleWorkers()
 
 def _served(modules: tuple[str, ...], threads: int | None) -> tuple[object, ...]:
     environment = frozenset(isolated_environment(threads).items())
-    return modules, plugins.known(), os.getpid(), environment
+    return modules, os.getpid(), environment
 
 
 _ahead: dict[int, Worker] = {}
@@ -242,7 +242,7 @@ def fork_ahead() -> None:
     """Fork the process of the first worker from this one, before its modules are known, where that is safe.
 
     That is in a process with one thread and little memory, which has imported our own modules, NumPy and little else:
-    after a fork, other packages may miss their threads, and plug-ins must not be in a worker that serves others.
+    after a fork, other packages may miss their threads, and each job runs the plug-ins that come with it.
     """
     packages = {name.partition(".")[0] for name in list(sys.modules) if not name.startswith("_")}
     if (
@@ -258,7 +258,7 @@ def fork_ahead() -> None:
 
 
 def _new(serves: tuple[object, ...], modules: tuple[str, ...], threads: int | None) -> Worker:
-    worker = None if plugins.known() else _ahead.pop(os.getpid(), None)
+    worker = _ahead.pop(os.getpid(), None)
     if worker is None:
         return Worker(serves, modules, threads)
     worker.begin(serves, modules, threads)
@@ -307,7 +307,6 @@ def start_job(
         "path": importable_places(),
         "folder": working_folder(),
         "plugins": plugins.shipment(),
-        "own": plugins.known(),
         "pooled": pooled,
         "data_limit_bytes": None if memory_limit_gib is None else int((1.25 * memory_limit_gib + 0.5) * 2**30),
         "log": solver_log.shown(),

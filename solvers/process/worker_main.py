@@ -228,14 +228,14 @@ def _answer(job: dict[str, Any], report: Report) -> dict[str, Any]:
         return {"result": result}
 
 
-def may_stay(job: Mapping[str, object], loaded: AbstractSet[str], most_mb: float) -> bool:
+def may_stay(job: Mapping[str, Any], loaded: AbstractSet[str], most_mb: float) -> bool:
     """Whether the process that has done a job may do another: nothing that the job has left here can affect that one.
 
     Not after plug-ins, a limit on memory or a shown log; nor with another package (of solvers only HiGHS) or much
     memory left over.
     """
     return (
-        not job["own"]
+        not job["plugins"].plugins
         and job["data_limit_bytes"] is None
         and not job["log"]
         and all(name.startswith("_") or name.partition(".")[0] in _HARMLESS for name in loaded)
