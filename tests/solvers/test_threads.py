@@ -61,7 +61,7 @@ def switching():
 # Solves ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("count", [4, pytest.param(48, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [2, pytest.param(48, marks=pytest.mark.slow)])
 def test_four_threads_find_what_is_found_in_turn(count: int, switching: None) -> None:
     chosen = cells(count)  # 48 of five formulations: 60 a thread
     with ThreadPoolExecutor(4) as pool:

@@ -53,7 +53,8 @@ def test_records_are_solved_again(cubes):
             assert row.bound == all_to_all_least(k, side, same=places != "free")[0]
 
 
-@pytest.mark.parametrize("cubes", [2, pytest.param(4, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("cubes", [2, 4])
 def test_enumerations_prove_records_again(cubes):
     row = pod_records()[cubes, 4, "same"]
     found = oc.solve("topology.pod", f"pod:cubes={cubes}", method="pod-enumeration")
@@ -69,7 +70,7 @@ def routes():
 
 @pytest.mark.parametrize(
     "row",
-    [pytest.param(row, marks=[pytest.mark.slow] if row["cubes"] > 2 else []) for row in routes()],
+    [pytest.param(row, marks=[pytest.mark.slow] if row["cubes"] * row["layers"] > 4 else []) for row in routes()],
     ids=lambda row: f"{row['cubes']}-{row['layers']}",
 )
 def test_the_bounds_of_routes(row):
