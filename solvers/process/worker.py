@@ -244,12 +244,11 @@ def fork_ahead() -> None:
     That is in a process with one thread and little memory, which has imported our own modules, NumPy and little else:
     after a fork, other packages may miss their threads, and each job runs the plug-ins that come with it.
     """
+    if idle_workers.waiting or os.getpid() in _ahead or plugins.known():
+        return
     packages = {name.partition(".")[0] for name in list(sys.modules) if not name.startswith("_")}
     if (
-        not idle_workers.waiting
-        and os.getpid() not in _ahead
-        and packages <= _FORKABLE | sys.stdlib_module_names
-        and not plugins.known()
+        packages <= _FORKABLE | sys.stdlib_module_names
         and threading.active_count() == 1
         and threading.current_thread() is threading.main_thread()  # the worker is killed when the thread ends
         and own_memory_mb() < _MOST_FORKED_MB
