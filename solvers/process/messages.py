@@ -85,23 +85,6 @@ class Inbox:
             if not chunk:
                 return result
 
-    def wait(self) -> Any:
-        """Wait for a message.
-
-        Raises
-        ------
-        EOFError
-            If the sender is gone.
-        pickle.UnpicklingError
-            If the message is malformed.
-        """
-        while (message := self._first()) is None:
-            chunk = self._end.recv(_CHUNK)
-            if not chunk:
-                raise EOFError
-            self._received += chunk
-        return message
-
     def _first(self) -> Any | None:
         """Take the first message if all of it has arrived."""
         whole = memoryview(self._received)

@@ -32,7 +32,7 @@ def descendants(root: int) -> list[int]:
 
 
 def kill_tree(process: subprocess.Popen[bytes]) -> None:
-    """Kill a process and every process it started, and wait until all have ended.
+    """Kill the leader of a session and every process it started, and wait until all have ended.
 
     The others are killed first. For :data:`COLLECTING_S`, the process may then collect them and end by itself, so that
     their processor time counts as that of children of ours.
@@ -46,8 +46,6 @@ def kill_tree(process: subprocess.Popen[bytes]) -> None:
             process.wait(COLLECTING_S)
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
-    with suppress(ProcessLookupError):
-        process.kill()
     process.wait()
     deadline = time.monotonic() + 2.0
     while not all(map(_has_ended, family)) and time.monotonic() < deadline:

@@ -165,10 +165,11 @@ def do_jobs(end: socket.socket, log: int, working: mmap.mmap, imported: int) -> 
     while stays:
         await_job(end)
         working[0] = True
-        try:
-            job = inbox.wait()
-        except (EOFError, OSError):  # the parent has closed
-            os._exit(0)
+        while not (arrived := inbox.arrived()):
+            await_job(end)
+            if closed(end):
+                os._exit(0)
+        (job,) = arrived
         counted, used_s = forget_peak(), processor_s_of_children()
         os.dup2(log, 1)
         os.dup2(log, 2)
