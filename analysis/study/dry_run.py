@@ -13,7 +13,8 @@ import pandas as pd
 
 from opticoll import package_code
 from opticoll.analysis.rendering import Listing, Printed
-from opticoll.solvers.task import Requested
+from opticoll.instances.readers.reading import PIN
+from opticoll.solvers.task import Requested, texts
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 STORED, RUNS = "stored", "would run"
 #: What is read of a stored run.
 _COLUMNS = (
-    "key, formulation, instance, instance_hash, termination, message, answer, code, plugins, versions, "
+    "key, formulation, instance, instance_hash, settings, termination, message, answer, code, plugins, versions, "
     + ", ".join(f"requested_{name}" for name in Requested.__struct_fields__)
 )
 _PIN = re.compile(r"#sha256=[0-9a-f]+(?=$|,pairs=)")
@@ -162,10 +163,11 @@ def _changes(cell: Cell, row: Row) -> list[str]:
         changes.append("code changed")
     if row["instance_hash"] != cell.facts.get("instance_hash"):
         changes.append("the instance changed")
-    if dict(Requested.of(cell.task).items())["settings"] != _requested(row)["settings"]:
-        changes.append("a file that a setting names changed")
     if cell.planned:
         plan = make_plan(cell.task)
+        stored = _mapping(row["settings"])
+        files = [name for name, text in texts(plan.settings).items() if PIN in text and text != stored.get(name)]
+        changes += [f"file changed: {', '.join(files)}"] if files else []
         before, after = _mapping(row["plugins"]), plugin_digests(plan)
         names = [name for name in sorted({*before, *after}) if before.get(name) != after.get(name)]
         changes += [f"plug-in changed: {', '.join(names)}"] if names else []

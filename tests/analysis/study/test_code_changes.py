@@ -280,6 +280,12 @@ def test_a_dry_run_says_what_would_run_and_why(
         of_file = [Task("alltoall.master", f"file:{network}", "highs-simplex")]
         assert reasons(store, of_file) == ["new" if capacity == 1 else "the instance changed"]
         counts(store, of_file)
+    traffic = tmp_path / "traffic.csv"
+    of_traffic = [Task("alltoall.master", "ring:3", "highs-simplex", settings={"demand": f"file:{traffic}"})]
+    for amount in (1, 2):
+        traffic.write_text(f"0,{amount},1\n1,0,1\n1,1,0\n")
+        assert reasons(store, of_traffic) == ["new" if amount == 1 else "file changed: demand"]
+        counts(store, of_traffic)
 
 
 def test_a_dry_run_by_command_and_in_python(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
