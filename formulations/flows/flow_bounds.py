@@ -129,18 +129,11 @@ def node_cut_bound(data: ConcurrentFlow) -> Bound:
     for side, (room, wanted) in enumerate(((leaving, sent), (entering, received))):
         with np.errstate(over="ignore"):
             np.divide(room, wanted, out=ratio[side], where=wanted > 0)
-    degree = int(max(topology.out_degree.max(initial=0), topology.in_degree.max(initial=0)))
-    ratio = rounding.up(ratio, degree + (1 if data.uniform else ends.size + _groups_of_a_source(data)))
     side, rank = divmod(int(np.argmin(ratio)), ends.size)
-    name = topology.labels[ends[rank]]
+    name, alone = topology.labels[ends[rank]], np.arange(topology.n) == ends[rank]
     shown = repr(name) if re.fullmatch(r"\d+\.\d+", name) else name  # 0.1 is a name, not a number
-    width = rounding.exact_sum(topology.capacity[(topology.tail, topology.head)[side] == ends[rank]])
-    if data.uniform:
-        demand: Fraction | None = Fraction(ends.size - 1)
-    else:
-        demand = rounding.exact_sum(data.traffic[rank] if side == 0 else data.traffic[:, rank])
-    fraction = rounding.quotient(width, demand)
-    return _stated(data, "node-cut", float(ratio.min()), fraction, f"capacity at vertex {shown}")
+    inside = alone if side == 0 else ~alone
+    return _stated(data, "node-cut", cut_value(data, inside), exact_cut(data, inside), f"capacity at vertex {shown}")
 
 
 def _groups_of_a_source(data: ConcurrentFlow) -> int:
