@@ -32,7 +32,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.formulations import rounding
-from opticoll.formulations.flows.path_flow import bounded_distances, unit_capacities, whole_paths
+from opticoll.formulations.flows.path_bounds import shortest_lengths
+from opticoll.formulations.flows.path_flow import unit_capacities, whole_paths
 from opticoll.formulations.model import Bound
 from opticoll.instances.families.rings_and_grids import mesh
 from opticoll.instances.spec import Dimensions
@@ -222,24 +223,15 @@ def length_bound(data: Overlap, lengths: F64) -> float:
     Rounded up to a multiple of some ``1 / c_a``. Exact: lengths are scaled to integers small enough that every sum of
     them is exact in double precision.
     """
-    topology, (s, d) = data.topology, data.commodities
+    topology = data.topology
     lengths = np.asarray(lengths, dtype=float)
     lengths = np.where(np.isfinite(lengths) & (lengths > 0), lengths, 0.0)
     if lengths.shape != (topology.arcs,) or not lengths.any():
         return 0.0
     lengths = np.ldexp(lengths, -rounding.exponent(lengths))
-    most = 2.0**52 / (max(s.size, int(topology.capacity.sum())) * topology.n)
+    most = 2.0**52 / (max(data.circuits.count, int(topology.capacity.sum())) * topology.n)
     whole = np.maximum(np.floor(lengths / lengths.max() * most), 1.0)
-    if data.routing.rule.kind != "all":
-        reach = data.routing.paths.shortest(whole)
-    elif data.routing.rule.lmax is not None:
-        table = bounded_distances(topology, whole, data.routing.rule.lmax)[-1]
-        reach = table[np.searchsorted(topology.terminals, s), d]
-    elif (whole == whole[0]).all() and np.isin(s, topology.terminals).all():
-        reach = topology.hops[np.searchsorted(topology.terminals, s), d] * whole[0]
-    else:
-        starts, which = np.unique(s, return_inverse=True)
-        reach = topology.distances(whole, starts)[which, d]
-    total, cost = sum(int(r) for r in reach), int((whole * topology.capacity).sum())
+    total = sum(int(reach) for reach in shortest_lengths(data.routing, whole))
+    cost = int((whole * topology.capacity).sum())
     capacities = map(Fraction, np.unique(topology.capacity).tolist())
     return rounding.fraction_down(whole_paths(Fraction(total, cost), capacities, Fraction(1)))
