@@ -38,29 +38,20 @@ def straight_routes(
         assert isinstance(mesh, LightpathMesh)
         columns = mesh.shape[1]
     step = _steps(mesh, columns)
-    row, column = np.divmod(sources, columns)
-    to_row, to_column = np.divmod(targets, columns)
-    along, across = np.abs(to_column - column), np.abs(to_row - row)
-    start = offsets(along + across)
-    owner = np.repeat(np.arange(sources.size), along + across)
+    begin, end = (np.stack(np.divmod(tiles, columns)) for tiles in (sources, targets))  # rows and columns
+    order = (1, 0) if first == "columns" else (0, 1)
+    legs = np.abs(end - begin)
+    length, lead = legs.sum(axis=0), legs[order[0]]
+    start, owner = offsets(length), np.repeat(np.arange(sources.size), length)
     at = np.arange(start[-1]) - start[:-1][owner]
-    right = np.where(to_column > column, 1, -1)
-    down = np.where(to_row > row, 1, -1)
-    if first == "columns":
-        moves = at < along[owner]
-        j = column[owner] + right[owner] * np.minimum(at, along[owner])
-        i = row[owner] + down[owner] * np.maximum(at - along[owner], 0)
-    else:
-        moves = at >= across[owner]
-        i = row[owner] + down[owner] * np.minimum(at, across[owner])
-        j = column[owner] + right[owner] * np.maximum(at - across[owner], 0)
-    direction = np.where(moves, np.where(right[owner] > 0, 0, 1), np.where(down[owner] > 0, 2, 3))
-    arcs = step[i * columns + j, direction]
+    moved = np.empty((2, owner.size), dtype=np.int64)
+    moved[list(order)] = np.minimum(at, lead[owner]), np.maximum(at - lead[owner], 0)
+    i, j = begin[:, owner] + np.sign(end - begin)[:, owner] * moved
+    back, level = (end < begin)[:, owner], (at < lead[owner]) == (first == "columns")
+    arcs = step[i * columns + j, np.where(level, back[1], 2 + back[0])]
     whole = np.ones(sources.size, dtype=bool)
     whole[owner[arcs < 0]] = False
-    kept = whole[owner]
-    length = np.where(whole, along + across, 0)
-    return offsets(length), arcs[kept], whole
+    return offsets(np.where(whole, length, 0)), arcs[whole[owner]], whole
 
 
 def _steps(mesh: Topology, columns: int) -> I64:

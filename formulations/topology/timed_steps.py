@@ -102,24 +102,18 @@ def prepared(
         msg = f"{where}: {reason}"
         raise BadInput(msg) from None
     others = [word.strip() for word in between.split(";") if word.strip()]
-    stated = {spec: capacities_of_spec(where, spec, n) for spec in others}
     ports = ports or int(max(np.bincount(instance.tail).max(), np.bincount(instance.head).max()))
-    standing = capacities(instance)
-    names, circuits, own = ["standing"], [standing], []
-    listed = {standing.tobytes(): 0}
+    stated = {"standing": capacities(instance), **{spec: capacities_of_spec(where, spec, n) for spec in others}}
+    topologies: dict[bytes, tuple[str, F64]] = {}  # equal ones are one
     for name, capacity in stated.items():
-        if capacity.tobytes() not in listed:
-            listed[capacity.tobytes()] = len(names)
-            names.append(name)
-            circuits.append(capacity)
-    general = len(names)
-    for i, step in enumerate(steps):
-        capacity = step.circuits(ports).astype(float)
-        if capacity.tobytes() not in listed:
-            listed[capacity.tobytes()] = len(names)
-            names.append(f"circuits of step {i}")
-            circuits.append(capacity)
-        own.append(listed[capacity.tobytes()])
+        topologies.setdefault(capacity.tobytes(), (name, capacity))
+    general = len(topologies)
+    exchanges = [step.circuits(ports).astype(float) for step in steps]
+    for i, capacity in enumerate(exchanges):
+        topologies.setdefault(capacity.tobytes(), (f"circuits of step {i}", capacity))
+    number = {key: q for q, key in enumerate(topologies)}
+    own = [number[capacity.tobytes()] for capacity in exchanges]
+    names, circuits = zip(*topologies.values(), strict=True)
     patterns: dict[bytes, int] = {}
     which = [patterns.setdefault(step.demand.tobytes(), len(patterns)) for step in steps]
     demands = [steps[which.index(p)].demand for p in range(len(patterns))]
@@ -132,7 +126,7 @@ def prepared(
         raise NotApplicable(msg)
     every = np.array(which)
     labels = tuple(step.name for step in steps)
-    return cls(n, labels, tuple(names), time[every], least[every], delay, startup, tuple(circuits))
+    return cls(n, labels, names, time[every], least[every], delay, startup, circuits)
 
 
 def times_of_choices(
