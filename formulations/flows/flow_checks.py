@@ -44,7 +44,7 @@ def flow_residuals(data: ConcurrentFlow, given: F64 | SymmetricFlow, F: F64 | fl
     """
     F, (m, n), chosen = float(np.asarray(F)), (data.topology.arcs, data.topology.n), None
     if isinstance(given, SymmetricFlow):
-        if given.fault(data) is not None:
+        if not given.relates(data):
             return dict.fromkeys(("symmetry", "nonnegative", "blocked", "balance", "capacity"), np.inf)
         chosen = given.trees.root
     x = np.asarray(given.entries if isinstance(given, SymmetricFlow) else given, dtype=float)

@@ -338,14 +338,7 @@ def _list_all(topology: Topology, rule: PathRule, where: str, pairs: Pairs) -> P
     key, wanted = origin * topology.n + target, pairs[0] * topology.n + pairs[1]
     ends, number = np.unique(wanted, return_inverse=True)
     listed = assemble(topology, arcs, length, np.searchsorted(ends, key), np.divmod(ends, topology.n))
-    if np.array_equal(ends, wanted):
-        return listed
-    return _repeated(listed, number, pairs, where)
-
-
-def _repeated(listed: PathSet, number: I64, pairs: Pairs, where: str) -> PathSet:
-    """Build the set whose commodity k has the paths of commodity ``number[k]`` of ``listed``."""
-    count = int(np.diff(listed.first)[number].sum())
+    count = int(np.diff(listed.first)[number].sum())  # pairs may repeat
     if count > MOST_PATHS:
         refuse(where, f"{count:,} paths exceed the limit of {MOST_PATHS:,}; use another set", NotApplicable)
     pair, order = positions(listed.first, number)

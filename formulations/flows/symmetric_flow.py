@@ -151,32 +151,30 @@ class SymmetricFlow(DeferredArray):
             raise NoSolution(msg)
         return rows.T
 
-    def fault(self, data: ConcurrentFlow) -> str | None:
-        """Why the array is none of flows of ``data`` that the generators relate; None if it is.
+    def relates(self, data: ConcurrentFlow) -> bool:
+        """Whether the generators relate flows of ``data``, checked with numpy alone.
 
         Every generator must be a permutation of vertices and one of arcs that keeps ends and capacities of arcs,
-        sources, demands and blocked arcs. Checked with numpy alone.
+        sources, demands and blocked arcs.
         """
         topology, n, m = data.topology, data.topology.n, data.topology.arcs
         if self.vertices.shape[1:] != (n,) or self.arcs.shape != (len(self.vertices), m):
-            return "images of other vertices or arcs"
+            return False
         if not np.array_equal(self.sources, data.sources) or np.unique(self.sources).size != self.sources.size:
-            return "other sources"
+            return False
         for vertices, arcs in zip(self.vertices, self.arcs, strict=True):
-            for image in (vertices, arcs):
-                if not np.array_equal(np.sort(image), np.arange(image.size)):
-                    return "an image is no permutation"
             if not (
-                np.array_equal(topology.tail[arcs], vertices[topology.tail])
+                all(np.array_equal(np.sort(image), np.arange(image.size)) for image in (vertices, arcs))
+                and np.array_equal(topology.tail[arcs], vertices[topology.tail])
                 and np.array_equal(topology.head[arcs], vertices[topology.head])
                 and np.array_equal(data.capacity[arcs], data.capacity)
                 and np.array_equal(np.sort(vertices[topology.terminals]), topology.terminals)
             ):
-                return "a generator is no automorphism"
+                return False
         moves = group_images(self.vertices, self.sources, n)
         if (moves < 0).any() or not all(keeps(data, *one) for one in zip(self.vertices, self.arcs, moves, strict=True)):
-            return "a generator changes the demand or the blocked arcs"
-        return None if self.flows.shape == (m, self.trees.root.size) else "not one flow for each orbit of sources"
+            return False
+        return self.flows.shape == (m, self.trees.root.size)
 
 
 def keeps(data: ConcurrentFlow, vertices: I64, arcs: I64, groups: I64) -> bool:
