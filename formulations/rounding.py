@@ -192,7 +192,7 @@ def dot_up(a: ArrayLike, b: ArrayLike) -> float:
     a, b = np.asarray(a, dtype=float).ravel(), np.asarray(b, dtype=float).ravel()
     with np.errstate(all="ignore"):
         terms = a * b
-        if terms.size == 0 or terms.min() >= 0:  # excludes nan, too
+        if terms.size == 0 or terms.min() >= 0 or terms.max() <= 0:  # excludes nan, too
             total, roundings = _sum(terms)
             if np.isfinite(total):
                 lost = TINY * np.count_nonzero((a != 0) & (b != 0))
@@ -203,15 +203,7 @@ def dot_up(a: ArrayLike, b: ArrayLike) -> float:
 
 def dot_down(a: ArrayLike, b: ArrayLike) -> float:
     """Lower bound on the exact inner product of ``a`` and ``b``; a product of 0 and infinity counts as 0."""
-    a, b = np.asarray(a, dtype=float).ravel(), np.asarray(b, dtype=float).ravel()
-    with np.errstate(all="ignore"):
-        terms = a * b
-        if terms.size and terms.min() >= 0:
-            total, roundings = _sum(terms)
-            if np.isfinite(total):
-                lost = TINY * np.count_nonzero((a != 0) & (b != 0))
-                return max(math.nextafter(float_down(total, roundings + 2) - lost, -math.inf), 0.0)
-        return -dot_up(-a, b)
+    return -dot_up(-np.asarray(a, dtype=float), b)
 
 
 def quotient_up(numerator: float, denominator: float) -> float:
