@@ -31,7 +31,7 @@ from opticoll.solvers.exact.in_worker import answer_apart, call_apart
 from opticoll.solvers.exact.lifted_flows import answer_of
 from opticoll.solvers.process.budget import CHECK_S, LimitReached, limited
 from opticoll.solvers.record import notes_on
-from opticoll.solvers.relaxation import CLAIMED, FARKAS, UNBOUNDED
+from opticoll.solvers.relaxation import FARKAS, UNBOUNDED
 from opticoll.solvers.task import Proof, Termination, joined_messages
 
 if TYPE_CHECKING:
@@ -247,6 +247,14 @@ def _noted(run: Run, message: str, **fields: Any) -> Run:
     return replace(run, record=msgspec.structs.replace(run.record, message=joined, **fields))
 
 
+def _after_failure(run: Run) -> Run:
+    """The run without the words of an attempt that found no solution in floating point: they are about no answer."""
+    if run.record.verified or run.plan is None:
+        return run
+    message = joined_messages(*notes_on(run.plan.instance))
+    return replace(run, record=msgspec.structs.replace(run.record, message=message))
+
+
 def _answered(
     run: Run, solve: Callable[[ExactForm, F64 | None], ExactAnswer]
 ) -> tuple[ExactForm | None, ExactAnswer | None, dict[str, Json], str]:
@@ -299,15 +307,12 @@ def _with_bound(run: Run, bound: Fraction, value: Fraction | None, exact: tuple[
 
 def _without_optimum(run: Run, form: ExactForm, answer: ExactAnswer) -> Run:
     """The run of a program that has no solution or no finite optimum."""
-    infeasible, message = answer.status == "infeasible", run.record.message or ""
-    for dropped in (CLAIMED, UNBOUNDED):
-        message = message.replace(f"; {dropped}", "").replace(dropped, "").strip(" ;")
-    added = UNBOUNDED
+    infeasible, added = answer.status == "infeasible", UNBOUNDED
     if infeasible:
         inexact = "exact: no solution satisfies the rows exactly; the verified one does within a tolerance"
         added = inexact if run.record.verified else ""
     run = _noted(
-        replace(run, record=msgspec.structs.replace(run.record, message=message)),
+        _after_failure(run),
         added,
         termination=Termination.INFEASIBLE if infeasible else Termination.UNBOUNDED,
         proof=Proof.NONE,
@@ -366,11 +371,8 @@ def _optimal(
     if optimum and {"F", "T"} <= metrics.keys():
         flow = optimum if metrics["F"] == objective else 1 / optimum
         metrics |= {"F_exact": str(flow), "T_exact": str(1 / flow)}
-    if not run.record.verified:  # its words are about another solution
-        message = joined_messages(*notes_on(plan.instance))
-        run = replace(run, record=msgspec.structs.replace(run.record, message=message))
     run = _noted(
-        run,
+        _after_failure(run),
         f"in floating point the value was {before!r}" if differs else "",
         termination=Termination.OPTIMAL,
         proof=Proof.EXACT,

@@ -525,7 +525,7 @@ def test_floating_point_misleads_and_the_exact_run_does_not(tmp_path, monkeypatc
     assert row == {"proof": "exact", "objective_exact": "1/1500000000", "requested_exact": True}
 
 
-def test_an_exact_proof_does_without_the_words_of_a_failed_attempt(monkeypatch):
+def test_an_exact_proof_does_without_the_words_of_a_failed_attempt(monkeypatch, tmp_path):
     failed = Outcome(Termination.ERROR, message="worn out")
     monkeypatch.setattr("opticoll.solvers.model_solve.solve_scaled", lambda *given, **named: failed)
     program = oc.topology("ring:4")
@@ -533,6 +533,9 @@ def test_an_exact_proof_does_without_the_words_of_a_failed_attempt(monkeypatch):
     assert (result.proof, result.objective_exact, result.record.message) == (Proof.EXACT, Q(1, 2), "")
     result = oc.solve("alltoall.master", program, method="highs")
     assert (result.verified, result.record.message) == (False, "worn out")
+    (tmp_path / "none.lp").write_text("Minimize\n x\nSubject To\n a: x >= 2\n b: x <= 1\nEnd\n")
+    result = oc.solve("matrix.program", f"mps:{tmp_path}/none.lp", method="highs", exact=True)
+    assert (result.record.termination, "worn out" in result.record.message) == ("infeasible", False)
 
 
 def test_the_command_line_prints_the_fraction(tmp_path):
