@@ -20,7 +20,7 @@ from opticoll.formulations.model import build_model, is_own
 from opticoll.solvers.compile.compilation import compile_built
 from opticoll.solvers.process.budget import LimitReached
 from opticoll.solvers.process.isolation import call_isolated, modules_of, timer
-from opticoll.solvers.process.worker import start_ahead
+from opticoll.solvers.process.worker import FORKS, start_ahead
 from opticoll.solvers.task import Outcome, Termination
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def is_built_elsewhere(problem: Formulation, layer: str, *, limited: bool) -> bo
 
     A build of one's own may leave in its object what its checks read.
     """
-    return layer != "matrix" and (limited or not modelling_layers.is_loaded(layer)) and not is_own(problem)
+    return FORKS and layer != "matrix" and (limited or not modelling_layers.is_loaded(layer)) and not is_own(problem)
 
 
 def unbuilt(reached: LimitReached | MemoryError) -> Outcome:

@@ -20,9 +20,9 @@ from typing import IO, TYPE_CHECKING, Any
 from opticoll.errors import SolverUnavailable
 from opticoll.solvers.adapters import adapter
 from opticoll.solvers.adapters.interface import LicenceState, accepted, returned, trivial_outcome
-from opticoll.solvers.process import solver_log
+from opticoll.solvers.process import processes, solver_log
 from opticoll.solvers.process.memory import exhausted
-from opticoll.solvers.process.processes import note_nested_peak, processor_s_of_children
+from opticoll.solvers.process.processes import processor_s_of_children
 from opticoll.solvers.process.worker import start_job
 from opticoll.solvers.task import Outcome, SolveRequest, Termination
 
@@ -119,7 +119,8 @@ def call_isolated(
         answer = _collect(job, limits, ending, message)
     finally:
         job.release()
-    note_nested_peak(answer.peak_memory_mb)
+    if processes.nested_peak_mb is not None:
+        processes.note_nested_peak(answer.peak_memory_mb)
     return answer
 
 

@@ -7,7 +7,6 @@ not have been built. What a solver or a method needs besides is not estimated: t
 
 from __future__ import annotations
 
-import resource
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -88,14 +87,28 @@ def available_bytes(processes: Path = Path("/proc/self"), groups: Path = Path("/
 
     A control group's cached files count as free, because the kernel evicts them first.
     """
-    least = 1024.0 * int(Path("/proc/meminfo").read_bytes().partition(b"MemAvailable:")[2].split()[0])
+    least = _left_bytes()
     for folder in _control_groups(processes, groups):
         with suppress(OSError, ValueError):
             allowed = float((folder / "memory.max").read_text(encoding="ascii"))  # "max" is not a number
             in_use = float((folder / "memory.current").read_text(encoding="ascii")) - _cached(folder)
             least = min(least, max(allowed - in_use, 0.0))
-    soft, _ = resource.getrlimit(resource.RLIMIT_AS)
-    return least if soft == resource.RLIM_INFINITY else min(least, float(soft))
+    with suppress(ImportError, OSError, ValueError):
+        import resource
+
+        soft, _ = resource.getrlimit(resource.RLIMIT_AS)
+        if soft != resource.RLIM_INFINITY:
+            least = min(least, float(soft))
+    return least
+
+
+def _left_bytes() -> float:
+    with suppress(OSError, StopIteration):
+        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+        return 1024.0 * int(next(line for line in lines if line.startswith("MemAvailable:")).split()[1])
+    import psutil
+
+    return float(psutil.virtual_memory().available)
 
 
 def exhausted(held: float) -> bool:

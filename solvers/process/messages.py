@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 #: Every part begins at a multiple of so many bytes, as solvers expect of arrays.
 _ALIGNED = 16
 _CHUNK = 2**20
+#: With it, the end of the other process is an error, also where a user has set SIGPIPE to end a process; not on macOS.
+NO_SIGNAL = getattr(socket, "MSG_NOSIGNAL", 0)
 
 
 def send(end: socket.socket, message: object) -> None:
@@ -33,7 +35,7 @@ def send(end: socket.socket, message: object) -> None:
         If the receiver is gone.
     """
     for part in packed(message):
-        end.sendall(part, socket.MSG_NOSIGNAL)  # SIGPIPE may end a process whose user has set it so
+        end.sendall(part, NO_SIGNAL)
 
 
 def packed(message: object) -> list[bytes | memoryview]:

@@ -11,11 +11,9 @@ from __future__ import annotations
 import codecs
 import os
 import sys
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import IO, TYPE_CHECKING, TextIO
-
-from opticoll.solvers.process.processes import system_library
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -79,11 +77,14 @@ def show_in_worker() -> None:
     """Show logs on this worker's standard output, which C libraries then flush after every line, as on a terminal."""
     global _shown_in_worker
     _shown_in_worker = True
-    import ctypes
+    with suppress(AttributeError, OSError, ValueError, TypeError, ImportError):
+        import ctypes
 
-    library = system_library()
-    library.setvbuf(ctypes.c_void_p.in_dll(library, "stdout"), None, _LINE_BUFFERED, 0)
-    sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
+        library = ctypes.CDLL(None)
+        stdout = ctypes.c_void_p.in_dll(library, "__stdoutp" if sys.platform == "darwin" else "stdout")
+        library.setvbuf(stdout, None, _LINE_BUFFERED, 0)
+    with suppress(AttributeError):
+        sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
 
 
 class Tail:

@@ -23,11 +23,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from opticoll import compiled, plugins
-from opticoll.errors import OpticollError
 from opticoll.extensions import part
 from opticoll.shared_files import SCRATCH, scratch_place, working_folder
 from opticoll.solvers.process import solver_log
-from opticoll.solvers.process.messages import Inbox, packed
+from opticoll.solvers.process.messages import NO_SIGNAL, Inbox, packed
 from opticoll.solvers.process.processes import descendants, kill_tree, own_memory_mb, processor_s, resident_mb
 
 if TYPE_CHECKING:
@@ -43,6 +42,10 @@ _MOST_FORKED_MB = 150.0
 ROOT = Path(__file__).absolute().parents[3]
 """The folder that holds our packages; workers find them there from any working directory."""
 
+#: Whether a worker forks the processes that do its jobs, and so can take several; otherwise it takes one job.
+FORKS = sys.platform == "linux"
+#: How long [s] a worker may take to collect the processes that were killed.
+_COLLECTED_S = 0.5
 #: Most idle workers per thread.
 MOST_IDLE = 3
 
@@ -98,9 +101,6 @@ class Worker:
         *,
         forked: bool = False,
     ) -> None:
-        if sys.platform != "linux":
-            msg = "solvers run in processes as only Linux has them; use it in WSL, a container or a virtual machine"
-            raise OpticollError(msg)
         self.serves = serves
         self.scratch = scratch_place()
         while (spare := os.open(os.devnull, os.O_RDWR)) <= 2:  # ours must not have numbers of closed standard streams
@@ -132,7 +132,7 @@ class Worker:
         self.serves = serves
         orders = pickle.dumps((modules, self._environment(threads), threads))
         with suppress(OSError):  # it has died
-            self._connection.sendall(len(orders).to_bytes(8) + orders, socket.MSG_NOSIGNAL)
+            self._connection.sendall(len(orders).to_bytes(8) + orders, NO_SIGNAL)
 
     def _environment(self, threads: int | None) -> dict[bytes, bytes]:
         return {**isolated_environment(threads), SCRATCH.encode(): bytes(self.scratch)}
@@ -160,7 +160,7 @@ class Worker:
         while self._unsent:
             part = memoryview(self._unsent[0])
             try:
-                sent = self._connection.send(part, socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
+                sent = self._connection.send(part, socket.MSG_DONTWAIT | NO_SIGNAL)
             except BlockingIOError:
                 return
             except OSError:  # the worker dies, which is the end of the job
@@ -198,7 +198,8 @@ class Worker:
         return max(self._total(processor_s) - self._used_s, 0.0)
 
     def _total(self, measured: Callable[[int], float]) -> float:
-        return sum(map(measured, descendants(self.process.pid)))
+        root = self.process.pid
+        return sum(map(measured, descendants(root) if FORKS else [root, *descendants(root)]))
 
     def release(self) -> None:
         """Kill the job if it is still running; a worker that has answered and can take another job becomes idle.
@@ -207,8 +208,10 @@ class Worker:
         """
         if self.returncode is None or self.answer is None or self.process.poll() is not None:
             self.end()
-        else:
+        elif FORKS or self.answer["stays"]:
             _keep(self)
+        else:
+            self.end()
 
 
 def _become_worker(parent: int, ends: Sequence[int]) -> NoReturn:
@@ -248,7 +251,8 @@ def fork_ahead() -> None:
         return
     packages = {name.partition(".")[0] for name in list(sys.modules) if not name.startswith("_")}
     if (
-        packages <= _FORKABLE | sys.stdlib_module_names
+        FORKS
+        and packages <= _FORKABLE | sys.stdlib_module_names
         and threading.active_count() == 1
         and threading.current_thread() is threading.main_thread()  # the worker is killed when the thread ends
         and own_memory_mb() < _MOST_FORKED_MB
@@ -329,7 +333,7 @@ def _end_worker(
         return
     with suppress(OSError):
         connection.shutdown(socket.SHUT_WR)  # the worker ends when its job has
-    kill_tree(process)
+    kill_tree(process, _COLLECTED_S if FORKS else 0.0)
     connection.close()
     os.close(endings)
     log.close()

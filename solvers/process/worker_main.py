@@ -39,8 +39,9 @@ from opticoll.solvers.process.processes import (
     system_library,
     tie_to_parent,
     tree_peak_mb,
+    watch_parent,
 )
-from opticoll.solvers.process.worker import end_waiting
+from opticoll.solvers.process.worker import FORKS, end_waiting
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -68,12 +69,13 @@ def main() -> NoReturn:
     The arguments are the parent's process id, the ends of the connection, of the pipe for exit statuses and of the log,
     and the modules. Jobs run in a process forked from this one before they arrive, and in another one when that has
     ended; what it has imported is imported here first, once there is a job for the next one. Processes that it leaves
-    behind, in any session, are adopted by this one and killed.
+    behind, in any session, are adopted by this one and killed. If fork is not safe, this process does its jobs itself,
+    usually one.
     """
     parent, connection, endings, log, *modules = sys.argv[1:]
     tie_to_parent(int(parent))
     take_default_signals()
-    work(socket.socket(fileno=int(connection)), int(endings), int(log), modules)
+    work(int(parent), socket.socket(fileno=int(connection)), int(endings), int(log), modules)
 
 
 def become_worker(parent: int, connection: int, endings: int, log: int) -> NoReturn:
@@ -98,7 +100,7 @@ def become_worker(parent: int, connection: int, endings: int, log: int) -> NoRet
     os.environb.clear()
     os.environb.update(environment)
     limit_blas(threads)
-    work(end, endings, log, modules)
+    work(parent, end, endings, log, modules)
 
 
 def take_default_signals() -> None:
@@ -118,7 +120,7 @@ def limit_blas(threads: int | None) -> None:
         linked.scipy_openblas_set_num_threads64_(threads)
 
 
-def work(end: socket.socket, ended: int, log: int, modules: Sequence[str]) -> NoReturn:
+def work(parent: int, end: socket.socket, ended: int, log: int, modules: Sequence[str]) -> NoReturn:
     """Import the modules, and fork processes that do jobs."""
     worker_imports.prepare()
     for module in modules:
@@ -126,6 +128,9 @@ def work(end: socket.socket, ended: int, log: int, modules: Sequence[str]) -> No
             import_module(module) if ":" not in module else part(module)()
     gc.enable()
     working = mmap.mmap(-1, 1)
+    if not FORKS:
+        threading.Thread(target=watch_parent, args=(parent,), daemon=True).start()
+        do_jobs(end, log, working)
     adopt_orphans()
     ours, imported = os.getpid(), os.memfd_create("imported")
     while True:
@@ -148,7 +153,7 @@ def work(end: socket.socket, ended: int, log: int, modules: Sequence[str]) -> No
         import_again(imported)
 
 
-def do_jobs(end: socket.socket, log: int, working: mmap.mmap, imported: int) -> NoReturn:
+def do_jobs(end: socket.socket, log: int, working: mmap.mmap, imported: int | None = None) -> NoReturn:
     """Wait for a job and do it, and others while this process may stay; end if its parent closes instead.
 
     Parameters
@@ -168,6 +173,8 @@ def do_jobs(end: socket.socket, log: int, working: mmap.mmap, imported: int) -> 
         while not (arrived := inbox.arrived()):
             await_job(end)
             if closed(end):
+                if imported is None:
+                    os.killpg(0, signal.SIGKILL)
                 os._exit(0)
         (job,) = arrived
         counted, used_s = forget_peak(), processor_s_of_children()
@@ -198,8 +205,9 @@ def do_jobs(end: socket.socket, log: int, working: mmap.mmap, imported: int) -> 
         except TypeError as error:
             working[0], stays = True, False
             send(end, {"failure": f"TypeError: {error}", "stays": False})
-    names = [name for name in sys.modules if name not in before and name.partition(".")[0] in _LEARNED]
-    os.pwrite(imported, "\n".join(names).encode(), 0)
+    if imported is not None:
+        names = [name for name in sys.modules if name not in before and name.partition(".")[0] in _LEARNED]
+        os.pwrite(imported, "\n".join(names).encode(), 0)
     os._exit(0)
 
 

@@ -12,7 +12,6 @@ only avoids duplicate work.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import secrets
 import shutil
@@ -175,6 +174,12 @@ def sweep(folder: Path, *, stale_s: float = STALE_S) -> int:
     return removed
 
 
+try:
+    import fcntl
+except ImportError:  # not a POSIX system
+    fcntl = None  # type: ignore[assignment]
+
+
 @contextmanager
 def claim(path: Path) -> Iterator[bool]:
     """Hold the lock file ``path`` during the block; yield False if another process holds it."""
@@ -205,6 +210,8 @@ def _lock(path: Path) -> int | None:
 
 def try_lock(descriptor: int) -> bool | None:
     """Lock an open file; return False if another process holds the lock, None if the file system has no locks."""
+    if fcntl is None:
+        return None
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
