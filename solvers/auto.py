@@ -161,7 +161,7 @@ def settled(found: Sequence[Evidence]) -> bool:
 
 
 def continuations(first: Evidence, *, proving: bool) -> list[Continuation]:
-    """The methods that continue a run in which the first one did not prove the optimum, in order.
+    """The methods that continue a run in which the first one did not prove the optimum, in order; or a solver.
 
     On a small program, another method than ``certified-branching`` comes between two attempts of it, of which the
     second has all the time. A method that ``auto`` did not choose is continued if the run is ``proving``.
@@ -169,7 +169,9 @@ def continuations(first: Evidence, *, proving: bool) -> list[Continuation]:
     plan, form, ended = first.state.plan, first.solved.form, first.solved.outcome.termination
     choice, verified = plan.choice, first.checked.verified
     if not plan.integer:
-        return []
+        chosen = choice is not None and plan.method_name == TIME_FORM
+        misled = ended in (Termination.INFEASIBLE, Termination.TOLERANCE) and not verified
+        return [Continuation(SIMPLEX)] if chosen and misled else []  # no time is finite, F = 0 may be
     if choice is None:
         return [Continuation(PROOF, math.inf)] if proving and verified and _is_small(plan.problem) else []
     if ended is Termination.OPTIMAL and not verified:

@@ -14,6 +14,7 @@ from opticoll.formulations.model import Bound
 from opticoll.formulations.parameters import read_parameters
 from opticoll.formulations.variables import NamedArrays
 from opticoll.solvers import auto
+from opticoll.solvers.adapters import adapter
 from opticoll.solvers.auto import PROOF_SHARE
 from opticoll.solvers.evidence import Evidence, evidence_of
 from opticoll.solvers.judge import best_of, judge
@@ -24,10 +25,9 @@ from opticoll.solvers.procedure import call_procedure, run_procedure
 from opticoll.solvers.process import memory, solver_log
 from opticoll.solvers.process.budget import READING_S, Budget, LimitReached
 from opticoll.solvers.record import properties, record_of
-from opticoll.solvers.resume_key import plan_key, plugin_digests
 from opticoll.solvers.run import Continuation, Plan, Run
 from opticoll.solvers.run_state import RunState
-from opticoll.solvers.task import Requested, Task, Termination
+from opticoll.solvers.task import Task, Termination
 from opticoll.solvers.warm_start import WarmStart
 
 if TYPE_CHECKING:
@@ -103,14 +103,7 @@ def _solve(
     if known.values is not None:
         solved = kept(state, solved)
     found = [evidence_of(state, solved)]
-    first = found[0]
-    misled = first.solved.outcome.termination in (Termination.INFEASIBLE, Termination.TOLERANCE)
-    if plan.choice is not None and plan.method_name == auto.TIME_FORM and misled and not first.checked.verified:
-        other = _solve(msgspec.structs.replace(task, method=auto.SIMPLEX), instance, budget, known)
-        key = plan_key(task, plan, None if needed is None else needed.record.key, plugin_digests(plan))
-        record = msgspec.structs.replace(other.record, key=key, requested=Requested.of(task))
-        return replace(other, task=task, record=record)  # no time is finite, F = 0 may be
-    for following in auto.continuations(first, proving=proving):
+    for following in auto.continuations(found[0], proving=proving):
         deadline = _deadline_of(following, budget)
         if auto.settled(found) or budget.stopped or (deadline is not None and deadline <= time.monotonic()):
             break
@@ -173,12 +166,15 @@ def _continued(found: Sequence[Evidence], method: str, deadline: float | None) -
     own = {name: value for name, value in task.settings.items() if name in plan.parameters}
     other = msgspec.structs.replace(task, method=method, form=plan.form, settings=own, time_limit_s=left)
     procedure = method_named(method)
-    assert procedure is not None
-    chosen = read_parameters(procedure.parameters, {}, method)
-    plan = replace(plan, method=procedure, adapter=None, choice=None, options={}, method_parameters=chosen)
-    state = RunState(other, plan, first.state.budget, deadline)
+    solver = adapter(method) if procedure is None else None
+    chosen = {} if procedure is None else read_parameters(procedure.parameters, {}, method)
+    plan = replace(plan, method=procedure, adapter=solver, choice=None, options={}, method_parameters=chosen)
+    state = RunState(other, plan, first.state.budget, deadline, replace(first.state.known, form=first.solved.form))
     try:
-        solved = call_procedure(state, lead.checked.values if lead.checked.verified else None)
+        if procedure is None:
+            solved = solve_model(state)
+        else:
+            solved = call_procedure(state, lead.checked.values if lead.checked.verified else None)
     except OpticollError as error:
         lead.state.notes.append(f"{method} could not continue: {error}")
         return []

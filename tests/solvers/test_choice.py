@@ -16,7 +16,7 @@ from opticoll.analysis.cli.main import main
 from opticoll.errors import NoSolution
 from opticoll.formulations import formulation
 from opticoll.formulations.model import Formulation
-from opticoll.solvers import solve
+from opticoll.solvers import model_solve, solve
 from opticoll.solvers.auto import SMALL_PROOF_S, fastest_form
 from opticoll.solvers.methods import methods, taking_over
 from opticoll.solvers.plan import make_plan
@@ -225,6 +225,23 @@ def test_an_attempt_that_reaches_its_limit_is_continued(monkeypatch):
     assert ", proven optimal by " in run.record.model.reason
     limited = solve.solve(Task("alltoall.min-congestion", "petersen", form="pyomo"))
     assert limited.record.method == "highs"
+
+
+def test_a_flow_that_interior_point_does_not_solve_is_solved_by_simplex(monkeypatch):
+    solve_scaled, asked = model_solve.solve_scaled, []
+
+    def misled(form, name, *given, **named):
+        asked.append(name)
+        return Outcome(Termination.INFEASIBLE) if name == "highs-ipx" else solve_scaled(form, name, *given, **named)
+
+    monkeypatch.setattr("opticoll.solvers.auto.SIMPLEX_VARIABLES", 0)
+    monkeypatch.setattr(model_solve, "solve_scaled", misled)
+    task = Task("alltoall.link-mcf", "ring:4")
+    record = solve.solve(task).record
+    assert asked == ["highs-ipx", "highs-simplex"]
+    assert (record.proof, record.objective, record.method) == ("optimal", pytest.approx(0.5), "highs-simplex")
+    assert record.model.reason.endswith("tolerance-not-reached, proven optimal by highs-simplex")
+    assert (record.key, record.message) == (resume_key(task), "")
 
 
 def test_the_better_solution_is_kept_with_the_better_bound(monkeypatch):
