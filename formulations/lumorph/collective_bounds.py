@@ -208,7 +208,7 @@ def _best_cut(topology: Topology, collective: Collective, limits: Limits, enteri
             best, many, members = float(need[worst]), int(wanted[worst]), inside[worst]
     size, into = int(members.sum()), np.flatnonzero(~members[topology.tail] & members[topology.head])
     reason = f"{_many(many, 'chunk')} must enter {_many(size, 'vertex')} over {_of_arcs(topology, limits, into)}"
-    return Bound("cut", rounded_up(best), reason, PAPER)
+    return Bound("cut", rounded_up(best), reason, PAPER, detail={"inside": np.flatnonzero(members).tolist()})
 
 
 def _of_arcs(topology: Topology, limits: Limits, arcs: I64) -> str:

@@ -162,6 +162,8 @@ def test_cuts_are_found_off_the_straight_lines():
     bells = Topology(6, np.concatenate([u, v]), np.concatenate([v, u]))
     assert named(bells, collective("all-to-all", 6), Limits(1))["cut"] == 9
     assert named(bells, collective("all-gather", 6), Limits(1))["cut"] == 3
+    found = next(one for one in round_bounds(bells, collective("all-to-all", 6), Limits(1)) if one.name == "cut")
+    assert found.detail["inside"] in ([0, 1, 2], [3, 4, 5])
     big = parse("lightpath:8x8+fail=20,seed=3")
     order = np.random.default_rng(0).permutation(64)
     other = big.relabelled(order)
