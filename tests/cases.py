@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 
 from problems import Problems, Settings
 
+import opticoll as oc
 from opticoll.formulations import Formulation, formulations
 
 HOME = Path(__file__).resolve().parent / "problems"
@@ -56,4 +58,11 @@ CASES = {name: one.cases for name, one in PROBLEMS.items() if name != FROM_FILES
 
 def first_case(name: str) -> tuple[str, Settings]:
     """The first case of a formulation."""
-    return CASES[name][0]
+    return PROBLEMS[name].cases[0]
+
+
+@cache
+def first_result(name: str) -> oc.Result:
+    """Its default solve, for tests that only read it."""
+    spec, settings = first_case(name)
+    return oc.solve(oc.Task(name, spec, settings=settings))

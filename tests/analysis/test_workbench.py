@@ -12,7 +12,7 @@ import networkx as nx
 import numpy as np
 import pytest
 from case_families import each
-from cases import CASES, first_case
+from cases import CASES, first_case, first_result
 from mutated_solutions import CASES as MUTATED
 from mutated_solutions import declared
 
@@ -44,21 +44,6 @@ def clos() -> nx.Graph:
         graph.add_edge(f"rack {rack}", "top 1", capacity=2.0)
         graph.add_edge(f"rack {rack}", "top 2", capacity=1.0)
     return graph
-
-
-@pytest.fixture(scope="module")
-def solved():
-    """A result of every formulation, solved on first use."""
-    result: dict[str, oc.Result] = {}
-
-    def get(name: str) -> oc.Result:
-        if name not in result:
-            spec, settings = first_case(name)
-            result[name] = oc.solve(oc.Task(name, spec, settings=settings))
-            assert result[name].verified, result[name]
-        return result[name]
-
-    return get
 
 
 def test_what_an_outsider_writes(tmp_path):
@@ -93,8 +78,8 @@ def test_rounds_take_no_chunks(tmp_path, capfd):
 
 
 @each("name", NAMES)
-def test_summary_is_a_screenful_with_value_proof_and_checker(solved, name):
-    lines = repr(solved(name)).splitlines()
+def test_summary_is_a_screenful_with_value_proof_and_checker(name):
+    lines = repr(first_result(name)).splitlines()
     assert len(lines) <= 28
     assert max(map(len, lines)) <= 190
     text = "\n".join(lines)
@@ -102,7 +87,7 @@ def test_summary_is_a_screenful_with_value_proof_and_checker(solved, name):
     assert formulation(name).meaning == "" or re.search(r"meaning +\w", text)
     for word in ("bound", "gap", "proof", "verified yes", "model", "time"):
         assert word in re.sub(" +", " ", text)
-    problem = solved(name).plan.problem
+    problem = first_result(name).plan.problem
     assert (problem.meaning if isinstance(problem.meaning, str) else problem.meaning(problem)) in text
 
 
@@ -147,8 +132,8 @@ def test_every_array_names_its_axes(case):
 
 
 @each("name", NAMES)
-def test_frames_hold_the_values(solved, name):
-    result = solved(name)
+def test_frames_hold_the_values(name):
+    result = first_result(name)
     frames = result.frames
     assert frames.keys() == result.values.keys()
     for array, frame in frames.items():
@@ -161,16 +146,16 @@ def test_frames_hold_the_values(solved, name):
 
 
 @pytest.mark.parametrize("name", sorted(SUMMED))
-def test_frames_add_up_to_the_link_loads(solved, name):
-    result = solved(name)
+def test_frames_add_up_to_the_link_loads(name):
+    result = first_result(name)
     sums = result.frame(SUMMED[name]).groupby("arc")[SUMMED[name]].sum()
     loads = result.link_loads()["load"]
     assert sums.reindex(loads.index, fill_value=0.0).to_numpy() == pytest.approx(loads.to_numpy())
 
 
-def test_paths_add_up_to_the_link_loads(solved):
+def test_paths_add_up_to_the_link_loads():
     for name, weight in (("alltoall.path-mcf", "f"), ("alltoall.min-congestion", "x")):
-        result = solved(name)
+        result = first_result(name)
         total: dict[str, float] = {}
         for path, amount in result.frame(weight)[["path", weight]].itertuples(index=False):
             vertices = path.split("->")
@@ -181,8 +166,8 @@ def test_paths_add_up_to_the_link_loads(solved):
 
 
 @each("name", NAMES)
-def test_loads_of_every_formulation_with_links(solved, name):
-    result = solved(name)
+def test_loads_of_every_formulation_with_links(name):
+    result = first_result(name)
     if not states(formulation(name), "links"):
         with pytest.raises(BadInput, match="no link loads"):
             result.link_loads()
@@ -194,15 +179,17 @@ def test_loads_of_every_formulation_with_links(solved, name):
     assert 0 < loads["utilisation"].max() <= 1 + 1e-6
 
 
-def test_names_of_vertices_arcs_commodities_and_steps(solved):
-    assert solved("alltoall.link-mcf").frame("f").loc[0].tolist()[:2] == ["0->1", "0->1"]
-    assert solved("alltoall.timestep-mcf").frame("f")["step"].min() == 1
-    assert list(solved("alltoall.child").frame("f").columns) == ["arc", "destination", "f"]
-    assert "0" not in set(solved("alltoall.child").frame("f")["destination"]), "the source is not its own destination"
+def test_names_of_vertices_arcs_commodities_and_steps():
+    assert first_result("alltoall.link-mcf").frame("f").loc[0].tolist()[:2] == ["0->1", "0->1"]
+    assert first_result("alltoall.timestep-mcf").frame("f")["step"].min() == 1
+    assert list(first_result("alltoall.child").frame("f").columns) == ["arc", "destination", "f"]
+    assert "0" not in set(first_result("alltoall.child").frame("f")["destination"]), (
+        "the source is not its own destination"
+    )
     circuits = oc.solve("sipml.ring-wavelengths", "wdm-ring:n=5,wavelengths=4", method="ring-sets").frame("circuits")
     assert list(circuits.columns) == ["circuit", "pair", "direction", "wavelength"]
     assert set(circuits["direction"]) <= {"clockwise", "anticlockwise"}
-    assert set(solved("lumorph.rounds").frame("circuit_source")["circuit_source"]) == {"0.0", "0.1", "1.0", "1.1"}
+    assert set(first_result("lumorph.rounds").frame("circuit_source")["circuit_source"]) == {"0.0", "0.1", "1.0", "1.1"}
 
 
 def test_parallel_arcs_have_names_of_their_own():
@@ -211,17 +198,17 @@ def test_parallel_arcs_have_names_of_their_own():
     assert loads.index.tolist() == ["a->b", "a->b#2", "b->a"]
 
 
-def test_an_unknown_array_is_named(solved):
+def test_an_unknown_array_is_named():
     with pytest.raises(BadInput, match=r"no array 'q' in the solution; it has g, F|F, g"):
-        solved("alltoall.master").frame("q")
+        first_result("alltoall.master").frame("q")
 
 
 # schedules ----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_schedules_where_there_are_some(solved, name, tmp_path):
-    result = solved(name)
+def test_schedules_where_there_are_some(name, tmp_path):
+    result = first_result(name)
     stepped = {"master", "link-mcf", "path-mcf", "few-paths", "min-congestion", "timestep-mcf", "sccl"}
     layered = {"channels", "virtual-channels"}
     if name.removeprefix("alltoall.") in stepped | layered:
@@ -280,8 +267,8 @@ def test_schedules_where_there_are_some(solved, name, tmp_path):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_saved_solutions_are_read_and_checked_again(solved, name, tmp_path, capsys):
-    result = solved(name)
+def test_saved_solutions_are_read_and_checked_again(name, tmp_path, capsys):
+    result = first_result(name)
     path = result.save(tmp_path / "solution.json")
     spec, settings = first_case(name)
     options = [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
@@ -362,11 +349,11 @@ def test_malformed_files_are_refused(tmp_path, change):
         oc.load(path)
 
 
-def test_files_that_cannot_be_written(solved, tmp_path):
+def test_files_that_cannot_be_written(tmp_path):
     with pytest.raises(BadInput, match="cannot be written"):
-        solved("alltoall.master").save(tmp_path / "missing" / "s.json")
+        first_result("alltoall.master").save(tmp_path / "missing" / "s.json")
     with pytest.raises(BadInput, match=r"name a solution \.json"):
-        solved("alltoall.master").save(tmp_path / "s.xml")
+        first_result("alltoall.master").save(tmp_path / "s.xml")
 
 
 # refusals and failures ----------------------------------------------------------------------------------------
@@ -517,8 +504,8 @@ def test_seconds_bytes_and_bits_per_second():
     assert gathered.link_loads()["load [bytes]"].max() == pytest.approx(gathered.link_loads()["load"].max() * 1e9)
 
 
-def test_without_units_nothing_changes(solved):
-    result = solved("alltoall.master")
+def test_without_units_nothing_changes():
+    result = first_result("alltoall.master")
     assert "T_s" not in result.metrics
     assert list(result.frame("g").columns) == ["arc", "source", "g"]
     assert oc.parse("ring:8+unit=100Gb/s").hash == oc.parse("ring:8").hash
@@ -528,8 +515,8 @@ def test_without_units_nothing_changes(solved):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_plots_have_a_heading_a_scale_and_units(solved, name):
-    result = solved(name)
+def test_plots_have_a_heading_a_scale_and_units(name):
+    result = first_result(name)
     if not states(formulation(name), "links"):
         with pytest.raises(BadInput, match="no link loads"):
             result.plot()
@@ -547,11 +534,11 @@ def test_plots_have_a_heading_a_scale_and_units(solved, name):
     assert len(png(figure, dpi=50)) > 3000
 
 
-def test_plots_leave_no_global_state(solved):
+def test_plots_leave_no_global_state():
     import matplotlib as mpl
 
     before = dict(mpl.rcParams)
-    solved("alltoall.master").plot()
+    first_result("alltoall.master").plot()
     assert dict(mpl.rcParams) == before
 
 

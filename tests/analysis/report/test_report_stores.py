@@ -11,7 +11,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from cases import PROBLEMS
+from cases import PROBLEMS, first_case, first_result
 from matplotlib.figure import Figure
 from msgspec import structs
 
@@ -26,17 +26,9 @@ from opticoll.solvers.run import Run
 from opticoll.solvers.solve import solve
 from opticoll.solvers.task import Record, Task, Termination
 
-#: A small instance of every formulation, with its settings.
-SMALL = {name: one.cases[0] for name, one in PROBLEMS.items()}
 FAILURES = ("unavailable", "refused", "error", "crashed", "interrupted", "time-limit", "infeasible")
 #: A missing value that was written as if it were one.
 UNWRITTEN = re.compile(r"\b(nan|NaN|NaT|<NA>)\b|\bNone\b(?!: every| of)")
-
-
-@pytest.fixture(scope="module")
-def runs() -> dict[str, Run]:
-    """One default solve of every formulation."""
-    return {name: solve(Task(name, spec, settings=settings)) for name, (spec, settings) in SMALL.items()}
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -81,7 +73,7 @@ def save(store: Store, run: Run) -> list[str]:
 def failure(name: str, termination: str, facts: dict[str, Any], message: str = "") -> Run:
     """A run without an answer, as a study records it: a task of its own, told apart by its seed."""
     seed = 2 * sorted(FAILURES).index(termination) + bool(facts)
-    spec = SMALL[name][0]
+    spec = first_case(name)[0]
     cell = Cell(Task(name, spec, "highs", seed=seed), f"{name} {termination} {bool(facts)}", spec)
     run = failed_run(cell, Termination(termination), message)
     return replace(run, record=structs.replace(run.record, key=cell.key, **facts))
@@ -96,10 +88,10 @@ def test_an_empty_store(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> No
     assert not any(store.records.iterdir())
 
 
-def test_one_default_solve(runs: dict[str, Run], tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_one_default_solve(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """A formulation that needs the run of another, alone in a store."""
     store, name = Store(tmp_path / "store"), "alltoall.child"
-    saved = save(store, runs[name])
+    saved = save(store, first_result(name))
     page, rows = page_and_rows(store, tmp_path / "out", capfd)
     result = sorted((row["id"], row["formulation"], row["proof"]) for row in rows)
     assert result == sorted(zip(saved, [name, "alltoall.master"], ["optimal"] * 2, strict=True))
@@ -108,18 +100,18 @@ def test_one_default_solve(runs: dict[str, Run], tmp_path: Path, capfd: pytest.C
 
 
 def test_one_default_solve_of_every_formulation(
-    runs: dict[str, Run], tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(drawings, "drawing", lambda figure: "<svg></svg>")  # drawn alone above
     store = Store(tmp_path / "store")
-    saved = {name for run in runs.values() for name in save(store, run)}
-    assert len(saved) == len(runs) + sum(formulations()[name]._needs is not None for name in runs)
+    saved = {record for name in PROBLEMS for record in save(store, first_result(name))}
+    assert len(saved) == len(PROBLEMS) + sum(formulations()[name]._needs is not None for name in PROBLEMS)
     page, rows = page_and_rows(store, tmp_path / "out", capfd)
     assert sorted(row["id"] for row in rows) == sorted(saved)
     # A needed run may be one of the cells solved here: the table has the latest record of each.
     shown = set(pd.read_csv(tmp_path / "out" / "tables" / "results.csv")["id"])
     assert shown == set(store.sql()["id"])
-    assert all(name in page for name in runs)
+    assert all(name in page for name in PROBLEMS)
     headings = re.findall(r'<h3 id="paper-([a-z]+)">', page)
     assert headings
     assert len(headings) == len(set(headings)), "each paper once"
@@ -131,7 +123,7 @@ def test_failures_alone(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> No
     store = Store(tmp_path / "store")
     names = ("alltoall.master", "lumorph.rounds", "optree.tree", "sipml.placement", "topoopt.topology")
     for name in names:
-        instance = parse(SMALL[name][0])
+        instance = parse(first_case(name)[0])
         known = {"n": instance.n, "arcs": getattr(instance, "arcs", None), "instance_hash": instance.hash}
         for termination in FAILURES:
             for facts in (known, {}):
