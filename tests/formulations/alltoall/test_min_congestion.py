@@ -46,7 +46,7 @@ def test_known_optima(spec, load):
     assert all(bound.value <= load for bound in data.bounds())
 
 
-@pytest.mark.parametrize(("spec", "time"), [("torus:6x6", 27), ("torus:4x6", 18), ("circulant:n=16,offsets=1x5", 8)])
+@pytest.mark.parametrize(("spec", "time"), [("torus:4x4", 8), ("torus:4x6", 18), ("circulant:n=16,offsets=1x5", 8)])
 def test_disjoint_paths_hold_the_optimum_on_tori(spec, time):
     assert pytest.approx(time, rel=1e-6) == oc.solve("alltoall.path-mcf", spec).T
     run = oc.solve(NAME, spec)
