@@ -98,23 +98,18 @@ def worst_first(wiring: I64, lost: Sequence[int]) -> list[int]:
     return [lost[case] for case in np.argsort(norms)[::-1]]
 
 
-def hop_bound(data: PodWiring, wiring: I64) -> float:
-    """Lower bound on T of a wiring, the worst of its cases, by distances; infinite if it is disconnected."""
-    worst = 0.0
-    for lost in data.lost.tolist():
-        pod = network(wiring, data.side, lost)
-        if not pod.connected:
-            return np.inf
-        worst = max(worst, float((data.demand * pod.hops).sum()) / pod.arcs)
-    return worst * (1 - ROUND_OFF)
+def hop_bound(data: PodWiring, pod: Topology) -> float:
+    """Lower bound on T of one case by distances; infinite if some demand has no path."""
+    sent = data.demand > 0.0
+    total = float((data.demand[sent] * pod.hops[sent]).sum())
+    return total / pod.arcs * (1 - ROUND_OFF) if np.isfinite(total) else np.inf
 
 
 def load_bound(data: PodWiring, pod: Topology, worst: float) -> float:
     """Lower bound on T of one case by the loads of a small network, which begins with its distances."""
-    if not pod.connected:
-        return np.inf
-    if data.n > MOST_SIMPLEX:
-        return float((data.demand * pod.hops).sum()) / pod.arcs * (1 - ROUND_OFF)
+    low = hop_bound(data, pod)
+    if data.n > MOST_SIMPLEX or np.isinf(low):
+        return low
     count = np.zeros((data.n, data.n), dtype=np.int64)
     np.add.at(count, (pod.tail, pod.head), 1)
     return least_load(count, data.demand, np.ones((data.n, data.n)), worst)[0] * (1 - ROUND_OFF)
@@ -132,7 +127,8 @@ def improve(context: Context, best: BestWiring, wiring: I64) -> float:
     from opticoll.solvers.methods.flows import flow_orbits
     from opticoll.solvers.methods.flows.orbit_lp import solve_reduced
 
-    data, low, high, flows = best.data, 0.0, 0.0, {}
+    data, low, high = best.data, 0.0, 0.0
+    flows: dict[int, F64] = {}
     whole = [-1] if data.survive else []  # no loss makes it faster
     for lost in whole + worst_first(wiring, data.lost.tolist()):
         context.remaining()
@@ -146,7 +142,8 @@ def improve(context: Context, best: BestWiring, wiring: I64) -> float:
         low, high = max(low, solved.lower), max(high, solved.upper)
         if solved.flows is None or low >= best.target:
             return low
-        flows[lost] = orbits.lift(solved.flows)
+        flows[lost] = np.zeros((pod.arcs, data.n))
+        flows[lost][:, orbits.data.sources] = orbits.lift(solved.flows)
     best.solved += 1
     if high < best.time * (1 - 1e-9):
         best.time, best.wiring, best.flows = high, wiring, [flows[lost] for lost in data.lost.tolist()]
@@ -345,7 +342,10 @@ def run_pod_enumeration(context: Context) -> Answer:
         raise NotApplicable(msg)
     best, least = BestWiring(data, context.task.tol), np.inf
     try:
-        listed = [(hop_bound(data, wiring), wiring) for wiring in classes(data, context.remaining)]
+        listed = [
+            (max(hop_bound(data, network(wiring, data.side, lost)) for lost in data.lost.tolist()), wiring)
+            for wiring in classes(data, context.remaining)
+        ]
         for low, wiring in sorted(listed, key=lambda one: one[0]):
             least = min(least, low if low >= best.target else improve(context, best, wiring))
             if best.time <= float(least_time(data)[0]) * (1 + context.task.tol):
