@@ -141,6 +141,15 @@ class ExactForm:
         """-1 for a maximization, whose minimization has the opposite objective, else 1."""
         return -1 if self.sense == "max" else 1
 
+    @cached_property
+    def contradiction(self) -> tuple[str, int] | None:
+        """The first ``"column"`` or ``"row"`` whose bounds cross, with its number; None if none do."""
+        columns, rows = (self.col_lower, self.col_upper), (self.row_lower, self.row_upper)
+        for kind, ends in (("column", columns), ("row", rows)):
+            if (number := crossed(zip(*ends, strict=True))) is not None:
+                return kind, number
+        return None
+
     def column_names(self) -> list[str]:
         """A name for every column, as :meth:`StandardForm.column_names`."""
         return entry_names(self.columns, len(self.cost), "x")
@@ -350,11 +359,11 @@ def fault(form: ExactForm, answer: ExactAnswer) -> str | None:
     for place, node in enumerate(answer.nodes):
         if isinstance(node, Split) and not _splits(form, node, place, len(answer.nodes)):
             return f"node {place} does not split its subproblem in two"
-    if crossed(zip(form.col_lower, form.col_upper, strict=True)):
+    if form.contradiction is not None:
         return None
     for leaf, branch in answer.leaves():
         changes = form.within(branch)
-        if crossed(changes.values()):
+        if crossed(changes.values()) is not None:
             continue
         proven = form.dual_bound(leaf.y, changes, farkas=leaf.farkas)
         if not _closes(form, leaf, proven, answer.proven):
@@ -362,9 +371,10 @@ def fault(form: ExactForm, answer: ExactAnswer) -> str | None:
     return None
 
 
-def crossed(ends: Iterable[tuple[End, End]]) -> bool:
-    """Whether some lower bound is above its upper bound."""
-    return any(low is not None and high is not None and low > high for low, high in ends)
+def crossed(ends: Iterable[tuple[End, End]]) -> int | None:
+    """The number of the first lower bound that is above its upper bound; None if none is."""
+    pairs = enumerate(ends)
+    return next((k for k, (low, high) in pairs if low is not None and high is not None and low > high), None)
 
 
 def _splits(form: ExactForm, node: Split, place: int, nodes: int) -> bool:

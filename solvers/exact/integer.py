@@ -247,7 +247,7 @@ class _Proof:
         """The leaf with multipliers that close it, or a split if its optimum is fractional."""
         form = self.form
         changes = form.within(branch)
-        if crossed(changes.values()):
+        if crossed(changes.values()) is not None:
             return Leaf({})
         for y in nearby(form, vector, rays=empty):
             if self._closes(form.dual_bound(y, changes, farkas=empty), empty=empty):

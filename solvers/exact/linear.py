@@ -24,7 +24,7 @@ from opticoll.errors import NoSolution
 from opticoll.formulations.rounds.segments import offsets
 from opticoll.formulations.standard_form import StandardForm
 from opticoll.solvers.adapters.highs import highs_basis, own_basis, pass_form, quiet_highs
-from opticoll.solvers.exact.exact_form import ExactAnswer, ExactForm, Leaf, common, crossed, products
+from opticoll.solvers.exact.exact_form import ExactAnswer, ExactForm, Leaf, common, products
 from opticoll.solvers.task import SimplexBasis
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def solve_linear(form: ExactForm, remaining: Callable[[], float | None] = lambda
     TimeoutError
         When no time is left.
     """
-    if crossed(zip(form.col_lower, form.col_upper, strict=True)):
+    if form.contradiction is not None:
         return ExactAnswer("infeasible", nodes=(Leaf({}),))
     for plain in (False, True):
         result = _refined(form, remaining, plain=plain)

@@ -274,7 +274,10 @@ class _Proof:
         return f"D{position} {stated} {{ {kind} {_vector(terms.items())} }} {last}\n"
 
     def crossed(self) -> dict[int, Fraction] | None:
-        """Multipliers that prove that the bounds of a column cross in the branch; None if none do."""
+        """Multipliers that prove that the ends of a row cross, or of a column in the branch; None if none do."""
+        if (found := self.form.contradiction) is not None:
+            low, high = "lu" if found[0] == "column" else "LU"
+            return {self.rows.at[low, found[1]]: Fraction(1), self.rows.at[high, found[1]]: Fraction(-1)}
         for j in {j for (_, j), ends in self.branch.items() if ends}:
             low, high = self.end("l", j), self.end("u", j)
             if low is not None and high is not None and low[0] > high[0]:

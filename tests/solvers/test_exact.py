@@ -167,10 +167,20 @@ def test_infeasible_by_less_than_a_tolerance_and_unbounded():
     answer = solve_linear(free)
     assert answer.status == "unbounded"
     assert fault(free, answer) is None
-    crossed = linear([[1]], ([0], [1]), ([2], [1]), [1])
-    assert solve_linear(crossed).status == "infeasible"
     empty = linear(np.zeros((0, 2)), ([], []), ([0, -1], [3, 2]), [1, -2])
     assert solve_linear(empty).objective == -4
+
+
+@pytest.mark.parametrize("whole", [False, True])
+@pytest.mark.parametrize(("rows", "columns"), [((3, 2), (0, 5)), ((0, 1), (2, 1))])
+def test_ends_that_cross_have_a_certificate(rows, columns, whole, tmp_path):
+    form = linear([[1, 1]], *[([low] * k, [high] * k) for (low, high), k in ((rows, 1), (columns, 2))], [1, 1])
+    form = replace(form, integer=np.array([whole, False]))
+    answer = solve_integer(form) if whole else solve_linear(form)
+    assert answer.status == "infeasible"
+    assert fault(form, answer) is None
+    vipr_file.write(tmp_path / "crossed.vipr", form, answer)
+    assert verify(tmp_path / "crossed.vipr", form).infeasible
 
 
 def test_an_ill_conditioned_system_is_solved_by_flint():
