@@ -189,15 +189,15 @@ class CollectiveSteps:
         """The alpha-beta time on a topology, parallel arcs together; empty steps take none."""
         if not self.moves:
             return 0.0
-        key, arc = np.unique(topology.tail * topology.n + topology.head, return_inverse=True)
-        rate = np.bincount(arc, topology.capacity)
+        joint = topology.joined()
         move, tail, head = self.crossings()
-        cell = self.step[move] * key.size + np.searchsorted(key, tail * topology.n + head)
+        arc = np.searchsorted(joint.tail * joint.n + joint.head, tail * joint.n + head)
+        cell = self.step[move] * joint.arcs + arc
         amount = None
         if self.demand is not None:
             amount = np.array([self.demand[pair] for pair in map(tuple, self.shard.tolist())])[move]
-        load = np.bincount(cell, amount, minlength=self.steps * key.size).reshape(-1, key.size)
-        busiest = (load / (self.chunks * rate)).max(axis=1)
+        load = np.bincount(cell, amount, minlength=self.steps * joint.arcs).reshape(-1, joint.arcs)
+        busiest = (load / (self.chunks * joint.capacity)).max(axis=1)
         return float(alpha * np.unique(self.step).size + beta * busiest.sum())
 
 
@@ -217,10 +217,9 @@ class CollectiveSchedule:
 
 def pair_capacity(topology: Topology) -> dict[tuple[int, int], float]:
     """Capacity between adjacent vertices, summed over parallel arcs."""
-    joint: dict[tuple[int, int], float] = defaultdict(float)
-    for u, v, c in zip(topology.tail.tolist(), topology.head.tolist(), topology.capacity.tolist(), strict=True):
-        joint[u, v] += c
-    return dict(joint)
+    joint = topology.joined()
+    ends = zip(joint.tail.tolist(), joint.head.tolist(), strict=True)
+    return dict(zip(ends, joint.capacity.tolist(), strict=True))
 
 
 # List scheduling --------------------------------------------------------------------------------------------------
@@ -479,14 +478,11 @@ def _packings(
 
 def _fluid(topology: Topology, spread: TreePacking | None, summed: TreePacking | None) -> float:
     """Time of the trees when all of them are used at the same time."""
-    n = topology.n
-    capacity = np.bincount(topology.tail * n + topology.head, topology.capacity, minlength=n * n)
-    load = np.zeros(n * n)
+    joint, load = topology.joined(), np.zeros(topology.n**2)
     for packing, backwards in ((spread, False), (summed, True)):
         if packing is not None:
             load += packing.load(backwards=backwards) / packing.chunks
-    used = load > 0
-    return float((load[used] / capacity[used]).max())
+    return float((load[joint.tail * joint.n + joint.head] / joint.capacity).max())
 
 
 def _moves(spread: TreePacking | None, summed: TreePacking | None, chunks: int) -> tuple[list[Move], list[list[int]]]:
