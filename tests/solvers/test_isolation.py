@@ -707,6 +707,7 @@ for how in ("exit", "spin"):
 """
 
 
+@pytest.mark.skipif(not worker_module.FORKS, reason="needs a worker that collects the processes of its jobs")
 @pytest.mark.parametrize("how", ["forked", "new"])
 def test_signals_that_a_caller_ignores_or_blocks_end_jobs(how: str) -> None:
     path = os.pathsep.join([str(Path(__file__).parents[1]), str(worker_module.ROOT)])
