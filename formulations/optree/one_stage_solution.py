@@ -98,17 +98,18 @@ def links(data: AllToAll, values: Mapping[str, F64]) -> Links:
 
 
 def bounds(data: AllToAll) -> list[Bound]:
-    """Arc-counting bound, and the closed form that an assignment attains for every n."""
+    """Arc-counting bound, and the closed form that an assignment attains for every n, if ``colours`` suffices."""
     n, ring = data.fibres.n, data.fibres.circular
+    needed = wavelengths_needed(n, ring=ring)
     reason = "shortest paths use more arcs than fewer wavelengths provide" if ring else "pairs across the middle arc"
     return [
         Bound("arc-load", float(load_bound(n, ring=ring)), reason, "optree"),
         Bound(
             "full-circles" if ring else "chains",
-            float(wavelengths_needed(n, ring=ring)),
+            float(needed),
             "attained by an assignment in closed form",
             "optree",
-            exact=True,
+            exact=data.colours >= needed,
         ),
     ]
 

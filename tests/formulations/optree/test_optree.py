@@ -10,6 +10,7 @@ from case_families import each
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import opticoll as oc
 from opticoll.analysis.papers.optree import table_one
 from opticoll.errors import BadInput, NotApplicable
 from opticoll.formulations.optree import one_stage, one_stage_solution, step_counts, step_times, tree
@@ -83,6 +84,9 @@ def test_too_few_colours_are_refuted_at_once():
         needed = wavelengths.wavelengths_needed(instance.n, ring=instance.circular)
         run = solve.solve(Task(ONE, instance, settings={"colours": str(needed - 1)}))
         assert (run.termination, run.objective, run.bound, run.exit_status) == ("infeasible", None, needed, 3)
+        few, enough = (oc.bounds(instance, ONE, {"colours": needed - less}) for less in (1, 0))
+        assert not few["exact"].any()
+        assert enough["exact"].any()
         assert solve.solve(Task(ONE, instance, settings={"colours": str(needed)})).proof == Proof.OPTIMAL
 
 
