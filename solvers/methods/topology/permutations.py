@@ -56,7 +56,7 @@ def run_birkhoff(context: Context) -> Answer:
 
 def refuse(data: TopologyMatchings) -> str | None:
     """Why it does not serve the data: it keeps to no number of configurations."""
-    return None if data.enough else "its number of matchings cannot be limited; leave out configurations="
+    return None if data.enough else "cannot limit the number of matchings; leave out configurations="
 
 
 BIRKHOFF = Method(

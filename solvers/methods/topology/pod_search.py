@@ -69,7 +69,7 @@ class BestWiring:
     def answer(self, termination: Termination) -> Answer:
         """The solution, scaled to unit capacities."""
         if self.wiring is None:
-            return Answer(termination, message="no wiring joins all cubes within the limits; raise them")
+            return Answer(termination, message="no wiring that carries the demand within the limits; raise them")
         F = 1.0 / self.time
         return Answer(
             termination,
@@ -342,6 +342,8 @@ def run_pod_enumeration(context: Context) -> Answer:
         raise NotApplicable(msg)
     best, least = BestWiring(data, context.task.tol), np.inf
     try:
+        for wiring in known(data):  # all of them are examined below, which may take long
+            improve(context, best, wiring)
         listed = [
             (max(hop_bound(data, network(wiring, data.side, lost)) for lost in data.lost.tolist()), wiring)
             for wiring in classes(data, context.remaining)
