@@ -79,9 +79,8 @@ class Scip(Adapter):
             best = model.getBestSol()
             x = np.array([best[variable] for variable in variables])
             if not form.is_mip and outcome.termination == Termination.OPTIMAL:
-                flip = -1.0 if form.sense == "max" else 1.0  # duals of the equivalent minimization
-                duals = np.array([0.0 if row is None else flip * model.getDualsolLinear(row) for row in rows])
-                if not _complementary(form, x, duals):  # a row became a bound, even without presolve
+                duals = np.array([0.0 if row is None else model.getDualSolVal(row) for row in rows])
+                if not _complementary(form, x, duals):  # rows of one column share the dual of its bound
                     duals = None
         set_solution(outcome, form, x, duals, accepted=True)
         if form.is_mip and outcome.termination not in NO_SOLUTION and model.getParam(_DUAL_TOLERANCE) <= LOOSE:

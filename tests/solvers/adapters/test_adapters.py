@@ -15,9 +15,10 @@ import pytest
 from opticoll.errors import BadOption, MethodMismatch, SolverUnavailable
 from opticoll.solvers.adapters import adapter, package_adapters
 from opticoll.solvers.adapters.interface import unknown_option
-from opticoll.solvers.contract import AdapterContract, knapsack, random_lp, results, two_rows
-from opticoll.solvers.process.isolation import probe, solve_isolated
+from opticoll.solvers.contract import INF, AdapterContract, knapsack, make, random_lp, results, two_rows
+from opticoll.solvers.process.isolation import probe, solve_here, solve_isolated
 from opticoll.solvers.task import SolveRequest
+from opticoll.solvers.verify import dual_bound
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -181,3 +182,22 @@ def test_values_out_of_range_are_refused_once_and_by_name(solver, options, words
     text = str(refused.value)
     assert text.count("rejects") + text.count("has no option") == 1
     assert "\n" not in text
+
+
+@pytest.mark.parametrize("sense", ["min", "max"])
+def test_duals_of_rows_of_one_column_prove_the_optimum_of_scip(sense: Any) -> None:
+    """Such a row is a bound inside SCIP; one of PySCIPOpt's two functions for duals gives it 0."""
+    sign = 1 if sense == "max" else -1
+    form = make([[1, 1], [1, 0], [1, 3]], [-INF] * 3, [4, 3, 100], [0, 0], [INF, INF], [3 * sign, 2 * sign], sense)
+    outcome = solve_here(form, "scip", SolveRequest())
+    assert outcome.row_duals is not None
+    assert outcome.row_duals == pytest.approx([2 * sign, sign, 0])
+    assert dual_bound(form, outcome.row_duals) == pytest.approx(11 * sign)
+
+
+def test_the_dual_of_a_bound_counts_once_for_rows_that_share_it_in_scip() -> None:
+    """SCIP gives the whole dual to x <= 3 and to 2 x <= 6: their bound would be 14."""
+    form = make([[1, 1], [1, 0], [2, 0]], [-INF] * 3, [4, 3, 6], [0, 0], [INF, INF], [3, 2], "max")
+    outcome = solve_here(form, "scip", SolveRequest())
+    assert outcome.objective == pytest.approx(11)
+    assert outcome.row_duals is None or dual_bound(form, outcome.row_duals) == pytest.approx(11)
