@@ -10,15 +10,16 @@ import numpy as np
 import pytest
 from builds import problem_of
 from cases import CASES
+from faulty_builds import OVER, Faulty
 from test_threads import interpreter_prints
 
 import opticoll as oc
-from opticoll import plugins
-from opticoll.errors import OpticollError
+from opticoll.errors import BadInput, ModelError, OpticollError
 from opticoll.formulations import modelling_layers
 from opticoll.formulations.model import forms_of
 from opticoll.solvers.compile import building
-from opticoll.solvers.process.isolation import call_isolated, modules_of
+from opticoll.solvers.process.isolation import WorkerAnswer, call_isolated, modules_of
+from opticoll.solvers.task import Termination
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -72,55 +73,32 @@ def test_a_worker_builds_the_matrix_that_is_built_here(name: str, place: int) ->
     assert parts_of(built.values.form) == parts_of(building.build_here(problem, layer).form), layer
 
 
-FAULTY = """
-from pathlib import Path
-import opticoll as oc
-from opticoll.errors import BadInput, ModelError
-class Faulty(oc.Formulation):
-    name = "test.faulty"
-    sense = "max"
-    def __init__(self, instance, *, fault: str = "none"):
-        self.instance, self.fault = instance, fault
-        self.kept, self.most = (line for line in ()) if fault == "unsendable" else None, None
-    def pyomo(self):
-        import pyomo.core as pyo
-        if self.fault == "input":
-            raise BadInput("the instance is too odd")
-        if self.fault == "key":
-            {}["lacking"]
-        if self.fault == "memory":
-            raise MemoryError
-        if self.fault == "large":
-            import time
-            held = []
-            for _ in range(40):
-                held.append(b"x" * 2**24)
-                time.sleep(0.05)
-        while self.fault == "endless" and not Path(__file__).with_name("over").exists():
-            pass
-        model = pyo.ConcreteModel()
-        model.x = pyo.Var(range(3), bounds=(0, 1))
-        power = 2 if self.fault == "square" else 1
-        model.most = pyo.Constraint(expr=sum(model.x[i] ** power for i in range(3)) <= 2)
-        model.total = pyo.Objective(expr=sum(model.x.values()), sense=pyo.maximize)
-        self.most = 2
-        return model
-    def residuals(self, values):
-        return {"most": values["x"].sum() - self.most}
-    def objective(self, values):
-        return float(values["x"].sum())
-FORMULATION = Faulty
-"""
-
-
 @pytest.fixture
 def faulty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A formulation with faults, and a process that has not loaded Pyomo; endless builds end with the test."""
     monkeypatch.setattr(modelling_layers, "is_loaded", lambda form: form == "matrix")
-    (tmp_path / "faulty.py").write_text(FAULTY)
-    plugins.load_plugin(tmp_path / "faulty.py")
+    monkeypatch.setenv(OVER, str(tmp_path / "over"))
     yield
     (tmp_path / "over").touch()
+
+
+@pytest.fixture
+def elsewhere(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """Formulations of users are built by workers as others are; how these builds ended."""
+    endings: list[object] = []
+
+    def noted(*arguments: Any, **options: Any) -> WorkerAnswer:
+        try:
+            answer = call_isolated(*arguments, **options)
+        except OpticollError as error:
+            endings.append(type(error))
+            raise
+        endings.append(answer.ending)
+        return answer
+
+    monkeypatch.setattr(building, "is_own", lambda problem: False)
+    monkeypatch.setattr(building, "call_isolated", noted)
+    return endings
 
 
 def end_of(fault: str, limits: dict[str, Any]) -> tuple[object, ...]:
@@ -130,44 +108,45 @@ def end_of(fault: str, limits: dict[str, Any]) -> tuple[object, ...]:
         threading.Timer(options["stop"], (event := threading.Event()).set).start()
         options["stop"] = event
     try:
-        record = oc.solve("test.faulty", "ring:4", fault=fault, **options).record
+        record = oc.solve(Faulty, "ring:4", fault=fault, **options).record
     except (OpticollError, KeyError) as error:
         return type(error), str(error)
     return record.termination, record.objective, record.message
 
 
 @pytest.mark.parametrize(
-    ("fault", "limits"),
+    ("fault", "limits", "ending"),
     [
-        ("input", {}),
-        ("key", {}),
-        ("square", {}),
-        ("memory", {}),
-        ("endless", {"time_limit": 0.5}),
-        ("endless", {"stop": 0.7}),
+        ("input", {}, BadInput),
+        ("key", {}, Termination.ERROR),
+        ("square", {}, ModelError),
+        ("memory", {}, Termination.MEMORY_LIMIT),
+        ("endless", {"time_limit": 0.5}, Termination.TIME_LIMIT),
+        ("endless", {"stop": 0.7}, Termination.INTERRUPTED),
     ],
 )
 def test_errors_and_limits_are_those_of_a_build_here(
-    fault: str, limits: dict[str, Any], faulty: None, monkeypatch: pytest.MonkeyPatch
+    fault: str, limits: dict[str, Any], ending: object, faulty: None, request: pytest.FixtureRequest
 ) -> None:
     here = end_of(fault, limits)
-    monkeypatch.setattr(building, "is_own", lambda problem: False)
+    endings = request.getfixturevalue("elsewhere")
     assert end_of(fault, limits) == here
+    assert endings == [ending]
 
 
 def test_formulations_of_users_are_built_here_for_what_their_builds_keep(faulty: None) -> None:
     assert end_of("none", {})[:2] == ("optimal", 2.0)
 
 
-def test_what_cannot_be_sent_is_built_here(faulty: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(building, "is_own", lambda problem: False)
+def test_what_cannot_be_sent_is_built_here(faulty: None, elsewhere: list[object]) -> None:
     assert end_of("unsendable", {})[:2] == ("optimal", 2.0)
+    assert elsewhere == []
 
 
-def test_a_build_in_a_worker_ends_at_the_memory_limit(faulty: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_build_in_a_worker_ends_at_the_memory_limit(faulty: None, elsewhere: list[object]) -> None:
     """The build holds 640 MiB at most and then goes on, so that without a limit it is solved."""
-    monkeypatch.setattr(building, "is_own", lambda problem: False)
     ending, objective, message = end_of("large", {"memory_limit": 0.1})
     assert (ending, objective) == ("memory-limit", None)
     assert "while the model was built" in str(message)
     assert end_of("large", {"memory_limit": 4.0})[:2] == ("optimal", 2.0)
+    assert elsewhere == ["memory-limit", None]
