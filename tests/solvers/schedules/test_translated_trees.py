@@ -179,7 +179,7 @@ def test_both_programs_refuse_what_is_changed_for_the_same_reason(name, spec):
         right = schedule_collective(name, topology, 0 if name == "alltoall.broadcast" else None, most=2).steps
     shards = [0, 1, 9] if name != "alltoall" else [(0, 1), (3, 1), (1, 1)]
     steps, reasons = [*map(list, right.by_step())], set()
-    for seed in range(150):
+    for seed in range(60):
         draw = random.Random(seed)
         changed = [list(step) for step in steps]
         for _ in range(draw.randint(1, 2)):
@@ -192,7 +192,9 @@ def test_both_programs_refuse_what_is_changed_for_the_same_reason(name, spec):
             elif change == 1:
                 step[i] = move._replace(path=move.path[::-1])
             elif change == 2:
-                step[i] = move._replace(path=draw.choice([(0, 0), (0, 1, 0), move.path + move.path[:1], (0, 2)]))
+                step[i] = move._replace(
+                    path=draw.choice([(0, 0), (0, 1, 0), (0, 1, 2), move.path + move.path[:1], (0, 2)])
+                )
             elif change == 3:
                 step[i] = move._replace(chunk=draw.choice([0, 1, 7]), shard=draw.choice(shards))
             elif change == 4:
