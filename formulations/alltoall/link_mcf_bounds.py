@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.formulations import rounding
+from opticoll.formulations.declared_axes import size
 from opticoll.formulations.flows import flow_checks as checks
 from opticoll.formulations.model import Bound
 
@@ -15,6 +16,11 @@ if TYPE_CHECKING:
     from opticoll.formulations.model import Values
     from opticoll.instances.topology import F64
     from opticoll.types import Json
+
+
+def estimate(problem: LinkFlow) -> dict[str, int] | None:
+    """About the size of the model in one of its two readings."""
+    return size(problem, without=("balance",) if problem.printed else ("conservation", "delivery"))
 
 
 def certify(problem: LinkFlow, duals: Values) -> Bound | None:

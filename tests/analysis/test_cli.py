@@ -14,11 +14,13 @@ from typing import TYPE_CHECKING, Any
 import click
 import json_outputs
 import pytest
+from msgspec.structs import replace
 from reference import RUN_KEYS
 
 import opticoll as oc
 from opticoll.analysis.cli.main import cli, main
 from opticoll.analysis.cli.output import show_fields
+from opticoll.analysis.rendering import record_lines
 from opticoll.analysis.result.schedule_lines import executed_lines, written_lines
 from opticoll.analysis.store import Store
 from opticoll.formulations.model import FORMS as MODEL_FORMS
@@ -140,12 +142,11 @@ def test_solve_prints_a_summary(capfd: pytest.CaptureFixture[str], tmp_path: Pat
     assert capfd.readouterr().err.count("\n") == 1
 
 
-def test_a_metric_hides_no_line(capfd: pytest.CaptureFixture[str]) -> None:
-    words = ["solve", "lumorph.min-overlap", "lightpath:2x4", "--method", "negotiated-rerouting", "--no-store"]
-    assert main(words) == 0
-    printed = [" ".join(line.split()) for line in capfd.readouterr().out.splitlines()]
-    assert "model not built: negotiated-rerouting works on the topology" in printed
-    assert "model (metric) arc" in printed
+def test_a_metric_hides_no_line() -> None:
+    record = oc.solve("alltoall.master", "ring:4").record
+    lines = record_lines(replace(record, metrics={"model": "arc", "ranks": 4}))
+    assert lines["model"].startswith("stated in matrix")
+    assert (lines["model (metric)"], lines["ranks"]) == ("arc", "4")
 
 
 def printed_lines(capfd: pytest.CaptureFixture[str], *words: str) -> dict[str, str]:
