@@ -85,6 +85,8 @@ def faulty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 @pytest.fixture
 def elsewhere(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     """Formulations of users are built by workers as others are; how these builds ended."""
+    if not building.FORKS:
+        pytest.skip("a process that does not fork builds its models itself")
     endings: list[object] = []
 
     def noted(*arguments: Any, **options: Any) -> WorkerAnswer:
