@@ -12,25 +12,30 @@ if TYPE_CHECKING:
     import threading
     from collections.abc import Callable
 
+    from opticoll.solvers.process.messages import Report
 
-def call_apart(
-    target: str,
+
+def answer_apart(
+    solve: Callable[..., Any],
     stated: tuple[object, ...],
     left_s: float,
+    timed_out: str,
     memory_limit_gib: float | None = None,
     threads: int = 1,
     stop: threading.Event | None = None,
 ) -> Any:
-    """Return the answer of ``target``, which is :func:`answer_apart`, to what is stated.
+    """Return ``solve(*stated, remaining)`` from a worker, in the time that is left.
+
+    ``solve`` is a function of a module; ``remaining`` raises TimeoutError when no time is left.
 
     Raises
     ------
     NoSolution
-        If there is none within the limits.
+        If there is no answer within the limits; the message is ``timed_out`` if that is for the time.
     """
     call = call_isolated(
-        target,
-        {"left_s": left_s, "stated": stated},
+        "opticoll.solvers.exact.in_worker:answer_here",
+        {"solve": solve, "stated": stated, "left_s": left_s, "timed_out": timed_out},
         wall_limit_s=left_s * 1.05 + 3.0,
         memory_limit_gib=memory_limit_gib,
         threads=threads,
@@ -42,14 +47,10 @@ def call_apart(
     return call.values
 
 
-def answer_apart(left_s: float, stated: tuple[object, ...], solve: Callable[..., object], timed_out: str) -> object:
-    """Answer :func:`call_apart` in the worker: ``solve(*stated, remaining)``, in the time that is left.
-
-    Raises
-    ------
-    NoSolution
-        If there is no answer; the message says why.
-    """
+def answer_here(
+    solve: Callable[..., object], stated: tuple[object, ...], left_s: float, timed_out: str, report: Report
+) -> object:
+    """Answer in the worker; target of :func:`answer_apart`."""
     end = time.monotonic() + left_s
 
     def remaining() -> float:

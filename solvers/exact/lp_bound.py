@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -26,7 +26,7 @@ from opticoll.errors import ModelError, NoSolution, refuse
 from opticoll.formulations.model import Bound
 from opticoll.formulations.rounding import fraction_down, fraction_up
 from opticoll.solvers.exact.exact_form import ExactAnswer, ExactForm, fault
-from opticoll.solvers.exact.in_worker import answer_apart, call_apart
+from opticoll.solvers.exact.in_worker import answer_apart
 
 if TYPE_CHECKING:
     import threading
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
     from opticoll.formulations.standard_form import StandardForm
     from opticoll.instances.topology import F64
-    from opticoll.solvers.process.messages import Report
 
 #: Largest program whose relaxation is solved exactly, and the time limit [s] of that.
 MOST_NONZEROS, LIMIT_S = 200_000, 30.0
@@ -93,16 +92,11 @@ def exact_relaxation(
     if form.A.nnz > MOST_NONZEROS:
         raise _too_large(form)
     limit = LIMIT_S if left_s is None else min(left_s, LIMIT_S)
-    result: ExactRelaxation = call_apart(
-        "opticoll.solvers.exact.lp_bound:in_worker", (_relaxed(form),), limit, memory_limit_gib, threads, stop
+    timed_out = f"nothing is proven within {limit:.3g} s"
+    result: ExactRelaxation = answer_apart(
+        exact_relaxation_here, (_relaxed(form),), limit, timed_out, memory_limit_gib, threads, stop
     )
     return result
-
-
-def in_worker(left_s: float, stated: tuple[Any, ...], report: Report) -> object:
-    """Solve a relaxation exactly; target of :func:`opticoll.solvers.exact.in_worker.call_apart`."""
-    timed_out = f"nothing is proven within {left_s:.3g} s"
-    return answer_apart(left_s, stated, exact_relaxation_here, timed_out)
 
 
 def exact_relaxation_here(form: StandardForm, remaining: Callable[[], float | None]) -> ExactRelaxation:

@@ -27,7 +27,7 @@ from opticoll.solvers import verify
 from opticoll.solvers.auto import fastest_form
 from opticoll.solvers.compile.compilation import compile_built
 from opticoll.solvers.exact.exact_form import ExactAnswer, ExactForm, fault
-from opticoll.solvers.exact.in_worker import answer_apart, call_apart
+from opticoll.solvers.exact.in_worker import answer_apart
 from opticoll.solvers.exact.lifted_flows import answer_of
 from opticoll.solvers.process.budget import CHECK_S, LimitReached, limited
 from opticoll.solvers.record import notes_on
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 
     from opticoll.formulations import Formulation
     from opticoll.instances.topology import F64
-    from opticoll.solvers.process.messages import Report
     from opticoll.solvers.run import Run
     from opticoll.types import Json
 
@@ -147,11 +146,6 @@ def needed_arrays(run: Run) -> Arrays | None:
     return result
 
 
-def in_worker(left_s: float, stated: tuple[Any, ...], report: Report) -> object:
-    """Solve a program exactly; target of :func:`opticoll.solvers.exact.in_worker.call_apart`."""
-    return answer_apart(left_s, stated, solve_exactly, TIMED_OUT)
-
-
 def solve_exactly(
     form: ExactForm, start: F64 | None = None, remaining: Callable[[], float | None] = lambda: None
 ) -> ExactAnswer:
@@ -188,9 +182,7 @@ def solve_apart(
     NoSolution
         If it is not proven within the limits.
     """
-    result: ExactAnswer = call_apart(
-        "opticoll.solvers.exact.prove:in_worker", (form, start), left_s, memory_limit_gib, threads, stop
-    )
+    result: ExactAnswer = answer_apart(solve_exactly, (form, start), left_s, TIMED_OUT, memory_limit_gib, threads, stop)
     return result
 
 
