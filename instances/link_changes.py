@@ -16,19 +16,26 @@ from opticoll.instances.topology import Topology
 from opticoll.nearest_names import nearest
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable
+    from collections.abc import Callable, Hashable
 
     from opticoll.instances.topology import F64
 
 
-def links_by_name(topology: Topology) -> dict[str, list[int]]:
-    """Positions of the arcs that a name stands for, by names without blanks.
+def _spelling(topology: Topology) -> Callable[[str], str]:
+    """How names of links are compared: without blanks; where labels differ by these alone, without those at ends."""
+    if len({label.replace(" ", "") for label in topology.labels}) == topology.n:
+        return lambda name: name.replace(" ", "")
+    return lambda name: re.sub(r"\s*(->|--|#)\s*", r"\1", name.strip())
+
+
+def links_by_name(topology: Topology, spelled: Callable[[str], str]) -> dict[str, list[int]]:
+    """Positions of the arcs that a name stands for, as it is ``spelled``.
 
     ``u->v`` are all arcs from u to v by labels, ``u->v#2`` is the second one, and ``u--v`` the cable, all arcs in both
-    directions.
+    directions. Blanks in names are ignored unless labels differ by these alone.
     """
     copies = defaultdict[tuple[str, str], list[int]](list)
-    labels = [label.replace(" ", "") for label in topology.labels]
+    labels = list(map(spelled, topology.labels))
     for a, (u, v) in enumerate(zip(topology.tail.tolist(), topology.head.tolist(), strict=True)):
         copies[labels[u], labels[v]].append(a)
     cables = {f"{u}--{v}": [*arcs, *copies[v, u]] for (u, v), arcs in copies.items() if (v, u) in copies}
@@ -36,7 +43,9 @@ def links_by_name(topology: Topology) -> dict[str, list[int]]:
     return cables | numbered | {f"{u}->{v}": arcs for (u, v), arcs in copies.items()}
 
 
-def _arcs(topology: Topology, known: Mapping[str, list[int]], link: Hashable) -> list[int]:
+def _arcs(
+    topology: Topology, known: Mapping[str, list[int]], spelled: Callable[[str], str], link: Hashable
+) -> list[int]:
     """Positions of the arcs of a link; refuse an unknown one with the closest name."""
     if isinstance(link, int | np.integer) and not isinstance(link, bool):
         if not 0 <= int(link) < topology.arcs:
@@ -47,7 +56,7 @@ def _arcs(topology: Topology, known: Mapping[str, list[int]], link: Hashable) ->
         numbers = [isinstance(end, int | np.integer) and 0 <= int(end) < topology.n for end in ends]
         ends = [topology.labels[int(v)] if given else v for v, given in zip(ends, numbers, strict=True)]
     text = "->".join(map(str, ends)) if isinstance(link, tuple) else str(link)
-    plain = text.replace(" ", "")
+    plain = spelled(text)
     if plain not in known:
         near = nearest(plain, [name for name in known if "->" in name and "#" not in name])
         refuse(f"link {text!r}", f"{topology.spec} has no such link; {near}")
@@ -78,9 +87,10 @@ def changed_capacities(topology: Topology, changes: Any, now: F64) -> F64:
     if isinstance(changes, Mapping) or hasattr(changes, "items"):
         if not len(changes):
             refuse("capacity", "no link is given; give numbers by link, such as {'a->b': 2}")
-        known, changed = links_by_name(topology), np.zeros(topology.arcs, dtype=bool)
+        spelled, changed = _spelling(topology), np.zeros(topology.arcs, dtype=bool)
+        known = links_by_name(topology, spelled)
         for link, value in changes.items():
-            arcs = _arcs(topology, known, link)
+            arcs = _arcs(topology, known, spelled, link)
             where = f"link {link!r}"
             if changed[arcs].any():
                 refuse(where, "another name given here stands for the same link, or a direction of it; name it once")

@@ -272,6 +272,19 @@ def test_links_have_several_names():
             with_capacities(net, wrong)
 
 
+def test_names_that_differ_by_blanks_alone_are_different_links():
+    net = oc.topology([("a b", "c"), ("ab", "c"), ("c", "a b"), ("c", "ab")], directed=True)
+    at = list(zip(net.tail.tolist(), net.head.tolist(), strict=True))
+    for name in ("a b->c", "ab->c", "a b -> c", ("ab", "c")):
+        ends = ("ab" if name in ("ab->c", ("ab", "c")) else "a b", "c")
+        changed = with_capacities(net, {name: 3.0}).capacity
+        assert np.flatnonzero(changed == 3.0).tolist() == [at.index(tuple(map(net.labels.index, ends)))]
+    with pytest.raises(oc.BadInput, match="no such link"):
+        with_capacities(net, {"a  b->c": 3.0})
+    spaced = oc.topology([("n 0", "n 1"), ("n 1", "n 0")], directed=True)
+    assert with_capacities(spaced, {"n0->n1": 3.0}).capacity.tolist() == [3.0, 1.0]
+
+
 def test_a_changed_model_has_seconds_where_units_are_known():
     net = oc.topology([("a", "b"), ("b", "c"), ("c", "a")], unit="100Gb/s", directed=False)
     m = oc.model("alltoall.link-mcf", net)
