@@ -270,6 +270,15 @@ class ExactForm:
         offset = self.flip * self.offset
         return offset + self.step * math.ceil((bound - offset) / self.step)
 
+    def closes(self, proven: End, value: End, *, farkas: bool) -> bool:
+        """Whether a :meth:`dual_bound` excludes what is better than ``value`` in the stated sense.
+
+        With ``farkas``, whether it excludes every solution. A bound of None excludes nothing.
+        """
+        if proven is None or farkas:
+            return proven is not None and proven > 0
+        return value is not None and self.rounded(proven) >= self.flip * value
+
 
 @dataclass(frozen=True)
 class Leaf:
@@ -366,7 +375,7 @@ def fault(form: ExactForm, answer: ExactAnswer) -> str | None:
         if crossed(changes.values()) is not None:
             continue
         proven = form.dual_bound(leaf.y, changes, farkas=leaf.farkas)
-        if not _closes(form, leaf, proven, answer.proven):
+        if not form.closes(proven, answer.proven, farkas=leaf.farkas):
             return f"the multipliers of a leaf prove only {proven}"
     return None
 
@@ -386,13 +395,6 @@ def _splits(form: ExactForm, node: Split, place: int, nodes: int) -> bool:
         and max(node.below, node.above) < nodes
         and node.below != node.above
     )
-
-
-def _closes(form: ExactForm, leaf: Leaf, proven: Fraction | None, wanted: Fraction | None) -> bool:
-    """Whether the bound that the multipliers of a leaf prove excludes what is better than ``wanted``."""
-    if leaf.farkas:
-        return proven is not None and proven > 0
-    return proven is not None and wanted is not None and form.rounded(proven) >= form.flip * wanted
 
 
 def _ray_fault(form: ExactForm, answer: ExactAnswer) -> str | None:

@@ -250,7 +250,7 @@ class _Proof:
         if crossed(changes.values()) is not None:
             return Leaf({})
         for y in nearby(form, vector, rays=empty):
-            if self._closes(form.dual_bound(y, changes, farkas=empty), empty=empty):
+            if form.closes(form.dual_bound(y, changes, farkas=empty), self._objective, farkas=empty):
                 return Leaf(y, farkas=empty)
         answer = solve_linear(restricted(form, changes), self.remaining)
         if answer.status == "unbounded" or not answer.nodes:
@@ -261,7 +261,7 @@ class _Proof:
             return leaf
         assert answer.x is not None
         assert answer.objective is not None
-        if self._closes(form.flip * answer.objective, empty=False):
+        if form.closes(form.flip * answer.objective, self._objective, farkas=False):
             return leaf
         fractional = [j for j in np.flatnonzero(form.integer).tolist() if answer.x[j].denominator != 1]
         if not fractional:
@@ -269,13 +269,6 @@ class _Proof:
             return leaf
         middle = min(fractional, key=lambda j: abs(answer.x[j] % 1 - Fraction(1, 2)))  # type: ignore[index]
         return Split(middle, math.floor(answer.x[middle]), 0, 0)
-
-    def _closes(self, proven: Fraction | None, *, empty: bool) -> bool:
-        if proven is None:
-            return False
-        if empty:
-            return proven > 0
-        return self.value is not None and self.form.rounded(proven) >= self.value
 
 
 def restricted(form: ExactForm, changes: Changes) -> ExactForm:
