@@ -276,8 +276,8 @@ class _Proof:
     def crossed(self) -> dict[int, Fraction] | None:
         """Multipliers that prove that the ends of a row cross, or of a column in the branch; None if none do."""
         if (found := self.form.contradiction) is not None:
-            low, high = "lu" if found[0] == "column" else "LU"
-            return {self.rows.at[low, found[1]]: Fraction(1), self.rows.at[high, found[1]]: Fraction(-1)}
+            sides = zip("lu" if found[0] == "column" else "LU", (1, -1), strict=True)
+            return {self.rows.at[side, found[1]]: Fraction(sign) for side, sign in sides}
         for j in {j for (_, j), ends in self.branch.items() if ends}:
             low, high = self.end("l", j), self.end("u", j)
             if low is not None and high is not None and low[0] > high[0]:
