@@ -80,8 +80,8 @@ _modules: dict[str, ModuleType] = {}
 _loading: set[str] = set()
 _lock = threading.RLock()
 _in_worker = False
-#: Token that distinguishes this process from its workers.
-_PROCESS = os.urandom(8).hex()
+#: With its number, distinguishes a process from its workers, which may be forked from it or on other machines.
+_TOKEN = os.urandom(8).hex()
 
 
 # loading ------------------------------------------------------------------------------------------------------
@@ -362,9 +362,13 @@ class Shipment:
     plugins: tuple[Plugin, ...]
 
 
+def _process() -> str:
+    return f"{_TOKEN}-{os.getpid()}"
+
+
 def shipment() -> Shipment:
     """All known plug-ins, for a worker process, and the token of this one."""
-    return Shipment(_PROCESS, tuple(_known.values()))
+    return Shipment(_process(), tuple(_known.values()))
 
 
 def accept(sent: Shipment) -> None:
@@ -378,7 +382,7 @@ def accept(sent: Shipment) -> None:
         If a module is not installed here, or in a different version.
     """
     global _in_worker
-    if sent.process == _PROCESS:  # a thread of the sender itself
+    if sent.process == _process():  # a thread of the sender itself
         return
     with _lock:
         _in_worker = True
