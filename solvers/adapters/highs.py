@@ -6,7 +6,6 @@ option is checked, and ``Outcome.algorithm`` follows from the iteration counts.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -302,8 +301,7 @@ class HighsPdlp(Highs):
         """Solve ``form`` as a minimization; for maximizations PDLP returns duals of the wrong sign or "Unknown"."""
         if form.sense == "min":
             return super().solve(form, request, progress)
-        mirror = replace(form, cost=-form.cost, offset=-form.offset, sense="min")
-        outcome = super().solve(mirror, request, progress)
+        outcome = super().solve(form.minimized(), request, progress)
         if outcome.objective is not None:
             outcome.objective = -outcome.objective
         if outcome.row_duals is not None:

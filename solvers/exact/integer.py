@@ -153,11 +153,7 @@ class _Proof:
         self, incumbent: F64 | None, searching: Callable[[], float | None], remaining: Callable[[], float | None]
     ) -> ExactAnswer:
         form = self.form
-        floating = floating_form(form)
-        flip = float(form.flip)
-        floating = replace(
-            floating, cost=flip * floating.cost, offset=flip * floating.offset, sense="min", integer=form.integer
-        )
+        floating = replace(floating_form(form).minimized(), integer=form.integer)
         value = np.inf if self.value is None else float(self.value)
         tree = _Recording(
             floating, incumbent=value, x=incumbent, tol=NEAR, tick=lambda *_: searching(), remaining=searching

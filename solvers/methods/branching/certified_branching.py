@@ -78,7 +78,7 @@ class _Proof:
             form, unit = step.form, step.value(1.0)
         flip = -1.0 if form.sense == "max" else 1.0
         self.flip = flip * unit
-        self.form = with_whole_sides(replace(form, cost=flip * form.cost, offset=flip * form.offset, sense="min"))
+        self.form = with_whole_sides(form.minimized())
         self.x: F64 | None = None
         self.value = np.inf
         self.known: dict[str, F64] | None = None
