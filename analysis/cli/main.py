@@ -91,7 +91,10 @@ def program() -> int:
     gc.set_threshold(20_000, 10, 50)
     # At the exit too, except of DuckDB's objects: it would print that they leak.
     atexit.register(lambda: None if "duckdb" in sys.modules else gc.freeze())
-    return main()
+    status = main()
+    if _signals:  # after one that came within an exec, as of a dataclass, python -m would kill itself, not exit
+        exec("")  # forgets that one
+    return status
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -159,6 +159,15 @@ def test_a_signal_ends_a_study_with_a_line(tmp_path: Path) -> None:
     assert process.returncode == 128 + signal.SIGTERM
 
 
+def test_a_signal_within_an_exec_ends_a_command_with_its_status(tmp_path: Path) -> None:
+    """Classes are made by it while modules load; ``python -m`` would end by SIGINT."""
+    lines = ["import os, signal, time", "os.kill(os.getpid(), signal.SIGTERM)", "time.sleep(60)"]
+    (tmp_path / "mine.py").write_text(f"exec({chr(10).join(lines)!r})\n")
+    words = [sys.executable, "-m", "opticoll", "list", "solvers", "--plugin", f"{tmp_path}/mine.py"]
+    done = subprocess.run(words, capture_output=True, text=True, preexec_fn=soak.heed_signals)
+    assert (done.returncode, done.stderr) == (128 + signal.SIGTERM, "opticoll: interrupted\n")
+
+
 @pytest.mark.parametrize(
     "number",
     [signal.SIGTERM, pytest.param(signal.SIGHUP, marks=pytest.mark.slow)],
