@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.formulations import rounding
+from opticoll.formulations.declared_axes import size
 from opticoll.formulations.model import Bound
 
 if TYPE_CHECKING:
@@ -105,3 +106,8 @@ def leaving(data: Design, size: int, racks: int = 1) -> int:
     if data.cables:
         most.append(data.cables * racks * rest)
     return min(most)
+
+
+def estimate(data: Design) -> dict[str, int] | None:
+    """About the size of the model: no link from a node to itself, no flow into its source."""
+    return size(data, variables=data.n**2 * (data.n - 1) + 1)

@@ -14,6 +14,7 @@ import numpy as np
 from opticoll.compiled import compiled
 from opticoll.compiled_arrays import max_of, sum_of
 from opticoll.formulations import rounding
+from opticoll.formulations.declared_axes import size
 from opticoll.formulations.model import Bound
 from opticoll.instances.families.pods import DIMENSIONS
 
@@ -243,3 +244,10 @@ def _demand_reach(data: PodWiring, cube: CubeLinks) -> tuple[Fraction, str]:
     exact = rounding.whole(data.demand.ravel())
     least = Fraction(int(paid)) if exact else rounding.least(rounding.float_down(paid, data.n**2))
     return least / (k * int(cube.number.sum())), "chips within reach in any wiring, by hops"
+
+
+def estimate(data: PodWiring) -> dict[str, int] | None:
+    """About the size of the model."""
+    k, b, n = data.cubes, data.side, data.n
+    flows = 2 * DIMENSIONS * b**2 * ((b - 1) * k + k * k)
+    return size(data, variables=len(data.lost) * n * flows)

@@ -36,7 +36,10 @@ def left_out(data: TopologySequence) -> set[str]:
 
 def estimate(data: TopologySequence) -> dict[str, int] | None:
     """About the size of the model, with the variables that its parameters give it."""
-    return size(data, without=left_out(data))
+    n, K, changing = data.n, data.configurations, data.charge == "changed"
+    circuits, flows = 2 * K * n * (n - 1) * data.parallel, data.phases * int(data.sends.sum()) * n * (n - 1)
+    changes = (K - 1) * (n * (n - 1) * data.overlap + changing)
+    return size(data, variables=circuits + flows + changes + K * (1 + (data.startup > 0)))
 
 
 def arrays(data: TopologySequence, names: Collection[str]) -> dict[str, Array]:

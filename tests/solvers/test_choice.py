@@ -427,3 +427,17 @@ def test_several_paths_per_pair_are_solved_as_stated_beyond_the_size_of_single_o
     assert [plan.method_name for plan in plans] == ["exact-routing", "highs"]
     assert plans[0].choice is not None
     assert plans[0].choice.variables > 6_500
+
+
+@pytest.mark.parametrize(
+    ("name", "spec", "settings"),
+    [
+        ("topology.design", "servers:n=7,degree=2", {}),
+        ("topology.sequence", "servers:n=6,degree=2", {"configurations": 1, "directed": "true"}),
+        ("topology.sequence", "servers:n=4,degree=2", {"configurations": 3, "directed": "true"}),
+    ],
+)
+def test_the_columns_that_are_fixed_at_0_do_not_count_against_the_stated_model(name, spec, settings):
+    plan = make_plan(Task(name, spec, settings=settings))
+    assert plan.method_name == "highs"
+    assert plan.problem._estimate()["variables"] <= 301
