@@ -183,7 +183,8 @@ class Model:
             return {name: np.asarray(one.value).ravel() for name, one in found.items() if one is not None}
         from pyomo.core import Param
 
-        found = {name: self._stated.find_component(name) for name in data}
+        # find_component would parse the name by one parser for all threads.
+        found = {name: self._stated.component(name) for name in data}
         return {
             name: np.array([float(getattr(entry, "value", entry)) for entry in one.values()])
             for name, one in found.items()
@@ -262,7 +263,7 @@ class Model:
             parameter = self._stated.param_dict[name]
             parameter.value = values.reshape(parameter.shape)
             return
-        parameter = self._stated.find_component(name)
+        parameter = self._stated.component(name)
         for key, value in zip(list(parameter.keys()), values.tolist(), strict=True):
             parameter[key] = value
 

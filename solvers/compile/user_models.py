@@ -173,7 +173,7 @@ def named_model(stated: Any, built: Built | None = None) -> Built:
 
 def _covers(axes: tuple[Axis, ...], model: Any, name: str) -> bool:
     """Whether all indices of a Pyomo component lie on the axes that its build states."""
-    component = model.find_component(name)
+    component = model.component(name)
     if not axes:
         return not component.is_indexed()
     sets = [{(i,) for i in range(one)} if isinstance(one, int) else {_as_tuple(label) for label in one} for one in axes]
