@@ -12,7 +12,7 @@ import click
 
 from opticoll.analysis.cli import streams
 from opticoll.analysis.cli.group import PLUGIN, Commands
-from opticoll.analysis.cli.output import notify, report
+from opticoll.analysis.cli.output import INTERRUPTED, notify, report
 from opticoll.errors import debugging
 
 if TYPE_CHECKING:
@@ -61,8 +61,6 @@ cli.add_contributed()
 # errors -------------------------------------------------------------------------------------------------------
 
 
-#: Exit status of a command that an interruption ended; that of a signal is 128 and its number.
-INTERRUPTED = 130
 #: Signals that have come. Modules in C that load then end with an error of their own, not with KeyboardInterrupt.
 _signals: list[int] = []
 

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from opticoll.solvers.task import Fields
 
 
+#: Exit status of a command that was interrupted and has said so; after a signal it becomes 128 and the signal's number.
+INTERRUPTED = 130
 #: Width of a column in which longer words can still be read, and of what is printed elsewhere than on a terminal
 #: [characters].
 _READABLE, _WIDE = 6, 200

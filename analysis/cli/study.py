@@ -49,7 +49,7 @@ def study(study: str, jobs: int | None, dask: str | None, dry_run: bool, store: 
         output.notify(
             f"interrupted with {rest} cell{'s' * (rest != 1)} to go; run `opticoll study {study}` again to resume"
         )
-        return 130
+        return output.INTERRUPTED
     if summary.unanswered:
         output.notify(summary.unanswered)
     return summary.exit_status

@@ -87,7 +87,7 @@ def sweep(fail_on_violation: bool, as_json: bool, **options: Any) -> int:
     if result.interrupted:
         rest = result.classes - len(result.cases)
         output.notify(f"interrupted with {rest} case{'s' * (rest != 1)} to go; run the same command again to resume")
-        return 130
+        return output.INTERRUPTED
     if result.errors or (fail_on_violation and result.violations):
         return 1
     return 3 if result.undecided and not result.decided else 0

@@ -126,7 +126,7 @@ def run(
             output.notify(f"{place} of {total}: {row.problem}, {row.solver}{which}: {row.termination}{spent}{why}")
     except KeyboardInterrupt:
         output.notify(f"run: interrupted; {place} of {total} runs are in {out}; the same command resumes")
-        return 130
+        return output.INTERRUPTED
     done = f"wrote {counted(place, 'run')} to {out}" if total else f"all of these runs are in {out}"
     click.echo(f"{done}; compare them with `opticoll benchmark compare {out}`", err=True)
     return 0 if ran or not total else 4

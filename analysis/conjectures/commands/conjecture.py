@@ -55,5 +55,5 @@ def conjecture(as_json: bool, **options: Any) -> int:
     output.show(result, as_json=as_json)
     if result.interrupted:
         output.notify("interrupted; run the same command again to resume")
-        return 130
+        return output.INTERRUPTED
     return 0

@@ -97,7 +97,7 @@ def claims(
     elif rest:
         way = "nothing of this run is stored" if no_store or seed else "resume with `opticoll claims --resume`"
         output.notify(f"interrupted with {rest} of {wanted} claims to go; {way}")
-        return 130
+        return output.INTERRUPTED
     failed = [row["id"] for row in rows if row.get("failed")]
     if failed:
         output.notify(f"{len(failed)} of {wanted} claims could not be measured: {', '.join(failed)}")
