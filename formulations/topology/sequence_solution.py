@@ -27,13 +27,6 @@ FOLLOW = {"w", "b", "e"}
 SHORT = 1e-5
 
 
-def left_out(data: TopologySequence) -> set[str]:
-    """Variables that its parameters do not give it."""
-    several = data.configurations > 1
-    given = {"z": several and data.charge == "changed", "y": data.startup > 0, "e": several and data.overlap}
-    return {name for name, there in given.items() if not there}
-
-
 def estimate(data: TopologySequence) -> dict[str, int] | None:
     """About the size of the model, with the variables that its parameters give it."""
     n, K, changing = data.n, data.configurations, data.charge == "changed"
@@ -44,11 +37,12 @@ def estimate(data: TopologySequence) -> dict[str, int] | None:
 
 def arrays(data: TopologySequence, names: Collection[str]) -> dict[str, Array]:
     """Shapes of the variables; capacities, stocks and kept circuits follow from the others."""
-    absent = left_out(data)
+    several = data.configurations > 1
+    given = {"z": several and data.charge == "changed", "y": data.startup > 0, "e": several and data.overlap}
     return {
         name: replace(array, required=name not in FOLLOW)
         for name, array in axes_arrays(data).items()
-        if name not in absent
+        if given.get(name, True)
     }
 
 
