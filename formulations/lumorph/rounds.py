@@ -52,11 +52,11 @@ of :mod:`opticoll.formulations.lumorph.sufficient_rounds`, which suffice on ever
 express sums: reductions are copies run backwards, and an all-reduce is a reduce-scatter followed by an all-gather
 (:func:`opticoll.formulations.rounds.collectives.phases`), each phase p in its own rounds.
 
-Composition. An all-reduce must be a valid reduce-scatter, every chunk c at the (c mod k)-th of its k targets, in the
-rounds up to the last one that adds, and a valid all-gather from there in the others. The check requires it, the bounds
-add up those of the phases, and methods whose sums take another course are refused: sums in any order are
-:mod:`opticoll.formulations.lumorph.sum_rounds`. Collectives without sums, and sums for one target per chunk, have one
-phase, and are the same problem in both.
+Composition. An all-reduce must be a valid reduce-scatter, every chunk c at the (c mod k)-th of its k targets (of those
+that contribute, if some do), in the rounds up to the last that adds, and a valid all-gather from there in the others.
+The check requires it, the bounds add up those of the phases, and methods whose sums take another course are refused:
+sums in any order are :mod:`opticoll.formulations.lumorph.sum_rounds`. Collectives without sums, and sums for one target
+per chunk, have one phase, and are the same problem in both.
 
 Routes. The program's optimum is over its routes P_sd. By default the check accepts any routes, and the analytic bounds
 hold for all of them: ``metrics.unrestricted_proven`` is whether they prove the value for any routes. Routes that are
@@ -86,7 +86,7 @@ from functools import cached_property
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from opticoll.errors import NotApplicable
+from opticoll.errors import NotApplicable, refuse
 from opticoll.formulations.builders import Cvx, Pyo
 from opticoll.formulations.index import Index
 from opticoll.formulations.lumorph import (
@@ -199,8 +199,10 @@ class RoundModel(Formulation):
         Raises
         ------
         NotApplicable
-            If ``rmin`` is above the default R_max.
+            If ``rmin`` is above the default R_max, or nothing has to be sent.
         """
+        if not any(len(phase.copying.deliveries) for phase in self.phases):
+            refuse(self.name, f"{self.collective.name!r} sends nothing and has no program; omit method", NotApplicable)
         one = [replace(self.program(phase, 1), version="corrected") for phase in self.phases]
         most = [self.rmax or sufficient_rounds(program) for program in one]
         result = tuple(map(self.program, self.phases, most))

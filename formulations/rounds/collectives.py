@@ -117,21 +117,24 @@ def phases(collective: Collective) -> tuple[Phase, ...]:
 
     Copies are one phase. Sums with one target per chunk are the spreading of that chunk from its target, run backwards.
     Chunks with k > 1 targets are summed at the ``c mod k``-th target of chunk c and copied from there, which makes an
-    all-reduce a reduce-scatter followed by an all-gather.
+    all-reduce a reduce-scatter followed by an all-gather. If some targets contribute, the k targets are those: before
+    the sum is at one of them, no other vertex has it. A phase that delivers nothing is left out, unless both do.
     """
     if not collective.summing:
         return (Phase(collective, backwards=False),)
-    first = np.searchsorted(collective.post[:, 0], np.arange(collective.chunks))
-    count = np.bincount(collective.post[:, 0], minlength=collective.chunks)
+    own = np.isin(collective.key(collective.post), collective.key(collective.pre))
+    contributed = np.isin(np.arange(collective.chunks), collective.post[own, 0])
+    able = collective.post[own | ~contributed[collective.post[:, 0]]]
+    first = np.searchsorted(able[:, 0], np.arange(collective.chunks))
+    count = np.bincount(able[:, 0], minlength=collective.chunks)
     summed = np.flatnonzero(count)
-    root = collective.post[first[summed] + summed % count[summed], 1]
+    root = able[first[summed] + summed % count[summed], 1]
     roots = np.column_stack([summed, root])
     name, n, chunks = collective.name, collective.n, collective.chunks
     contributors = collective.pre[np.isin(collective.pre[:, 0], summed)]
     gathered = Phase(Collective(name, n, chunks, roots, contributors), backwards=True)
-    if (count <= 1).all():
-        return (gathered,)
-    return gathered, Phase(Collective(name, n, chunks, roots, collective.post), backwards=False)
+    copied = Phase(Collective(name, n, chunks, roots, collective.post), backwards=False)
+    return tuple(phase for phase in (gathered, copied) if len(phase.copying.deliveries)) or (gathered,)
 
 
 def _pairs(rows: ArrayLike, collective: Collective, name: str) -> I64:

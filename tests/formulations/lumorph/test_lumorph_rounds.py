@@ -300,6 +300,32 @@ def test_bounds_of_sums_are_no_more_than_the_compositions_optimum(spec, collecti
         assert bound.value <= best, bound
 
 
+@pytest.mark.parametrize(
+    ("spec", "chunks", "best"),
+    [
+        ("lightpath:2x2,lasers=1", [{"pre": [2, 3], "post": [0, 1, 2, 3]}], 3),  # one round of sums, two of copies
+        ("lightpath:1x3,lasers=1", [{"pre": [1], "post": []}, {"pre": [1], "post": [1, 2]}], 1),
+        ("lightpath:1x3,lasers=1", [{"pre": [0, 1], "post": [0]}, {"pre": [1], "post": [1, 2]}], 2),
+        ("lightpath:1x3,lasers=1", [{"pre": [1], "post": [0, 2]}], 2),
+    ],
+)
+@pytest.mark.parametrize("method", ["auto", "highs"])
+def test_sums_for_some_of_the_vertices_are_copied_to_those_without_them(tmp_path, spec, chunks, best, method):
+    path = tmp_path / "sums.json"
+    path.write_text(json.dumps({"sum": True, "chunks": chunks}))
+    result = oc.solve("lumorph.rounds", spec, method=method, collective=f"file:{path}")
+    assert (result.value, result.proof) == (best, "optimal")
+
+
+@each("name", ["lumorph.rounds", "lumorph.sum-rounds"])
+@each("post", [[], [1]])
+def test_a_program_that_sends_nothing_is_refused(tmp_path, name, post):
+    path = tmp_path / "sums.json"
+    path.write_text(json.dumps({"sum": True, "chunks": [{"pre": [1], "post": post}]}))
+    with pytest.raises(NotApplicable, match="sends nothing"):
+        oc.solve(name, "lightpath:1x2,lasers=1", method="highs", collective=f"file:{path}")
+
+
 def test_rmax_below_a_bound_is_refuted_at_once(capsys):
     for method in ("highs", "cp-sat"):
         assert main(["solve", NAME, "lightpath:8x8,lasers=4", "--set", "rmax=3", "--method", method, "--json"]) == 3
