@@ -196,9 +196,9 @@ class Cvx(_Builder):
         self.variables[name] = Named(x, shape, index)
         if over is not None:
             return x
-        size = int(np.prod(shape, dtype=np.int64))
-        place = sp.csc_array((np.ones(index.size), index, np.arange(index.size + 1)), shape=(size, index.size))
-        return cp.reshape(place @ x, shape, order="C")
+        if (size := math.prod(shape)) > index.size:
+            x = sp.csc_array((np.ones(index.size), index, np.arange(index.size + 1)), shape=(size, index.size)) @ x
+        return cp.reshape(x, shape, order="C")
 
     def _refuse(
         self, stated: Mapping[str, object], name: str, where: object, over: object, *, integer: object = False
@@ -322,7 +322,7 @@ def _broadcasts(shape: tuple[int, ...], to: tuple[int, ...]) -> bool:
 
 def _column_major(shape: tuple[int, ...]) -> I64:
     """Positions, in C order, of the entries of an array in column-major order, in which CVXPY flattens it."""
-    return np.arange(int(np.prod(shape, dtype=np.int64))).reshape(shape).ravel(order="F")
+    return np.arange(math.prod(shape)).reshape(shape).ravel(order="F")
 
 
 class Variables(dict[Any, Any]):

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opticoll.errors import ModelError
+from opticoll.formulations.rounds.segments import offsets
 
 if TYPE_CHECKING:
     import scipy.sparse as sp
@@ -67,7 +68,8 @@ class Index(Sequence[Any]):
     def grid(cls, **sizes: int) -> Index:
         """All indices of an array, in C order: the length of every axis by its name."""
         places = np.indices(tuple(sizes.values())).reshape(len(sizes), -1)
-        return cls.table(" ".join(sizes), dict(zip(sizes, places, strict=True)))
+        width = places.shape[1]
+        return cls(tuple(sizes), dict(zip(sizes, places, strict=True)), np.arange(width), width)
 
     @classmethod
     def of_mask(cls, key: str, mask: ArrayLike) -> Index:
@@ -176,7 +178,7 @@ class Index(Sequence[Any]):
             ]
             counts = np.flatnonzero(where(*both))
             row, line = row[counts], line[counts]
-        start = _starts(row, len(self))  # rows are in order
+        start = offsets(np.bincount(row, minlength=len(self)))  # rows are in order
         matrix = csr_array((np.ones(len(row)), entries.entry[line], start), shape=(len(self), entries.width))
         matrix.sum_duplicates()
         return matrix
@@ -200,15 +202,10 @@ def _pairs(ours: Sequence[I64], theirs: Sequence[I64], left: int, right: int) ->
     code, other, most = _codes(list(zip(ours, theirs, strict=True)), left, right)
     order = np.argsort(other, kind="stable")
     if most <= 32 * (left + right):  # where every key is, is a short list
-        start = _starts(other, most)
+        start = offsets(np.bincount(other, minlength=most))
         first, count = start[code], start[code + 1] - start[code]
     else:
         first, end = (np.searchsorted(other[order], code, side=side) for side in ("left", "right"))
         count = end - first
     line = np.repeat(np.arange(left), count)
     return line, order[np.arange(len(line)) - np.repeat(np.cumsum(count) - count - first, count)]
-
-
-def _starts(numbers: I64, most: int) -> I64:
-    """Where 0, 1, ..., ``most`` begin, once the numbers below ``most`` are sorted."""
-    return np.append(0, np.cumsum(np.bincount(numbers, minlength=most)))

@@ -109,15 +109,17 @@ class LayeredRoutes(Formulation):
 
         b, m = Cvx(self), self.topology.arcs
         (route, e), (first, second) = self.dependencies.uses, self.dependencies.pairs.T
-        A, R = Index.grid(arc=m), Index.grid(route=self.known_routes.paths)
+        R = Index.grid(route=self.known_routes.paths)
         E = Index.table("dependency", {"dependency": np.arange(first.size), "a": first, "b": second})
         uses = Index.table("occurrence", {"occurrence": np.arange(e.size), "route": route, "dependency": e})
         y, z = b.var("y", upper=1, integer=True), b.var("z", upper=1, integer=True)
         b.row("assign", cp.sum(y, axis=1) == 1)
         b.row("use", np.ones((len(R), 1)) @ cp.reshape(z, (1, self.layers), order="C") >= y)
         if len(E):
-            w = b.var("w", upper=1, integer=True)
-            u = b.var("u", upper=m - 1, integer=True, where=np.isin(np.arange(m), self.dependencies.pairs)[:, None])
+            A = Index.table("arc", {"arc": np.unique(self.dependencies.pairs)})
+            placed = A.join(Index.grid(layer=self.layers)).keyed("arc layer")
+            w, u = b.var("w", upper=1, integer=True), b.var("u", upper=m - 1, integer=True, over=placed)
+            u = cp.reshape(u, (len(A), self.layers), order="C")
             b.row("occur", uses.of(E, dependency="dependency") @ w >= uses.of(R, route="route") @ y)
             b.row("order", (E.of(A, arc="b") - E.of(A, arc="a")) @ u >= 1 - m * (1 - w))
         if self.layers > 1:

@@ -146,8 +146,11 @@ class Placement(Formulation):
         edges = Index.grid(dependency=self.graph.dependencies).given(u=self.graph.tail, v=self.graph.head)
         E = edges.join(gpus).keyed("dependency gpu")
         at = E if self.bandwidth else E.where(E["gpu"] == 0)
-        u, v, moved = at.of(ops, op="u"), at.of(ops, op="v"), at.of(places, op="u") - at.of(places, op="v")
-        b.row("precede", (v - u) @ S >= u @ p + moved.multiply(wait[at["dependency"]][:, None]) @ a, over=at)
+        u, v, late = at.of(ops, op="u"), at.of(ops, op="v"), 0.0
+        if self.bandwidth:
+            moved = at.of(places, op="u") - at.of(places, op="v")
+            late = moved.multiply(wait[at["dependency"]][:, None]) @ a
+        b.row("precede", (v - u) @ S >= u @ p + late, over=at)
         pairs = Index.grid(pair=first.size)
         at = Index.grid(pair=first.size, gpu=k)
         at = at.given(i=first[at["pair"]], j=second[at["pair"]])
