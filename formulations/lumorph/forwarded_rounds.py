@@ -119,9 +119,6 @@ class ForwardedRounds(Formulation):
         if plain.collective.summing:
             msg = f"{cls.name}: {plain.collective.name!r} sums and does not copy; use lumorph.rounds or .sum-rounds"
             raise NotApplicable(msg)
-        if not len(plain.collective.deliveries):
-            msg = f"{cls.name}: {plain.collective.name!r} has no deliveries; give a collective with at least one"
-            raise NotApplicable(msg)
         return cls(plain.topology, plain.collective, replace(plain.limits, load=None), plain, rmax, use_bounds)
 
     @cached_property

@@ -86,7 +86,7 @@ from functools import cached_property
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from opticoll.errors import NotApplicable, refuse
+from opticoll.errors import NotApplicable
 from opticoll.formulations.builders import Cvx, Pyo
 from opticoll.formulations.index import Index
 from opticoll.formulations.lumorph import (
@@ -199,10 +199,8 @@ class RoundModel(Formulation):
         Raises
         ------
         NotApplicable
-            If ``rmin`` is above the default R_max, or nothing has to be sent.
+            If ``rmin`` is above the default R_max.
         """
-        if not any(len(phase.copying.deliveries) for phase in self.phases):
-            refuse(self.name, f"{self.collective.name!r} sends nothing and has no program; omit method", NotApplicable)
         one = [replace(self.program(phase, 1), version="corrected") for phase in self.phases]
         most = [self.rmax or sufficient_rounds(program) for program in one]
         result = tuple(map(self.program, self.phases, most))

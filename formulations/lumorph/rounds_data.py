@@ -20,7 +20,7 @@ from opticoll.instances.readers.reading import FileSetting
 if TYPE_CHECKING:
     from opticoll.formulations.lumorph.rounds import RoundModel
     from opticoll.formulations.lumorph.transfer_sets import Version
-    from opticoll.formulations.rounds.collectives import Collective
+    from opticoll.formulations.rounds.collectives import Collective, Phase
     from opticoll.types import Settings
 
 M = TypeVar("M", bound="RoundModel")
@@ -81,7 +81,10 @@ def read(kind: type[M], instance: object, given: Settings) -> M:
     if instance.num_ranks < instance.n:  # circuits and chunks may pass through every vertex
         ends = (instance.tail, instance.head, instance.capacity)
         instance = Topology(instance.n, *ends, spec=instance.spec, labels=instance.labels)
-    refuse_unreachable(where, instance, wanted)
+    parts = phases(wanted)
+    if not any(len(phase.copying.deliveries) for phase in parts):
+        refuse(where, f"{wanted.name!r} has no deliveries; give a collective with at least one", NotApplicable)
+    refuse_unreachable(where, instance, parts)
     if version != "corrected":
         refuse_published(where, version, wanted, fixed=fixed)
         rmin = rmin or published_programs.CODED_RMIN
@@ -92,7 +95,7 @@ def read(kind: type[M], instance: object, given: Settings) -> M:
     data = kind(
         instance,
         wanted,
-        phases(wanted),
+        parts,
         limits,
         paths or default,
         routes,
@@ -144,10 +147,10 @@ def refuse_published(where: str, version: str, wanted: Collective, *, fixed: boo
         raise NotApplicable(msg)
 
 
-def refuse_unreachable(where: str, topology: Topology, wanted: Collective) -> None:
+def refuse_unreachable(where: str, topology: Topology, parts: tuple[Phase, ...]) -> None:
     """Refuse a receiver that no holder can reach; for sums, a contributor that cannot reach the target."""
     hops = topology.hops
-    for phase in phases(wanted):
+    for phase in parts:
         reach = np.isfinite(hops.T if phase.backwards else hops)
         chunk, vertex = phase.copying.pre.T
         reachable = np.zeros((phase.copying.chunks, topology.n), dtype=bool)

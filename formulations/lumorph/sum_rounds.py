@@ -142,12 +142,6 @@ class SumModel(Formulation):
         plain = RoundModel.prepare(instance, given)
         if not plain.collective.summing:
             refuse(cls.name, f"{plain.collective.name!r} copies and does not sum; use lumorph.rounds", NotApplicable)
-        if not any(len(phase.copying.deliveries) for phase in plain.phases):
-            refuse(
-                cls.name,
-                f"{plain.collective.name!r} sends nothing; give a collective that sums or copies",
-                NotApplicable,
-            )
         if plain.limits.ports is None:
             msg = f"{cls.name}: {plain.topology.spec} has no tiles with lasers; use lumorph.rounds on WDM fibres"
             raise NotApplicable(msg)

@@ -317,13 +317,13 @@ def test_sums_for_some_of_the_vertices_are_copied_to_those_without_them(tmp_path
     assert (result.value, result.proof) == (best, "optimal")
 
 
-@each("name", ["lumorph.rounds", "lumorph.sum-rounds"])
-@each("post", [[], [1]])
-def test_a_program_that_sends_nothing_is_refused(tmp_path, name, post):
-    path = tmp_path / "sums.json"
-    path.write_text(json.dumps({"sum": True, "chunks": [{"pre": [1], "post": post}]}))
-    with pytest.raises(NotApplicable, match="sends nothing"):
-        oc.solve(name, "lightpath:1x2,lasers=1", method="highs", collective=f"file:{path}")
+@each("name", ["lumorph.rounds", "lumorph.sum-rounds", "lumorph.forwarded-rounds"])
+@each("chunk", [{"pre": [1], "post": []}, {"pre": [1], "post": [1]}])
+def test_a_collective_that_sends_nothing_is_refused(tmp_path, name, chunk):
+    path = tmp_path / "nothing.json"
+    path.write_text(json.dumps({"sum": name == "lumorph.sum-rounds", "chunks": [chunk]}))
+    with pytest.raises(NotApplicable, match="'nothing' has no deliveries"):
+        oc.solve(name, "wdm-ring:n=3,wavelengths=1", collective=f"file:{path}")
 
 
 def test_rmax_below_a_bound_is_refuted_at_once(capsys):
