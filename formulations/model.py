@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from opticoll.formulations.standard_form import StandardForm
     from opticoll.formulations.variables import Array, Links
     from opticoll.formulations.variables import Axis as DeclaredAxis
-    from opticoll.instances.topology import F64, I64
+    from opticoll.instances.topology import F64, I64, Mask
     from opticoll.types import Json, Settings
 
     Values = Mapping[str, F64]
@@ -309,6 +309,13 @@ class Formulation:
     def _unfold(self, values: Values) -> dict[str, F64]:
         """Add the named arrays of the docstring to a solver's values; for models with a flat list of variables."""
         return dict(values)
+
+    def _feasible_basis(self) -> dict[str, Mask] | None:
+        """The basic entries of variables and constraints in a basis that is feasible and near the optimum, by name.
+
+        All others are at the bound that they have. None if none is known.
+        """
+        return None
 
     def _derived(self) -> Iterable[Fraction]:
         """Numbers of the matrix that are computed from the data rather than given there as decimals.

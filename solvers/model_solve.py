@@ -6,23 +6,37 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from opticoll.formulations.model import Bound
+from opticoll.formulations.standard_form import packed
 from opticoll.solvers import verify
 from opticoll.solvers.adapters.interface import NO_SOLUTION
-from opticoll.solvers.auto import PROOF, attempt_until
+from opticoll.solvers.auto import PROOF, SIMPLEX, attempt_until
 from opticoll.solvers.compile.building import compiled, unbuilt
 from opticoll.solvers.compile.scaling import scaling_steps, solve_scaled
 from opticoll.solvers.plan import parameters_named
 from opticoll.solvers.process.budget import LimitReached
 from opticoll.solvers.relaxation import CLAIMED, FARKAS, UNBOUNDED, has_solution, infeasibility
 from opticoll.solvers.run import Solved
-from opticoll.solvers.task import Outcome, SolveRequest, SolverInfo, StartRecord, Termination
+from opticoll.solvers.task import (
+    BASIC,
+    LOWER,
+    UPPER,
+    ZERO,
+    Outcome,
+    SimplexBasis,
+    SolveRequest,
+    SolverInfo,
+    StartRecord,
+    Termination,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from opticoll.formulations.standard_form import StandardForm
-    from opticoll.instances.topology import F64
+    from opticoll.instances.topology import F64, Mask
     from opticoll.solvers.methods.method import Reformulation
     from opticoll.solvers.run_state import RunState
 
@@ -87,7 +101,30 @@ def starting(state: RunState, form: StandardForm, request: SolveRequest) -> Solv
             request = replace(request, warm_start=x)
         elif known.values is not None:
             state.notes.append(f"{known.source} has no value for some variable of the stated model")
-    return replace(request, basis=known.basis, want_basis=known.want_basis)
+    basis = feasible_basis(state, form) if known.basis is None else known.basis
+    return replace(request, basis=basis, want_basis=known.want_basis)
+
+
+def feasible_basis(state: RunState, form: StandardForm) -> SimplexBasis | None:
+    """The basis from which ``auto`` starts the simplex method on the stated model; None if none is known."""
+    plan = state.plan
+    if plan.choice is None or plan.options or plan.method_name != SIMPLEX:
+        return None
+    entries = plan.problem._feasible_basis()
+    return None if entries is None else basis_of(form, entries)
+
+
+def basis_of(form: StandardForm, entries: Mapping[str, Mask]) -> SimplexBasis | None:
+    """The basis with these basic entries of variables and constraints; None if they are too many or too few.
+
+    Such as those of a class from which the formulation is derived, where it has rows of its own.
+    """
+    (rows, columns), named = form.stored.shape, {name: mask.astype(float) for name, mask in entries.items()}
+    basic = np.concatenate([packed(form.columns, columns, named), packed(form.rows, rows, named)]) == 1.0
+    lower, upper = np.r_[form.col_lower, form.row_lower], np.r_[form.col_upper, form.row_upper]
+    at_bound = np.where(np.isfinite(lower), LOWER, np.where(np.isfinite(upper), UPPER, ZERO))
+    status = np.where(basic, BASIC, at_bound).astype(np.int8)
+    return SimplexBasis(status[:columns], status[columns:], feasible=True) if basic.sum() == rows else None
 
 
 def build(state: RunState) -> tuple[StandardForm, list[Reformulation]] | Outcome:

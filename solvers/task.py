@@ -70,12 +70,20 @@ PROVEN = (Proof.EXACT, Proof.OPTIMAL)
 ENDED = (Termination.OPTIMAL, Termination.INFEASIBLE)
 
 
+#: Status of a column or row in a basis, in HiGHS's numbers; a free one outside the basis is 0.
+LOWER, BASIC, UPPER, ZERO = range(4)
+
+
 @dataclass(frozen=True)
 class SimplexBasis:
-    """A simplex basis: the status of every column and row, in HiGHS's numbers (0 lower, 1 basic, 2 upper, 3 zero)."""
+    """A simplex basis: the status of every column and row.
+
+    ``feasible`` says that it is one for the primal simplex method.
+    """
 
     columns: NDArray[np.int8]
     rows: NDArray[np.int8]
+    feasible: bool = False
 
     def fits(self, form: StandardForm) -> bool:
         """Whether it has a status for every row and column of the problem."""

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from opticoll.formulations.builders import Cvx, Pyo
-from opticoll.formulations.flows import concurrent_flow
+from opticoll.formulations.flows import concurrent_flow, feasible_bases
 from opticoll.formulations.flows import flow_checks as checks
 from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow
 from opticoll.formulations.model import CvxpyModel, Formulation, PyomoModel
@@ -48,6 +48,7 @@ class Master(Formulation):
     bounds = checks.analytic_bounds
     _bound_named = checks.analytic_bound
     _closed_forms = checks.declared_optimum
+    _feasible_basis = feasible_bases.tree_basis
 
     flow: ConcurrentFlow
     topology = property(checks.topology)

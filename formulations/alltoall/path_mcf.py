@@ -33,7 +33,7 @@ import numpy as np
 
 from opticoll.formulations.alltoall import path_mcf_solution
 from opticoll.formulations.builders import Cvx, Pyo
-from opticoll.formulations.flows import path_bounds, path_flow
+from opticoll.formulations.flows import feasible_bases, path_bounds, path_flow
 from opticoll.formulations.flows.concurrent_flow import demand_parameter
 from opticoll.formulations.flows.path_flow import PathFlow, arc_load, named_paths
 from opticoll.formulations.flows.path_sets import path_violations, rule_parameters
@@ -62,6 +62,7 @@ class PathConcurrentFlow(Formulation):
     matrix = path_mcf_solution.flow_program
     sets = path_flow.pairs_and_paths
     _derived = path_flow.exact_amounts
+    _feasible_basis = feasible_bases.path_basis
     _prepare = classmethod(path_flow.over_paths)
 
     routing: PathFlow

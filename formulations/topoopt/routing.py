@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from opticoll.formulations.builders import Cvx, Pyo
+from opticoll.formulations.flows import feasible_bases
 from opticoll.formulations.flows import flow_checks as checks
 from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow
 from opticoll.formulations.model import CvxpyModel, Formulation, PyomoModel
@@ -50,6 +51,7 @@ class FixedCircuits(Formulation):
     design: CircuitDesign
     unit: float
     topology = property(checks.topology)
+    _feasible_basis = feasible_bases.tree_basis
 
     @classmethod
     def _prepare(cls, instance: object, given: dict[str, Any]) -> Self:

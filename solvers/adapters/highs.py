@@ -52,6 +52,7 @@ _TERMINATION = {
 #: Options of a simplex that starts from a basis and needs few steps: weights that need no initial computation (devex),
 #: and costs that are not perturbed (measured: 50 capacities of one link on genkautz:n=64,d=4 in half the time).
 FROM_A_BASIS = {"simplex_dual_edge_weight_strategy": 1, "dual_simplex_cost_perturbation_multiplier": 0.0}
+FROM_A_FEASIBLE_BASIS = {"simplex_strategy": 4}
 #: Algorithms of linear programs that use one thread, unless one of these options is set. Another thread would wait
 #: actively for work: 4 ms of processor time a solve.
 _SERIAL, _PARALLEL = ("simplex", "ipx"), {"parallel", "simplex_strategy"}
@@ -122,7 +123,9 @@ def highs_basis(highspy: Any, basis: SimplexBasis) -> Any:
     """A basis as HiGHS has it."""
     result = highspy.HighsBasis()
     kinds = [highspy.HighsBasisStatus(number) for number in range(5)]
-    result.col_status, result.row_status = ([kinds[one] for one in part.tolist()] for part in vars(basis).values())
+    result.col_status, result.row_status = (
+        [kinds[one] for one in part.tolist()] for part in (basis.columns, basis.rows)
+    )
     result.valid, result.alien = True, False
     return result
 
@@ -190,7 +193,7 @@ class Highs(Adapter):
             effective["time_limit"] = float(request.time_limit_s)
         effective |= {**self.tolerances(request, mip=form.is_mip), **self.own_options}
         if request.basis is not None and not form.is_mip:
-            effective |= FROM_A_BASIS
+            effective |= FROM_A_FEASIBLE_BASIS if request.basis.feasible else FROM_A_BASIS
         known = [option for option in dir(highs.getOptions()) if not option.startswith("_")]
         kinds = {"kBool": bool, "kInt": int, "kDouble": float, "kString": str}
         effective |= self.read_options(request, known, lambda name: kinds[highs.getOptionType(name)[1].name])

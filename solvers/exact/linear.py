@@ -25,7 +25,7 @@ from opticoll.formulations.rounds.segments import offsets
 from opticoll.formulations.standard_form import StandardForm
 from opticoll.solvers.adapters.highs import highs_basis, own_basis, pass_form, quiet_highs
 from opticoll.solvers.exact.exact_form import ExactAnswer, ExactForm, Leaf, common, products
-from opticoll.solvers.task import SimplexBasis
+from opticoll.solvers.task import BASIC, LOWER, UPPER, SimplexBasis
 
 if TYPE_CHECKING:
     from opticoll.instances.topology import F64, I64
@@ -47,7 +47,6 @@ MOST_FLOAT_BITS = 1000
 #: FLINT's dense solver takes systems of at most this many rows.
 DENSE = 1200
 
-_LOWER, _BASIC, _UPPER = 0, 1, 2
 _ZERO = Fraction(0)
 
 
@@ -200,7 +199,7 @@ class _FloatingLp:
     def restart(self, start: SimplexBasis) -> None:
         if self.wide:
             columns = np.concatenate([start.columns, start.rows])
-            start = SimplexBasis(columns, np.full(start.rows.size, _LOWER, dtype=np.int8))
+            start = SimplexBasis(columns, np.full(start.rows.size, LOWER, dtype=np.int8))
         self._highs.setOptionValue("solver", "simplex")
         self._highs.setBasis(highs_basis(self._highspy, start))
 
@@ -218,7 +217,7 @@ class _FloatingLp:
         found = own_basis(self._highs.getBasis())
         if not self.wide:
             return found
-        rows = np.where(found.rows == _BASIC, found.rows, found.columns[self._size :])
+        rows = np.where(found.rows == BASIC, found.rows, found.columns[self._size :])
         return SimplexBasis(found.columns[: self._size], rows)
 
     def floating(self) -> _Pair:
@@ -321,8 +320,8 @@ def _pair(form: ExactForm, basis: SimplexBasis) -> _Pair | None:
     """The exact basic solutions x and y; None if the basis is singular, or too large where it is ill-conditioned."""
     import scipy.sparse as sp
 
-    basic = np.flatnonzero(basis.columns == _BASIC)
-    tight = np.flatnonzero(basis.rows != _BASIC)
+    basic = np.flatnonzero(basis.columns == BASIC)
+    tight = np.flatnonzero(basis.rows != BASIC)
     if basic.size != tight.size:
         return None
     data, factors = form.integral
@@ -332,7 +331,7 @@ def _pair(form: ExactForm, basis: SimplexBasis) -> _Pair | None:
     system = System(square.indptr, square.indices, data[square.data - 1], basic.size)
 
     x = [_ZERO] * form.shape[1]
-    for j in np.flatnonzero(basis.columns != _BASIC).tolist():
+    for j in np.flatnonzero(basis.columns != BASIC).tolist():
         x[j] = _resting(basis.columns[j], form.col_lower[j], form.col_upper[j])
     outside = form.activity(x)
     right = [
@@ -353,7 +352,7 @@ def _pair(form: ExactForm, basis: SimplexBasis) -> _Pair | None:
 
 def _resting(status: int, low: End, high: End) -> Fraction:
     """The value of a nonbasic column or row."""
-    if status == _UPPER and high is not None:
+    if status == UPPER and high is not None:
         return high
     if low is not None:
         return low
