@@ -166,7 +166,7 @@ def do_jobs(end: socket.socket, log: int, working: mmap.mmap, imported: int | No
         File that takes the names of the modules that the jobs import, for :func:`import_again`.
     """
     before, inbox, retained_mb = set(sys.modules), Inbox(end, read_only=True), own_memory_mb() + _MOST_RETAINED_MB
-    stays = True
+    threads, stays = threading.active_count(), True
     while stays:
         await_job(end)
         working[0] = True
@@ -186,7 +186,7 @@ def do_jobs(end: socket.socket, log: int, working: mmap.mmap, imported: int | No
         sys.stderr.flush()
         stays = (
             "result" in answer
-            and threading.active_count() == 1  # otherwise a step that a limit has ended may go on
+            and threading.active_count() == threads  # otherwise a step that a limit has ended may go on
             and (
                 job["pooled"]
                 or (

@@ -47,6 +47,7 @@ print(json.dumps([loaded, sys.argv[1] in sys.modules, differ, values == same, ti
 """
 
 
+@pytest.mark.skipif(not building.FORKS, reason="a process that does not fork builds its models itself")
 @pytest.mark.parametrize("form", ["pyomo", pytest.param("cvxpy", marks=pytest.mark.slow)])
 def test_a_first_solve_imports_no_layer_and_has_the_record_of_a_build_here(form: str, tmp_path: Path) -> None:
     loaded, later, differ, same, times = interpreter_prints(FIRST, form, folder=tmp_path)

@@ -495,7 +495,8 @@ def test_a_waiting_worker_takes_nothing_else(none_waiting: None, monkeypatch: py
     monkeypatch.setenv("ANYTHING", "else")
     assert solve_isolated(SMALL, "highs", SolveRequest(threads=2)).objective == pytest.approx(2.0)
     assert len(waiting()) <= 3
-    assert first.process.poll() is not None  # the one that has waited longest
+    if worker_module.FORKS:  # the others wait too
+        assert first.process.poll() is not None  # the one that has waited longest
 
 
 def test_a_worker_that_died_while_waiting_is_replaced(none_waiting: None) -> None:
@@ -626,6 +627,7 @@ def test_a_worker_does_a_job_in_the_folder_of_its_caller(
     assert len(set(seen)) <= 1, "one worker for both"
 
 
+@pytest.mark.skipif(not worker_module.FORKS, reason="needs a worker that adopts processes")
 def test_a_process_in_a_session_of_its_own_does_not_outlive_the_job() -> None:
     answer = misbehaving("daemon")
     assert gone(answer.values["daemon"])
