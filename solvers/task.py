@@ -216,9 +216,13 @@ class Task(msgspec.Struct, frozen=True):
                     raise refused(limit, name, f"at most {most:g}, or omitted for no limit")
             if not 0 < number(self.tol, "tol") < 1:
                 raise refused(self.tol, "tol", "a number between 0 and 1")
-            plain_types = {  # also of NumPy's integers
+            plain_types = {  # a limit of 60 is one of 60.0, and NumPy's numbers are as others
+                "time_limit_s": None if self.time_limit_s is None else float(self.time_limit_s),
+                "memory_limit_gib": None if self.memory_limit_gib is None else float(self.memory_limit_gib),
+                "tol": float(self.tol),
                 "threads": whole_number(self.threads, "threads", 1, MOST_THREADS),
                 "seed": whole_number(self.seed, "seed", 0, 2**31 - 1),
+                "repetition": whole_number(self.repetition, "repetition", 0),
                 "exact": flag(self.exact, "exact"),
             }
         except BadInput as error:

@@ -90,8 +90,8 @@ def attempt(cell: Cell) -> Attempt:
 def _with_cell_key(cell: Cell, run: Run) -> Run:
     """The run under the cell's key; a failed run if it solved something other than the key identifies."""
     solved = run.record.key
-    if solved is not None:
-        own = cell.planned or unplanned_key(cell.task, str(run.record.instance_hash)) != cell.key
+    if solved is not None and run.plan is not None:
+        own = cell.planned or unplanned_key(cell.task, run.plan.instance) != cell.key
         if own and solved != cell.key:
             run = failed_run(
                 cell,

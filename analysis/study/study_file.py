@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Hashable, Iterator, Mapping
 
     from opticoll.formulations import Formulation
+    from opticoll.instances import Instance
 
 STUDIES = Path(__file__).resolve().parents[1] / "studies"
 
@@ -369,7 +370,7 @@ def _matches(task: Task, key: str, pattern: Any) -> bool:
 
 def _cells(tasks: list[Task], where: str) -> Iterator[Cell]:
     """Check every task as the runner would, and give it its resume key; equal cells are kept once."""
-    from opticoll.instances import Instance, parse
+    from opticoll.instances import parse
     from opticoll.solvers.plan import make_plan, rehearse_options
     from opticoll.solvers.resume_key import plan_key
 
@@ -396,9 +397,9 @@ def _cells(tasks: list[Task], where: str) -> Iterator[Cell]:
                 rehearse_options(plan)
                 key = plan_key(task, plan)
             except SolverUnavailable as error:
-                unavailable, planned, key = str(error), False, unplanned_key(task, instance.hash)
+                unavailable, planned, key = str(error), False, unplanned_key(task, instance)
             except TooLarge:  # unknown here: it is checked where it runs
-                planned, key = False, unplanned_key(task, instance.hash)
+                planned, key = False, unplanned_key(task, instance)
         except BadInput as error:
             msg = f"{where}: cell {task.formulation} {spec} {task.method}: {error}"
             raise type(error)(msg) from error
@@ -407,7 +408,7 @@ def _cells(tasks: list[Task], where: str) -> Iterator[Cell]:
             yield Cell(task, key, instance.spec, unavailable, facts, planned)
 
 
-def unplanned_key(task: Task, instance_hash: str) -> str:
+def unplanned_key(task: Task, instance: Instance) -> str:
     """A key for a cell whose solver or memory is missing: a digest of the task, since no plan can be made.
 
     Files that settings name enter it with their present content. The version of a solver that is missing here is
@@ -421,7 +422,8 @@ def unplanned_key(task: Task, instance_hash: str) -> str:
     parts |= {"plugins": known} if (known := digests()) else {}
     parts["settings"] = {name: pinned(str(value)) for name, value in task.settings.items()}
     versions = {name: distribution_version(name) for name in (*ALWAYS_USED, *EXACT_USED)}
-    return digest({**parts, "instance": instance_hash, "code": code_digest(), "solvers": versions})
+    names = (instance.hash, *instance._spec_and_labels)
+    return digest({**parts, "instance": names, "code": code_digest(), "solvers": versions})
 
 
 # reading TOML, strictly ---------------------------------------------------------------------------------------

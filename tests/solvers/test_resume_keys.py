@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from textwrap import dedent
 from typing import Any
 
+import numpy as np
 import pytest
 from cases import CASES, first_case
 from msgspec import structs
@@ -160,15 +162,16 @@ def test_the_contents_of_files_count(settings: str, tmp_path: Path) -> None:
     assert len(keys) == 2
 
 
-def test_a_cell_without_a_plan_follows_what_every_run_uses(upgrade: Upgrade, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: object, **__: object) -> None:
-        raise TooLarge
+def refuse_as_too_large(*_: object, **__: object) -> None:
+    raise TooLarge
 
-    monkeypatch.setattr(planning, "make_plan", refuse)
+
+def test_a_cell_without_a_plan_follows_what_every_run_uses(upgrade: Upgrade, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(planning, "make_plan", refuse_as_too_large)
     keys = []
     for _ in range(2):
         (cell,) = study_of("mine", [oc.Task("alltoall.master", "ring:4")]).cells
-        assert (cell.planned, cell.key) == (False, unplanned_key(cell.task, str(cell.facts["instance_hash"])))
+        assert (cell.planned, cell.key) == (False, unplanned_key(cell.task, oc.parse("ring:4")))
         keys.append(cell.key)
         upgrade("highspy")
     assert keys[0] != keys[1]
@@ -213,3 +216,39 @@ def test_the_code_of_a_script_is_read_once_a_solve(monkeypatch: pytest.MonkeyPat
     record = oc.solve(script["Flow"], "ring:4").record
     assert read == [script["Flow"]]
     assert dict(record.plugins or {}) == {"script.flow": digest_of(script["Flow"])}
+
+
+def test_names_of_equal_networks_count(tmp_path: Path) -> None:
+    """A demand by names is another one on a network with other names; 1 and 2 are the loads of a directed ring."""
+    (tmp_path / "demand.csv").write_text("source,target,demand\na,b,1\nb,c,1\n")
+    settings = {"demand": f"file:{tmp_path / 'demand.csv'}"}
+    for name, ring in {"net": "abca", "other": "bacb"}.items():
+        (tmp_path / f"{name}.csv").write_text("".join(f"{u},{v}\n" for u, v in pairwise(ring)))
+    shown, columns, store = [f"file:{tmp_path}/{name}.csv" for name in ("net", "other")], ["instance", "T"], tmp_path
+    table = oc.study("alltoall.master", shown, "highs", columns=columns, store=store, **settings)
+    assert table.to_numpy().tolist() == [[shown[0], 1.0], [shown[1], 2.0]]
+    (tmp_path / "net.csv").write_text((tmp_path / "other.csv").read_text())
+    table = oc.study("alltoall.master", shown, "highs", columns="T", store=store, **settings)
+    assert table["T"].tolist() == [2.0, 2.0]
+
+
+def test_every_instance_of_a_study_has_a_row_of_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    named = ["ring:3", "complete:3", "kautz:d=2,D=1"]
+    assert len({oc.parse(spec).hash for spec in named}) == 1
+    tasks = [oc.Task("alltoall.master", spec) for spec in named]
+    assert [cell.canonical for cell in study_of("mine", tasks).cells] == named
+    monkeypatch.setattr(planning, "make_plan", refuse_as_too_large)
+    assert [cell.canonical for cell in study_of("mine", tasks).cells] == named
+
+
+def test_equal_numbers_of_other_types_are_one_cell() -> None:
+    plain = oc.Task("alltoall.master", "ring:4", time_limit_s=60.0, memory_limit_gib=8.0, tol=0.5, repetition=1)
+    others: list[dict[str, Any]] = [
+        {"time_limit_s": 60, "memory_limit_gib": 8},
+        {"time_limit_s": np.float32(60), "memory_limit_gib": np.int64(8)},
+        {"tol": np.float32(0.5)},
+        {"repetition": np.int64(1)},
+    ]
+    assert {resume_key(structs.replace(plain, **other)) for other in others} == {resume_key(plain)}
+    with pytest.raises(oc.BadInput, match="repetition"):
+        structs.replace(plain, repetition=-1)
