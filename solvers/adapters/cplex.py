@@ -161,8 +161,9 @@ class Cplex(LicensedAdapter):
 
 
 def _quiet(cplex: Any) -> Any:
-    """Create a model that prints only if the log is shown."""
+    """Create a model that prints only if the log is shown, without the options of ``$ILOG_CPLEX_PARAMETER_FILE``."""
     model = cplex.Cplex()
+    model.parameters.reset()
     for stream in (
         model.set_log_stream,
         model.set_error_stream,

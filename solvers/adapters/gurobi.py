@@ -177,11 +177,13 @@ def _has_basis(gurobi: Any, x: Any) -> bool:
 
 @contextmanager
 def _quiet(gurobi: Any) -> Iterator[Any]:
-    """Create a model that prints only if the log is shown."""
+    """Create a model that prints only if the log is shown, without the options of a ``gurobi.env`` in the folder."""
     with gurobi.Env(empty=True) as env:
-        env.setParam("OutputFlag", int(solver_log.shown()))
+        env.setParam("OutputFlag", 0)
         env.start()
         with gurobi.Model(env=env) as model:
+            model.resetParams()
+            model.setParam("OutputFlag", int(solver_log.shown()))
             yield model
 
 

@@ -17,11 +17,12 @@ from opticoll.solvers.adapters import adapter, package_adapters
 from opticoll.solvers.adapters.interface import unknown_option
 from opticoll.solvers.contract import INF, AdapterContract, knapsack, make, random_lp, results, two_rows
 from opticoll.solvers.process.isolation import probe, solve_here, solve_isolated
-from opticoll.solvers.task import SolveRequest
+from opticoll.solvers.task import SolveRequest, Termination
 from opticoll.solvers.verify import dual_bound
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 NAMES = sorted(package_adapters())
 #: A misspelt option, the one that is meant, and an option with a wrong value, by adapter.
@@ -182,6 +183,20 @@ def test_values_out_of_range_are_refused_once_and_by_name(solver, options, words
     text = str(refused.value)
     assert text.count("rejects") + text.count("has no option") == 1
     assert "\n" not in text
+
+
+@pytest.mark.parametrize("solver", ["gurobi", "cplex"])
+def test_files_that_the_vendor_reads_set_no_option(
+    solver: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not probe(solver).usable:
+        pytest.skip(f"{solver} is not installed or has no licence")
+    (tmp_path / "gurobi.env").write_text("Presolve 0\nIterationLimit 0\n")
+    parameters = "CPX_PARAM_PREIND 0\nCPX_PARAM_ITLIM 0\n"
+    (tmp_path / "options.prm").write_text(f"CPLEX Parameter File Version 22.1.1.0\n{parameters}")
+    monkeypatch.setenv("ILOG_CPLEX_PARAMETER_FILE", str(tmp_path / "options.prm"))
+    monkeypatch.chdir(tmp_path)
+    assert solve_isolated(two_rows(), solver, SolveRequest()).termination is Termination.OPTIMAL
 
 
 @pytest.mark.parametrize("sense", ["min", "max"])
