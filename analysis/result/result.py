@@ -24,8 +24,9 @@ from opticoll.analysis.result.progress_line import progress_here
 from opticoll.analysis.result.schedule_tables import Configurations, Rounds, Schedule
 from opticoll.analysis.result.units import Scale, shard_of, timed
 from opticoll.arguments import refused
-from opticoll.errors import BadInput, LimitSpent, NoSolution
+from opticoll.errors import BadInput, LimitSpent, NoSolution, NotApplicable
 from opticoll.formulations.model import states
+from opticoll.formulations.parameters import read_parameters
 from opticoll.formulations.registry import formulation as formulation_named
 from opticoll.formulations.variables import BANDWIDTHS, TIME, Array, numbered, stored
 from opticoll.instances import Instance, Topology
@@ -109,7 +110,8 @@ def solve(
     time_limit, memory_limit
         Limits of the whole solve: wall clock [s], and memory of its processes [GiB].
     tol, seed, threads
-        Relative gap at which the value counts as optimal; random seed; threads of the solver.
+        Relative gap at which the value counts as optimal; random seed, also of what the formulation draws by its
+        parameter of that name; threads of the solver.
     plugins
         Python files or modules with formulations, families, solvers or methods, loaded first.
     log
@@ -177,6 +179,8 @@ def solve(
         wanted: Any = formulation
         if isinstance(start, str) and _has_own_start(formulation_named(wanted), method):
             chosen, start = {**chosen, "start": start}, None
+        if seed and _draws(formulation_named(wanted), drawn := {**chosen, "seed": seed}):
+            chosen = drawn
         value = instance if isinstance(instance, str) else as_instance(instance)
         task = Task(wanted, value, method, form, chosen, *limits, exact=exact)
     return run_task(task, shard=shard, start=start, log=log, on_progress=on_progress, stop=stop)
@@ -198,6 +202,16 @@ def _has_own_start(formulation: type[Formulation], method: str) -> bool:
     """Whether ``start`` is a parameter of the formulation or the method, such as the circuits set before the first."""
     chosen = method_named(method)
     return any(one.name == "start" for one in (*formulation.parameters, *(() if chosen is None else chosen.parameters)))
+
+
+def _draws(formulation: type[Formulation], settings: Mapping[str, Any]) -> bool:
+    """Whether ``seed`` is a parameter of the formulation that has an effect with these settings."""
+    own = {one.name: settings[one.name] for one in formulation.parameters if one.name in settings}
+    try:
+        read_parameters(formulation.parameters, own, formulation.name)
+    except NotApplicable:
+        return False
+    return "seed" in own
 
 
 def run_task(

@@ -219,6 +219,10 @@ def test_a_solve_keeps_parameters_with_the_names_of_its_options() -> None:
     problem = oc.problem("lumorph.min-overlap", "lightpath:2x2,lasers=3", seed=3, model="path", k=1)
     asked = oc.Task("lumorph.min-overlap", problem.instance, settings=problem.settings)
     assert [problem.solve(seed=1).value, problem.solve().value, oc.solve(asked).value] == [2.0, 2.0, 2.0]
+    stated = oc.solve("lumorph.min-overlap", "lightpath:2x2,lasers=3", seed=3, model="path", k=1)
+    assert (stated.value, dict(stated.task.settings)) == (2.0, {"seed": 3, "model": "path", "k": 1})
+    every = oc.solve("lumorph.min-overlap", "lightpath:2x2,lasers=3", seed=3, circuits="all")
+    assert (every.task.seed, dict(every.task.settings)) == (3, {"circuits": "all"})
     timed = {"delay": "1us", "shard": "1MB", "bandwidth": "100Gb/s"}
     stands = oc.problem("topology.sequence", "servers:n=3,degree=2", start="ring:3", configurations=1, **timed)
     assert "T_s" in stands.solve(start=stands.solve()).metrics
