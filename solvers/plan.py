@@ -12,7 +12,7 @@ import numpy as np
 from msgspec import structs
 
 from opticoll import plugins
-from opticoll.errors import BadInput, BadOption, MethodMismatch, SolverUnavailable
+from opticoll.errors import BadInput, BadOption, MethodMismatch, SolverUnavailable, refuse
 from opticoll.formulations import Formulation
 from opticoll.formulations.model import forms_of, is_own
 from opticoll.formulations.parameters import read_parameters
@@ -262,13 +262,11 @@ def _refuse_unknown_settings(
             remedy = (
                 f"; for one, give __init__ of {formulation.__name__} the argument demand" if is_own(formulation) else ""
             )
-            msg = f"{formulation.name}: no setting 'demand'; its traffic is fixed by the formulation{remedy}"
-            raise BadOption(msg)
+            refuse(formulation.name, f"no setting 'demand'; its traffic is fixed by the formulation{remedy}", BadOption)
         close = difflib.get_close_matches(name, known, n=1, cutoff=0.8)
         if close or solver is None or (method is not None and method.run is not None):
             hint = f"did you mean {close[0]!r}?" if close else f"known: {', '.join(known) or 'none'}"
-            msg = f"{formulation.name}: no setting {name!r}; {hint}"
-            raise BadOption(msg)
+            refuse(formulation.name, f"no setting {name!r}; {hint}", BadOption)
     if solver is not None:
         solver.refuse_options(left)
 

@@ -13,6 +13,7 @@ from shlex import quote
 
 import click
 
+from opticoll.errors import refuse
 from opticoll.extensions import shipped
 
 # Plug-ins ------------------------------------------------------------------------------------------------------
@@ -63,16 +64,13 @@ def write_example(kind: str, name: str, folder: Path) -> list[Path]:
     BadInput
         If the name cannot be used, or the files cannot be written.
     """
-    from opticoll.errors import BadInput
-
     _refuse_name(name)
     stem = name.replace("-", "_")
     parts = re.split("[-_]", name)
     words = {"name": name, "stem": stem, "dashed": "-".join(parts), "title": " ".join(parts).capitalize()}
     words["class_name"] = "".join(part.capitalize() for part in parts)
     if not folder.is_dir() or not os.access(folder, os.W_OK):
-        msg = f"new: the folder {folder} does not exist or cannot be written; create it first"
-        raise BadInput(msg)
+        refuse("new", f"the folder {folder} does not exist or cannot be written; create it first")
     place = next((one.templates[0] for one in shipped() if kind in one.examples), _TEMPLATES)
     templates = {
         folder / f"{stem}.py": place / f"{kind}.txt",
@@ -80,8 +78,7 @@ def write_example(kind: str, name: str, folder: Path) -> list[Path]:
     }
     for path in templates:
         if path.exists():
-            msg = f"new: {path} already exists; choose another name or --dir"
-            raise BadInput(msg)
+            refuse("new", f"{path} already exists; choose another name or --dir")
     for path, template in templates.items():
         text = string.Template(template.read_text(encoding="utf-8")).substitute(words)
         path.write_text(text, encoding="utf-8")
@@ -92,19 +89,14 @@ def _refuse_name(name: str) -> None:
     """Refuse a name that is not a valid module name, or would hide another module."""
     from importlib.util import find_spec
 
-    from opticoll.errors import BadInput
-
     stem = name.replace("-", "_")
     if keyword.iskeyword(stem) or keyword.iskeyword(stem.capitalize()):
-        msg = f"new: {name!r} cannot be used: it is a keyword of Python; choose another name"
-        raise BadInput(msg)
+        refuse("new", f"{name!r} cannot be used: it is a keyword of Python; choose another name")
     if not re.fullmatch(r"[a-z][a-z0-9]*([-_][a-z0-9]+)*", name):
-        msg = f"new: {name!r} cannot be used; write lower-case letters, digits, '-' and '_', such as my-broadcast"
-        raise BadInput(msg)
+        refuse("new", f"{name!r} cannot be used; write lower-case letters, digits, '-' and '_', such as my-broadcast")
     hidden = stem in sys.stdlib_module_names
     with suppress(ImportError, ValueError):
         module = find_spec(stem)
         hidden |= module is not None and Path(str(module.origin)).resolve() != Path(f"{stem}.py").resolve()
     if hidden:
-        msg = f"new: a file {stem}.py would hide the installed module {stem!r}; choose another name"
-        raise BadInput(msg)
+        refuse("new", f"a file {stem}.py would hide the installed module {stem!r}; choose another name")

@@ -11,7 +11,6 @@ from collections import defaultdict
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from opticoll.errors import BadFile
 from opticoll.file_contents import check_file, read_bytes
 from opticoll.instances.readers import reading
 from opticoll.instances.readers.reading import refuse
@@ -131,8 +130,7 @@ def _named(name: str, number: dict[str, int], where: str) -> int:
 def _whole(element: Element, key: str, path: Path) -> int:
     text = element.get(key, "")
     if not re.fullmatch(r"[1-9][0-9]{0,8}", text):
-        msg = f"{path}, line {reading.line_of(element)}: {key}={text[:20]!r} must be a whole number of at least 1"
-        raise BadFile(msg)
+        refuse(f"{path}, line {reading.line_of(element)}", f"{key}={text[:20]!r} must be a whole number of at least 1")
     return int(text)
 
 

@@ -143,8 +143,7 @@ class Model:
 
     def _in(self, form: str) -> Any:
         if self.form != form:
-            msg = f"model: it is stated in {self.form}; write oc.model(..., form={form!r})"
-            raise OtherForm(msg)
+            refuse("model", f"it is stated in {self.form}; write oc.model(..., form={form!r})", OtherForm)
         return self._stated
 
     @property

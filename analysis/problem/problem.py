@@ -9,7 +9,7 @@ from opticoll.analysis.problem.model import Model, model
 from opticoll.analysis.rendering import Printed, number
 from opticoll.analysis.result.result import Result, solve
 from opticoll.arguments import array_of, check_mapping
-from opticoll.errors import BadInput
+from opticoll.errors import BadInput, refuse
 from opticoll.formulations import bounds_of
 from opticoll.formulations import formulation as formulation_named
 from opticoll.formulations.model import build_model, forms_of, states, title_of
@@ -148,10 +148,9 @@ class Problem(Printed):
             )
             raise BadInput(msg)
         if isinstance(duals, Result) and not duals.duals:
-            msg = (
-                f"{name}: the result of {duals.record.method} has no duals; its bound is result.bound, others bounds()"
+            refuse(
+                name, f"the result of {duals.record.method} has no duals; its bound is result.bound, others bounds()"
             )
-            raise BadInput(msg)
         given = duals.duals if isinstance(duals, Result) else duals
         solved = (duals.values or {}).keys() if isinstance(duals, Result) else ()
         declared = declared_duals(self.formulation, solved)
@@ -222,7 +221,6 @@ def problem(
     """
     stated, value = formulation_named(formulation), as_instance(instance)
     if stated._needs is not None:
-        msg = f"problem: {stated.name} takes its data from a solution of {stated._needs}; use solve"
-        raise BadInput(msg)
+        refuse("problem", f"{stated.name} takes its data from a solution of {stated._needs}; use solve")
     chosen: Any = settings if demand is None else {**settings, "demand": demand}
     return Problem(formulation, prepared(stated, value, parameters_on(value, stated, chosen)), value, chosen)

@@ -24,7 +24,7 @@ from opticoll.analysis.result.progress_line import progress_here
 from opticoll.analysis.result.schedule_tables import Configurations, Rounds, Schedule
 from opticoll.analysis.result.units import Scale, shard_of, timed
 from opticoll.arguments import refused
-from opticoll.errors import BadInput, LimitSpent, NoSolution, NotApplicable
+from opticoll.errors import BadInput, LimitSpent, NoSolution, NotApplicable, refuse
 from opticoll.formulations.model import states
 from opticoll.formulations.parameters import read_parameters
 from opticoll.formulations.registry import formulation as formulation_named
@@ -160,8 +160,7 @@ def solve(
         task = formulation
     elif not isinstance(formulation, str | type) and layer_of(formulation) is not None:
         if not alone:
-            msg = "solve: a model of your own holds its data; pass no instance, demand or form beside it"
-            raise BadInput(msg)
+            refuse("solve", "a model of your own holds its data; pass no instance, demand or form beside it")
         asked = dict(zip(("time_limit_s", "memory_limit_gib", "tol", "seed", "threads"), limits, strict=True))
         with as_found(formulation):
             task, load = stated_task(formulation, method=method, settings=settings, exact=exact, **asked)
@@ -171,8 +170,7 @@ def solve(
         return result
     else:
         if hasattr(formulation, "stated") and hasattr(formulation, "update"):
-            msg = "solve: a model that oc.model returned is solved by its own solve: m.solve()"
-            raise BadInput(msg)
+            refuse("solve", "a model that oc.model returned is solved by its own solve: m.solve()")
         if instance is None:
             raise _without_instance(formulation)
         chosen: Any = settings if demand is None else {**settings, "demand": demand}
@@ -290,15 +288,13 @@ def _known(start: StartLike, task: Task) -> WarmStart:
     model = formulation_named(task.formulation)
     if isinstance(start, Run):
         if start.values is None or not start.verified:
-            msg = f"start: the run ended with {start.termination} and has no verified solution"
-            raise BadInput(msg)
+            refuse("start", f"the run ended with {start.termination} and has no verified solution")
         return WarmStart(start.values, f"the given solution of {start.record.formulation}")
     if isinstance(start, str | Path):
         path = Path(start)
         return WarmStart(read_start(model, as_instance(task.instance), path, task.settings), f"start {path}")
     if not isinstance(start, Mapping):
-        msg = f"start: must be a result, named values or a file, not {type(start).__name__}"
-        raise BadInput(msg)
+        refuse("start", f"must be a result, named values or a file, not {type(start).__name__}")
     values: Any = dict(start)
     return WarmStart(values, "start")
 
@@ -456,8 +452,7 @@ class Result(rendering.Printed, Run):
         """
         plan, values = self.solved()
         if not isinstance(name, str) or name not in values:
-            msg = f"{plan.problem.name}: no array {name!r} in the solution; it has {', '.join(values)}"
-            raise BadInput(msg)
+            refuse(plan.problem.name, f"no array {name!r} in the solution; it has {', '.join(values)}")
         declared = (plan.problem._arrays(values.keys()) or {}).get(name)
         array = np.asarray(values[name])
         if name in self._labels:
@@ -485,8 +480,7 @@ class Result(rendering.Printed, Run):
         """
         plan, values = self.solved()
         if not states(plan.problem, "links"):
-            msg = f"{plan.problem.name}: its solutions have no link loads; read them with result.frames"
-            raise BadInput(msg)
+            refuse(plan.problem.name, "its solutions have no link loads; read them with result.frames")
         return plan.problem.links(stored(values))
 
     def link_loads(self) -> pd.DataFrame:
@@ -619,8 +613,7 @@ class Result(rendering.Printed, Run):
             return target
         self.solved()
         if target.suffix.lower() != ".json":
-            msg = f"{target}: name a solution .json, a proof .vipr; save a schedule with result.schedule().save(PATH)"
-            raise BadInput(msg)
+            refuse(target, "name a solution .json, a proof .vipr; save a schedule with result.schedule().save(PATH)")
         return write_solution(target, self, self.scale.shard)
 
     def write(self, outputs: Outputs) -> Written:

@@ -21,7 +21,7 @@ from opticoll.analysis.store import schema
 from opticoll.analysis.store.current_records import confirm
 from opticoll.analysis.store.schema import damaged, environment, mark_of, read_record_file, warn
 from opticoll.analysis.store.tables import CONFIRMED, query
-from opticoll.errors import BadFile, BadInput
+from opticoll.errors import BadFile, BadInput, refuse
 from opticoll.formulations.variables import NamedArrays, stored
 from opticoll.instances.readers.reading import as_path
 from opticoll.shared_files import STALE_S, AlreadyStored, publish, sweep
@@ -109,8 +109,7 @@ class Store:
             return
         if not self.root.is_dir() or any(self.root.iterdir()):
             why = "holds no records" if self.root.is_dir() else "no such folder"
-            msg = f"store {self.root}: {why}; name a store (`opticoll study NAME --store DIR` fills a new one)"
-            raise BadInput(msg)
+            refuse(f"store {self.root}", f"{why}; name a store (`opticoll study NAME --store DIR` fills a new one)")
 
     # writing ----------------------------------------------------------------------------------------------
 
@@ -212,8 +211,7 @@ class Store:
         """
         path = self.records / f"{name}.json"
         if not path.exists():
-            msg = f"store {self.root}: no record {name!r}; `opticoll results 'SELECT id FROM runs'` lists them"
-            raise BadInput(msg)
+            refuse(f"store {self.root}", f"no record {name!r}; `opticoll results 'SELECT id FROM runs'` lists them")
         return self._read(path)
 
     def _read(self, path: Path) -> StoredRecord:

@@ -164,8 +164,7 @@ def find(name: str) -> Path:
     """
     if name.endswith(".toml"):
         if not Path(name).is_file():
-            msg = f"study {name}: no such file"
-            raise BadInput(msg)
+            refuse(f"study {name}", "no such file")
         return Path(name)
     known = studies()
     if name not in known:
@@ -351,8 +350,7 @@ def _excluded(tasks: list[Task], rules: list[dict[str, Any]], where: str) -> lis
     for number, rule in enumerate(rules, 1):
         kept = [task for task in tasks if not all(_matches(task, key, rule[key]) for key in rule)]
         if len(kept) == len(tasks):
-            msg = f"{where}, exclude {number}: the rule matches no cell; correct its pattern or remove it"
-            raise BadFile(msg)
+            refuse(f"{where}, exclude {number}", "the rule matches no cell; correct its pattern or remove it", BadFile)
         tasks = kept
     if not tasks:
         refuse(where, "has no cells; give formulations, instances and methods", BadFile)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from opticoll.errors import BadOption, SolverUnavailable
+from opticoll.errors import BadOption, SolverUnavailable, refuse
 from opticoll.solvers.adapters.interface import (
     LOOSE,
     NO_SOLUTION,
@@ -115,8 +115,7 @@ def pass_form(highspy: Any, highs: Any, form: StandardForm) -> None:
         np.asarray(form.integer).astype(np.int32),
     )
     if status == highspy.HighsStatus.kError:
-        msg = "solver 'highs' rejects the problem: a bound or coefficient is out of range (1e15)"
-        raise BadOption(msg)
+        refuse("solver 'highs' rejects the problem", "a bound or coefficient is out of range (1e15)", BadOption)
 
 
 def highs_basis(highspy: Any, basis: SimplexBasis) -> Any:
@@ -201,8 +200,7 @@ class Highs(Adapter):
         for name, value in effective.items():
             if highs.setOptionValue(name, value) != ok:
                 if (name, value) == ("solver", "hipo"):
-                    msg = f"solver {self.name!r}: {_HIPO_MISSING}"
-                    raise SolverUnavailable(msg)
+                    refuse(f"solver {self.name!r}", f"{_HIPO_MISSING}", SolverUnavailable)
                 raise rejected_value(self.name, name, value)
         return effective
 

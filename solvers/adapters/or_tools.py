@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.errors import BadOption, MethodMismatch
+from opticoll.errors import BadOption, MethodMismatch, refuse
 from opticoll.formulations.term_sizes import DENOMINATOR
 from opticoll.solvers.adapters.interface import (
     Adapter,
@@ -176,8 +176,7 @@ class CpSat(Adapter):
             wrong = model.validate()
             if not wrong and request.options:
                 raise rejected_options(self.name, request.options, solver.solution_info())
-            msg = f"solver {self.name!r} rejects the problem: {wrong or 'a parameter is out of range'}"
-            raise BadOption(msg)
+            refuse(f"solver {self.name!r} rejects the problem", f"{wrong or 'a parameter is out of range'}", BadOption)
         outcome.algorithm, outcome.options = self.algorithm, effective(parameters)
         outcome.message = solver.solution_info()
         if raw in ("OPTIMAL", "FEASIBLE"):
@@ -469,8 +468,7 @@ class Pdlp(Adapter):
         if raw == "INVALID_PARAMETER":
             raise rejected_options(self.name, request.options, log.termination_string)
         if raw == "INVALID_PROBLEM":
-            msg = f"solver {self.name!r} rejects the problem: {log.termination_string}"
-            raise BadOption(msg)
+            refuse(f"solver {self.name!r} rejects the problem", f"{log.termination_string}", BadOption)
         outcome = Outcome(_PDLP_TERMINATION.get(raw, Termination.ERROR), raw=raw, message=log.termination_string)
         outcome.algorithm, outcome.options = self.algorithm, options
         outcome.iterations = int(log.iteration_count)

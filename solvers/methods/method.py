@@ -9,7 +9,7 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from opticoll.errors import BadInput
+from opticoll.errors import refuse
 from opticoll.formulations.parameters import check_listed
 from opticoll.solvers.task import Outcome, SolveRequest, Task, Termination
 
@@ -230,14 +230,11 @@ class Method:
 
     def __post_init__(self) -> None:
         if callable(self.run) + callable(self.reformulate) != 1:
-            msg = f"method {self.name!r}: one of run and reformulate must be a function"
-            raise BadInput(msg)
+            refuse(f"method {self.name!r}", "one of run and reformulate must be a function")
         if not callable(self.serves) and not isinstance(self.serves, tuple):
-            msg = f"method {self.name!r}: serves must be a tuple of names of formulations, or a function of one"
-            raise BadInput(msg)
+            refuse(f"method {self.name!r}", "serves must be a tuple of names of formulations, or a function of one")
         if not isinstance(self.takes_over, tuple) or not all(isinstance(one, Beyond) for one in self.takes_over):
-            msg = f"method {self.name!r}: takes_over must be a tuple of Beyond objects"
-            raise BadInput(msg)
+            refuse(f"method {self.name!r}", "takes_over must be a tuple of Beyond objects")
         check_listed(self.parameters, f"method {self.name!r}")
 
     def applies(self, formulation: Formulation | type[Formulation]) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from opticoll.errors import BadInput
+from opticoll.errors import BadInput, refuse
 from opticoll.extensions import Extension, Kind, extensions, part, shipped
 
 if TYPE_CHECKING:
@@ -155,8 +155,7 @@ def _check_extension(one: Extension) -> None:
         wanted: type = part(_PARTS.get(kind, "collections.abc:Callable"))
         for name, target, item in made:
             if kind in _OWN and name in taken.union(part(_OWN[kind])):
-                msg = f"EXTENSION: {kind} has {name!r}, which is already in use; choose another name"
-                raise BadInput(msg)
+                refuse("EXTENSION", f"{kind} has {name!r}, which is already in use; choose another name")
             if not isinstance(item, wanted):
                 msg = f"EXTENSION: {kind} has {target}, of type {type(item).__name__}; it must be a {wanted.__name__}"
                 raise BadInput(msg)

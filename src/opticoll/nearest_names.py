@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, TypeVar
 
-from opticoll.errors import BadInput
+from opticoll.errors import BadInput, refuse
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -68,5 +68,4 @@ class NamedItems(dict[str, Item]):
 
     def __missing__(self, name: str) -> Item:
         hint = nearest(name, self) if self else f"there are no {self.what}"
-        msg = f"{self.what}: none is called {name!r}; {hint}"
-        raise UnknownName(msg)
+        refuse(self.what, f"none is called {name!r}; {hint}", UnknownName)
