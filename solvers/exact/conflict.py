@@ -75,12 +75,13 @@ def find_conflict(form: StandardForm, *, time_limit: float | None = None) -> Con
         threads=1,
         modules=modules_of("highs"),
     )
-    if not answer.values.get("infeasible"):
-        refuse("conflict", f"{answer.values.get('reason') or answer.message or 'the search did not end'}", NoSolution)
-    return Conflict(**{name: answer.values[name] for name in Conflict.__dataclass_fields__})
+    if not answer.finished:
+        refuse("conflict", answer.message, NoSolution)
+    found: Conflict = answer.values
+    return found
 
 
-def search_in_worker(form: StandardForm, time_limit_s: float | None, report: Report) -> dict[str, Any]:
+def search_in_worker(form: StandardForm, time_limit_s: float | None, report: Report) -> Conflict:
     """Search in the worker; target of :func:`find_conflict`."""
     return _Search(form, time_limit_s).found()
 
@@ -106,36 +107,24 @@ class _Search:
         self.integer = bool(form.is_mip)
         self.decided = True
 
-    def found(self) -> dict[str, Any]:
-        """The subset, or the reason why there is none."""
+    def found(self) -> Conflict:
+        """The subset; NoSolution if there is none."""
         if self.integer:  # first without integrality, which needs fewer rows to contradict each other
-            self._relax()
+            self._require(integers=False)
             if not self._infeasible():
-                self._restore_integrality()
+                self._require(integers=True)
         if not self._infeasible():
             status = self.highs.modelStatusToString(self.highs.getModelStatus())
-            return {"infeasible": False, "reason": f"the solver does not find the program infeasible ({status})"}
+            refuse("conflict", f"the solver does not find the program infeasible ({status})", NoSolution)
         rows = self._rows()
-        lower, upper = self._bounds(rows)
-        return {
-            "infeasible": True,
-            "rows": sorted(rows),
-            "lower": lower,
-            "upper": upper,
-            "integer": self.integer,
-            "irreducible": self.decided,
-        }
+        return Conflict(sorted(rows), *self._bounds(rows), self.integer, self.decided)
 
-    def _relax(self) -> None:
-        count = self.form.cost.size
-        kinds = np.full(count, self.highspy.HighsVarType.kContinuous)
-        self.highs.changeColsIntegrality(count, np.arange(count, dtype=np.int32), kinds)
-        self.integer = False
-
-    def _restore_integrality(self) -> None:
-        whole = np.flatnonzero(np.asarray(self.form.integer)).astype(np.int32)
-        self.highs.changeColsIntegrality(whole.size, whole, np.full(whole.size, self.highspy.HighsVarType.kInteger))
-        self.integer = True
+    def _require(self, *, integers: bool) -> None:
+        """Require integer columns to be whole numbers, or do not."""
+        kinds, whole = self.highspy.HighsVarType, np.flatnonzero(np.asarray(self.form.integer)).astype(np.int32)
+        kind = kinds.kInteger if integers else kinds.kContinuous
+        self.highs.changeColsIntegrality(whole.size, whole, np.full(whole.size, kind))
+        self.integer = integers
 
     def _infeasible(self) -> bool:
         self.highs.run()

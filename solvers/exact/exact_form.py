@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -100,12 +100,7 @@ class ExactForm:
         by_row = sp.csr_array(form.A)
         by_row.sort_indices()
 
-        def read(array: F64) -> tuple[Fraction, ...]:
-            distinct, place = np.unique(array, return_inverse=True)
-            known = [rational(value) for value in distinct.tolist()]
-            return tuple([known[i] for i in place.tolist()])
-
-        def ends(array: F64) -> tuple[End, ...]:
+        def read(array: F64) -> tuple[Any, ...]:
             distinct, place = np.unique(array, return_inverse=True)
             known = [rational(value) if math.isfinite(value) else None for value in distinct.tolist()]
             return tuple([known[i] for i in place.tolist()])
@@ -114,10 +109,10 @@ class ExactForm:
             by_row.indptr.astype(np.int64),
             by_row.indices.astype(np.int64),
             read(by_row.data),
-            ends(form.row_lower),
-            ends(form.row_upper),
-            ends(form.col_lower),
-            ends(form.col_upper),
+            read(form.row_lower),
+            read(form.row_upper),
+            read(form.col_lower),
+            read(form.col_upper),
             read(form.cost),
             form.sense,
             np.asarray(form.integer, dtype=bool),

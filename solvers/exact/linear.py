@@ -264,25 +264,33 @@ class _FloatingLp:
             change(index.size, index, moved(lower, values, -np.inf), moved(upper, values, np.inf))
 
 
-def _with_activities(form: ExactForm) -> ExactForm:
-    """The program with the activity of every row as one more column."""
-    rows, columns = form.shape
+def _extended(form: ExactForm, *entries: int) -> ExactForm:
+    """The program with more columns, without bounds and costs yet: those of every row have these entries in it."""
+    (rows, columns), many = form.shape, len(entries)
     values: list[Fraction] = []
     for i in range(rows):
-        values += [*form.values[form.indptr[i] : form.indptr[i + 1]], Fraction(-1)]
+        values += [*form.values[form.indptr[i] : form.indptr[i + 1]], *map(Fraction, entries)]
     return replace(
         form,
-        indptr=form.indptr + np.arange(rows + 1),
-        indices=np.insert(form.indices, form.indptr[1:], columns + np.arange(rows)),
+        indptr=form.indptr + many * np.arange(rows + 1),
+        indices=np.insert(form.indices, np.repeat(form.indptr[1:], many), columns + np.arange(many * rows)),
         values=tuple(values),
-        row_lower=(_ZERO,) * rows,
-        row_upper=(_ZERO,) * rows,
-        col_lower=(*form.col_lower, *form.row_lower),
-        col_upper=(*form.col_upper, *form.row_upper),
-        cost=(*form.cost, *[_ZERO] * rows),
-        integer=np.zeros(columns + rows, dtype=bool),
+        integer=np.zeros(columns + many * rows, dtype=bool),
         columns={},
         rows={},
+    )
+
+
+def _with_activities(form: ExactForm) -> ExactForm:
+    """The program with the activity of every row as one more column."""
+    none = (_ZERO,) * form.shape[0]
+    return replace(
+        _extended(form, -1),
+        row_lower=none,
+        row_upper=none,
+        col_lower=(*form.col_lower, *form.row_lower),
+        col_upper=(*form.col_upper, *form.row_upper),
+        cost=(*form.cost, *none),
     )
 
 
@@ -526,18 +534,12 @@ def _without_optimum(form: ExactForm, remaining: Callable[[], float | None]) -> 
     """The proof that a program is infeasible or unbounded; feasible x and y if it has an optimum."""
     rows, columns = form.shape
     slack = replace(
-        form,
-        indptr=form.indptr + 2 * np.arange(rows + 1),
-        indices=np.insert(form.indices, np.repeat(form.indptr[1:], 2), columns + np.arange(2 * rows)),
-        values=_with_slacks(form),
+        _extended(form, 1, -1),
         col_lower=(*form.col_lower, *[_ZERO] * (2 * rows)),
         col_upper=(*form.col_upper, *[None] * (2 * rows)),
         cost=(*[_ZERO] * columns, *[Fraction(1)] * (2 * rows)),
         sense="min",
         offset=_ZERO,
-        integer=np.zeros(columns + 2 * rows, dtype=bool),
-        columns={},
-        rows={},
     )
     least = solve_linear(slack, remaining)
     assert least.objective is not None
@@ -567,12 +569,3 @@ def _without_optimum(form: ExactForm, remaining: Callable[[], float | None]) -> 
         assert isinstance(paid, Leaf)
         return _Pair(x, [paid.y.get(i, _ZERO) for i in range(rows)])
     return ExactAnswer("unbounded", x=x, ray=best.x)
-
-
-def _with_slacks(form: ExactForm) -> tuple[Fraction, ...]:
-    values: list[Fraction] = []
-    one = Fraction(1)
-    for i in range(form.shape[0]):
-        values += form.values[form.indptr[i] : form.indptr[i + 1]]
-        values += (one, -one)
-    return tuple(values)
