@@ -14,7 +14,7 @@ from opticoll.formulations.matrix.stated_model import StatedProgram
 from opticoll.instances import Topology
 from opticoll.instances.readers.topology_json import topology_document
 from opticoll.solvers.compile.compilation import index_labels
-from opticoll.solvers.compile.program_json import json_label, program_document
+from opticoll.solvers.compile.program_json import program_document
 from opticoll.solvers.coordinate_arrays import coordinates
 from opticoll.solvers.task import Size, SolverInfo, Termination, Times, plain
 from opticoll.types import Json
@@ -106,10 +106,7 @@ class SolutionDocument(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=
             bound=run.bound,
             proof=str(run.proof),
             values={name: coordinates(array) for name, array in run.values.items()},
-            indices={
-                name: [None if axis is None else [json_label(label) for label in axis] for axis in axes]
-                for name, axes in labels.items()
-            },
+            indices=plain(labels),
             duals={name: coordinates(np.asarray(array)) for name, array in (run.duals or {}).items()},
             needed={name: coordinates(array) for name, array in (needed or {}).items()},
             topology=topology_document(instance) if isinstance(instance, Topology) else {},

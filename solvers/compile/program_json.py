@@ -13,6 +13,7 @@ import numpy as np
 from opticoll.formulations.matrix.stated_model import StatedProgram
 from opticoll.formulations.standard_form import Block
 from opticoll.instances.readers.reading import as_struct, refuse
+from opticoll.solvers.task import plain
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
@@ -56,28 +57,13 @@ class _Program(msgspec.Struct, forbid_unknown_fields=True):
 
 def program_document(program: StatedProgram) -> dict[str, Json]:
     """The program as JSON."""
-    result: dict[str, Json] = {
-        name: getattr(program, name).tolist() for name in ("indptr", "indices", "data", "cost", "integer")
-    }
-    for name in ("row_lower", "row_upper", "col_lower", "col_upper"):
-        result[name] = [value if np.isfinite(value) else None for value in getattr(program, name).tolist()]
-    result |= {name: list(getattr(program, name)) for name in ("column_names", "row_names", "notes")}
-    result |= {"offset": float(program.offset), "sense": program.sense}
+    fields: dict[str, Any] = {name: getattr(program, name) for name in _Program.__struct_fields__}
     for name in ("variables", "constraints"):
-        result[name] = {key: _named(block) for key, block in getattr(program, name).items()}
-    return result
-
-
-def _named(block: Block) -> dict[str, Json]:
-    labels = [None if axis is None else [json_label(one) for one in axis] for axis in block.labels]
-    return {"shape": list(block.shape), "index": block.index.tolist(), "labels": labels}
-
-
-def json_label(label: object) -> Json:
-    """An index of a named array as JSON; a list for a tuple."""
-    if isinstance(label, tuple):
-        return [json_label(one) for one in label]
-    return label if label is None or isinstance(label, str | int | float) else str(label)
+        fields[name] = {
+            key: {field: getattr(block, field) for field in _Named.__struct_fields__}
+            for key, block in fields[name].items()
+        }
+    return plain(fields)
 
 
 def read_program(stated: Any, spec: str, path: Path) -> StatedProgram:

@@ -14,10 +14,11 @@ from __future__ import annotations
 
 import contextlib
 import gzip
+import io
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 
 from opticoll.errors import ModelError, refuse
 from opticoll.solvers.exact.exact_form import Leaf, Split
@@ -65,18 +66,10 @@ def write(path: Path, form: ExactForm, answer: ExactAnswer, title: str = "") -> 
     facts: dict[str, int] = {}
 
     def fill(file: IO[bytes]) -> None:
-        with contextlib.ExitStack() as stack:
-            packed = path.name.lower().endswith(".gz")
-            stream = stack.enter_context(gzip.GzipFile("", "wb", 6, file, 0)) if packed else file
-            pieces: list[str] = []
-            size = 0
-            for line in lines(form, answer, title, facts):
-                pieces.append(line)
-                size += len(line)
-                if size > 1 << 16:
-                    stream.write("".join(pieces).encode())
-                    pieces, size = [], 0
-            stream.write("".join(pieces).encode())
+        packed = path.name.lower().endswith(".gz")
+        packer: Any = gzip.GzipFile("", "wb", 6, file, 0) if packed else None
+        with io.BufferedWriter(packer) if packed else contextlib.nullcontext(file) as stream:
+            stream.writelines(line.encode() for line in lines(form, answer, title, facts))
 
     shared_files.write_file(path, fill)
     return {**facts, "bytes": path.stat().st_size}
