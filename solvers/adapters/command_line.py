@@ -472,9 +472,8 @@ def configured(taken: Mapping[str, Adapter]) -> dict[str, Adapter]:
     """
     from opticoll.solvers.methods.index import MODULES
 
-    files = [Path(name) for name in os.environ.get(VARIABLE, "").split(os.pathsep) if name]
     result: dict[str, Adapter] = {}
-    for path in [*_user_files(), *files]:
+    for path in [*_user_files(), *_named_files()]:
         result |= {one.name: one for one in read_configuration(path)}
     for name in list(result):
         if name in taken or name in MODULES or name == "auto":
@@ -491,8 +490,13 @@ def _warn_of_taken_name(name: str, files: str) -> None:
 
 def file_of(name: str) -> Path | None:
     """The last file of the variable OPTICOLL_SOLVERS that configures a solver; None if none does."""
-    files = [Path(file) for file in os.environ.get(VARIABLE, "").split(os.pathsep) if file]
-    return next((path for path in reversed(files) if name in {one.name for one in read_configuration(path)}), None)
+    files = reversed(_named_files())
+    return next((path for path in files if name in {one.name for one in read_configuration(path)}), None)
+
+
+def _named_files() -> list[Path]:
+    """The files of the variable OPTICOLL_SOLVERS."""
+    return [Path(name) for name in os.environ.get(VARIABLE, "").split(os.pathsep) if name]
 
 
 def _user_files() -> list[Path]:
@@ -582,6 +586,3 @@ def _fields(word: str) -> set[str]:
                 raise ValueError(msg)
             result.add(field)
     return result
-
-
-__all__ = ["CommandLine", "Configuration", "configured", "read_configuration"]

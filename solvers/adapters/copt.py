@@ -22,7 +22,6 @@ from opticoll.solvers.task import Outcome, Termination
 
 if TYPE_CHECKING:
     from opticoll.formulations.standard_form import StandardForm
-    from opticoll.instances.topology import F64
     from opticoll.solvers.adapters.interface import ProgressCallback
     from opticoll.solvers.task import SolveRequest
 
@@ -65,7 +64,7 @@ class Copt(LicensedAdapter):
             raise self._unavailable(error, form) from error
 
     def _unavailable(self, error: Any, form: StandardForm) -> Exception:
-        if _about_licence(error):
+        if any(word in str(error).lower() for word in ("licen", "size")):
             return licence_too_small(self.name, form, str(error), _REMEDY)
         return RuntimeError(f"COPT: {error}")
 
@@ -73,22 +72,11 @@ class Copt(LicensedAdapter):
         model.setParam("Logging", int(solver_log.shown()))
         effective = self._set_options(copt, model, form, request)
         kinds = np.where(np.asarray(form.integer), copt.COPT.INTEGER, copt.COPT.CONTINUOUS)
-        infinity = copt.COPT.INFINITY
-
-        def clipped(array: F64) -> F64:
-            return np.clip(array, -infinity, infinity)
-
+        ends = (form.row_lower, form.row_upper, form.col_lower, form.col_upper)
+        sides = [np.clip(one, -copt.COPT.INFINITY, copt.COPT.INFINITY) for one in ends]
         import scipy.sparse as sp
 
-        model.loadMatrix(
-            np.array(form.cost),
-            sp.csc_matrix(form.A),
-            clipped(form.row_lower),
-            clipped(form.row_upper),
-            clipped(form.col_lower),
-            clipped(form.col_upper),
-            kinds,
-        )
+        model.loadMatrix(np.array(form.cost), sp.csc_matrix(form.A), *sides, kinds)
         model.setObjSense(copt.COPT.MAXIMIZE if form.sense == "max" else copt.COPT.MINIMIZE)
         model.setObjConst(form.offset)
         if request.warm_start is not None and form.is_mip:
@@ -134,10 +122,6 @@ class Copt(LicensedAdapter):
                 raise rejected_value(self.name, name, value, f"it must be in [{low}, {high}]")
             model.setParam(name, value)
         return effective
-
-
-def _about_licence(error: Exception) -> bool:
-    return any(word in str(error).lower() for word in ("licen", "size"))
 
 
 def _callback(copt: Any, log: ProgressLog) -> Any:

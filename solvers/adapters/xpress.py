@@ -24,7 +24,6 @@ from opticoll.solvers.task import Outcome, Termination
 
 if TYPE_CHECKING:
     from opticoll.formulations.standard_form import StandardForm
-    from opticoll.instances.topology import F64
     from opticoll.solvers.adapters.interface import ProgressCallback
     from opticoll.solvers.task import SolveRequest
 
@@ -76,7 +75,7 @@ class Xpress(LicensedAdapter):
 
     def _unavailable(self, error: Exception, form: StandardForm) -> Exception:
         text = _one_line(error)
-        if _about_licence(text):
+        if any(word in text.lower() for word in ("licen", "community", "too many rows and columns")):
             return licence_too_small(self.name, form, text, _REMEDY)
         return RuntimeError(f"Xpress: {text}")
 
@@ -123,11 +122,8 @@ class Xpress(LicensedAdapter):
 
     def _build(self, xpress: Any, problem: Any, form: StandardForm) -> None:
         """Load the problem by columns."""
-        rows, infinity = row_kinds(form), xpress.infinity
-
-        def clipped(array: F64) -> F64:
-            return np.clip(array, -infinity, infinity)
-
+        rows = row_kinds(form)
+        bounds = (np.clip(one, -xpress.infinity, xpress.infinity) for one in (form.col_lower, form.col_upper))
         integers = np.flatnonzero(np.asarray(form.integer))
         problem.loadMIP(
             "opticoll",
@@ -139,8 +135,7 @@ class Xpress(LicensedAdapter):
             None,
             form.A.indices.astype(np.int64),
             np.array(form.A.data),
-            clipped(form.col_lower),
-            clipped(form.col_upper),
+            *bounds,
             ["I"] * integers.size if integers.size else None,
             integers if integers.size else None,
         )
@@ -176,10 +171,6 @@ class Xpress(LicensedAdapter):
 
 def _one_line(error: Exception) -> str:
     return " ".join(str(error).split())
-
-
-def _about_licence(text: str) -> bool:
-    return any(word in text.lower() for word in ("licen", "community", "too many rows and columns"))
 
 
 ADAPTER = Xpress()

@@ -96,16 +96,11 @@ class Recompiler:
                 self._program = type(stated)(stated.objective, stated.constraints)
             self.fingerprint = now
             return compiled(stated, self.built, program=self._program)
-        values = [value for _, value in _parameter_values(stated)]
+        import pyomo.core as pyo
+
+        mutable = (one for one in stated.component_objects(pyo.Param) if one.mutable)
+        values = [one.value for parameter in mutable for one in parameter.values()]
         if self._last is None or now != before or self._last[0] != values:
             self._last = values, compiled(stated, self.built)
             self.fingerprint = now
         return self._last[1]
-
-
-def _parameter_values(stated: Any) -> list[tuple[Any, Any]]:
-    """All mutable parameters of a Pyomo model, and their values."""
-    import pyomo.core as pyo
-
-    found = (one for one in stated.component_objects(pyo.Param) if one.mutable)
-    return [(one, one.value) for parameter in found for one in parameter.values()]
