@@ -7,13 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.solvers.adapters.interface import (
-    Adapter,
-    Capabilities,
-    apply_options,
-    rejected_options,
-    set_solution,
-)
+from opticoll.solvers.adapters.interface import Adapter, Capabilities, set_solution
 from opticoll.solvers.process import solver_log
 from opticoll.solvers.task import Outcome, Termination
 
@@ -66,7 +60,7 @@ class Clarabel(Adapter):
             solver = clarabel.DefaultSolver(sp.csc_matrix((n, n)), flip * form.cost, A, b, cones, settings)
         except Exception as error:  # its own class is in no public module
             if "settings" in str(error):
-                raise rejected_options(self.name, request.options, str(error)) from error
+                raise self.rejected_options(request.options, str(error)) from error
             raise
         solution = solver.solve()
         raw = str(solution.status)
@@ -88,7 +82,7 @@ class Clarabel(Adapter):
         known = [name for name in dir(settings) if not name.startswith("_") and name != "default"]
         effective |= self.read_options(request, known, lambda name: type(getattr(settings, name)))
         errors = (TypeError, ValueError, OverflowError, AttributeError)
-        apply_options(self.name, effective, partial(setattr, settings), errors)
+        self.apply_options(effective, partial(setattr, settings), errors)
         return effective
 
 

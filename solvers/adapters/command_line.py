@@ -28,13 +28,7 @@ from opticoll.instances.readers.reading import as_struct, decode, refuse
 from opticoll.instances.readers.solver_solutions import SolFile, positions, read_sol
 from opticoll.nearest_names import nearest
 from opticoll.shared_files import scratch_folder
-from opticoll.solvers.adapters.interface import (
-    Adapter,
-    Capabilities,
-    LicenceState,
-    ProgressLog,
-    set_solution,
-)
+from opticoll.solvers.adapters.interface import Adapter, Capabilities, LicenceState, ProgressLog, set_solution
 from opticoll.solvers.process import solver_log
 from opticoll.solvers.process.processes import descendants, processor_s, processor_s_of_children, tie_to_parent
 from opticoll.solvers.program_writer import written

@@ -6,17 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.solvers.adapters.interface import (
-    LOOSE,
-    NO_SOLUTION,
-    Capabilities,
-    LicensedAdapter,
-    ProgressLog,
-    finite_or_none,
-    licence_too_small,
-    rejected_value,
-    set_solution,
-)
+from opticoll.solvers.adapters.interface import Capabilities, LicensedAdapter, ProgressLog, set_solution
 from opticoll.solvers.process import solver_log
 from opticoll.solvers.task import Outcome, Termination
 
@@ -65,7 +55,7 @@ class Copt(LicensedAdapter):
 
     def _unavailable(self, error: Any, form: StandardForm) -> Exception:
         if any(word in str(error).lower() for word in ("licen", "size")):
-            return licence_too_small(self.name, form, str(error), _REMEDY)
+            return self.too_small(form, str(error))
         return RuntimeError(f"COPT: {error}")
 
     def _run(self, copt: Any, model: Any, form: StandardForm, request: SolveRequest, log: ProgressLog) -> Outcome:
@@ -93,8 +83,7 @@ class Copt(LicensedAdapter):
         if form.is_mip:
             outcome.algorithm, outcome.nodes = "branch and cut", int(model.nodecnt)
             set_solution(outcome, form, np.array(model.getValues()) if model.hasmipsol else None, accepted=True)
-            if outcome.termination not in NO_SOLUTION and effective["DualTol"] <= LOOSE:
-                outcome.bound = finite_or_none(model.bestbnd)
+            self.claim_bound(outcome, model.bestbnd, effective["DualTol"])
             return outcome
         barrier = int(model.barrieriter)
         exact = bool(model.hasbasis)
@@ -119,7 +108,7 @@ class Copt(LicensedAdapter):
         for name, value in effective.items():
             _, _, _, low, high = model.getParamInfo(name)
             if not low <= value <= high:  # the solver would silently clip it
-                raise rejected_value(self.name, name, value, f"it must be in [{low}, {high}]")
+                raise self.rejected_value(name, value, f"it must be in [{low}, {high}]")
             model.setParam(name, value)
         return effective
 
@@ -130,8 +119,7 @@ def _callback(copt: Any, log: ProgressLog) -> Any:
     class IncumbentCallback(copt.CallbackBase):
         def callback(self) -> None:
             if self.where() == copt.COPT.CBCONTEXT_MIPSOL:
-                bound = finite_or_none(self.getInfo(copt.COPT.CbInfo.BestBnd))
-                log.incumbent(np.array(self.getSolution()), bound)
+                log.incumbent(np.array(self.getSolution()), self.getInfo(copt.COPT.CbInfo.BestBnd))
 
     return IncumbentCallback()
 

@@ -3,22 +3,12 @@
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.solvers.adapters.interface import (
-    LOOSE,
-    NO_SOLUTION,
-    Capabilities,
-    LicensedAdapter,
-    ProgressLog,
-    apply_options,
-    finite_or_none,
-    licence_too_small,
-    row_kinds,
-    set_solution,
-)
+from opticoll.solvers.adapters.interface import Capabilities, LicensedAdapter, ProgressLog, row_kinds, set_solution
 from opticoll.solvers.process import solver_log
 from opticoll.solvers.task import Outcome, Termination
 
@@ -63,7 +53,7 @@ class Cplex(LicensedAdapter):
 
     def _unavailable(self, error: Any, form: StandardForm) -> Exception:
         if len(error.args) > 2 and error.args[2] in _LICENCE:
-            return licence_too_small(self.name, form, _LIMIT, _REMEDY)
+            return self.too_small(form, _LIMIT)
         return RuntimeError(f"CPLEX: {error}")
 
     def _run(self, cplex: Any, model: Any, form: StandardForm, request: SolveRequest, log: ProgressLog) -> Outcome:
@@ -86,12 +76,9 @@ class Cplex(LicensedAdapter):
             outcome.nodes = int(solution.progress.get_num_nodes_processed())
             outcome.iterations = int(solution.progress.get_num_iterations())
             set_solution(outcome, form, x, accepted=True)
-            loose = effective.get("simplex.tolerances.optimality", 0.0) > LOOSE
-            if outcome.termination not in NO_SOLUTION and not loose:
-                try:
-                    outcome.bound = finite_or_none(solution.MIP.get_best_objective())
-                except cplex.exceptions.CplexError:  # no bound at this limit
-                    outcome.bound = None
+            with suppress(cplex.exceptions.CplexError):  # no bound at this limit
+                bound = solution.MIP.get_best_objective()
+                self.claim_bound(outcome, bound, effective.get("simplex.tolerances.optimality", 0.0))
             return outcome
         exact, progress = solution.get_solution_type() == solution.type.basic, solution.progress
         outcome.algorithm = {1: "primal simplex", 2: "dual simplex"}.get(solution.get_method(), "simplex")
@@ -156,7 +143,7 @@ class Cplex(LicensedAdapter):
             request, known, lambda name: known[name].type(), lambda name: name.removeprefix("parameters.")
         )
         errors = (cplex.exceptions.CplexError, TypeError, ValueError)
-        apply_options(self.name, effective, lambda name, value: known[name].set(value), errors)
+        self.apply_options(effective, lambda name, value: known[name].set(value), errors)
         return effective
 
 

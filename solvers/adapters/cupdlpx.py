@@ -7,13 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opticoll.errors import SolverUnavailable, refuse
-from opticoll.solvers.adapters.interface import (
-    Adapter,
-    Capabilities,
-    LicenceState,
-    apply_options,
-    set_solution,
-)
+from opticoll.solvers.adapters.interface import Adapter, Capabilities, LicenceState, set_solution
 from opticoll.solvers.process import solver_log
 from opticoll.solvers.task import Outcome, Termination
 
@@ -116,7 +110,7 @@ class CuPdlpx(Adapter):
         effective |= self.read_options(
             request, known, lambda name: type(model.getParam(name)), lambda name: aliases.get(name, name)
         )
-        apply_options(self.name, effective, model.setParam, (TypeError, ValueError, KeyError))
+        self.apply_options(effective, model.setParam, (TypeError, ValueError, KeyError))
         return effective
 
 

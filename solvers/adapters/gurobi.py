@@ -8,18 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opticoll.errors import SolverUnavailable
-from opticoll.solvers.adapters.interface import (
-    LOOSE,
-    NO_SOLUTION,
-    Capabilities,
-    LicensedAdapter,
-    ProgressLog,
-    apply_options,
-    finite_or_none,
-    licence_too_small,
-    row_kinds,
-    set_solution,
-)
+from opticoll.solvers.adapters.interface import Capabilities, LicensedAdapter, ProgressLog, row_kinds, set_solution
 from opticoll.solvers.process import solver_log
 from opticoll.solvers.task import Outcome, Termination
 
@@ -86,7 +75,7 @@ class Gurobi(LicensedAdapter):
     def _unavailable(self, error: Any, form: StandardForm) -> Exception:
         number = getattr(error, "errno", 0)
         if number == _TOO_LARGE:
-            return licence_too_small(self.name, form, _LIMIT, _REMEDY)
+            return self.too_small(form, _LIMIT)
         if number in _LICENCE or "license" in str(error).lower():
             return SolverUnavailable(f"solver 'gurobi' has no usable licence ({error}): {_REMEDY}")
         return RuntimeError(f"Gurobi error {number}: {error}")
@@ -106,8 +95,7 @@ class Gurobi(LicensedAdapter):
             vector = np.asarray(x.X) if model.SolCount > 0 else None
             set_solution(outcome, form, vector, accepted=True)
             interior = effective.get("Crossover") == 0 or effective.get("NodeMethod", 0) not in (-1, 0, 1)
-            if termination not in NO_SOLUTION and not interior and effective["OptimalityTol"] <= LOOSE:
-                outcome.bound = finite_or_none(model.ObjBound)
+            self.claim_bound(outcome, model.ObjBound, np.inf if interior else effective["OptimalityTol"])
             return outcome
         exact, used = _has_basis(gurobi, x), effective.get("Method", -1)
         if used not in _METHODS:
@@ -163,7 +151,7 @@ class Gurobi(LicensedAdapter):
             lambda name: model.getParamInfo(name)[1],
             lambda name: known.get(name.lower(), name),
         )
-        apply_options(self.name, effective, model.setParam, (gurobi.GurobiError, TypeError))
+        self.apply_options(effective, model.setParam, (gurobi.GurobiError, TypeError))
         return effective
 
 
@@ -193,9 +181,9 @@ def _callback(gurobi: Any, x: Any, log: ProgressLog) -> Any:
 
     def record(model: Any, where: int) -> None:
         if where == callback.MIPSOL:
-            log.incumbent(np.asarray(model.cbGetSolution(x)), finite_or_none(model.cbGet(callback.MIPSOL_OBJBND)))
+            log.incumbent(np.asarray(model.cbGetSolution(x)), model.cbGet(callback.MIPSOL_OBJBND))
         elif where == callback.MIP:
-            log.bound(finite_or_none(model.cbGet(callback.MIP_OBJBND)))
+            log.bound(model.cbGet(callback.MIP_OBJBND))
 
     return record
 

@@ -12,17 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from opticoll.errors import BadOption, SolverUnavailable, refuse
-from opticoll.solvers.adapters.interface import (
-    LOOSE,
-    NO_SOLUTION,
-    Adapter,
-    Capabilities,
-    LicenceState,
-    ProgressLog,
-    finite_or_none,
-    rejected_value,
-    set_solution,
-)
+from opticoll.solvers.adapters.interface import Adapter, Capabilities, LicenceState, ProgressLog, set_solution
 from opticoll.solvers.process import solver_log
 from opticoll.solvers.task import Outcome, SimplexBasis, Termination
 
@@ -167,9 +157,9 @@ class Highs(Adapter):
         log = ProgressLog(form, progress)
         if form.is_mip:
             highs.cbMipImprovingSolution += lambda event: log.incumbent(
-                np.array(event.data_out.mip_solution, dtype=float), finite_or_none(event.data_out.mip_dual_bound)
+                np.array(event.data_out.mip_solution, dtype=float), event.data_out.mip_dual_bound
             )
-            highs.cbMipLogging += lambda event: log.bound(finite_or_none(event.data_out.mip_dual_bound))
+            highs.cbMipLogging += lambda event: log.bound(event.data_out.mip_dual_bound)
         highs.run()
         self._retry(highspy, highs, request, effective)
         highs.resetGlobalScheduler(True)  # its threads would wait actively for more work
@@ -201,7 +191,7 @@ class Highs(Adapter):
             if highs.setOptionValue(name, value) != ok:
                 if (name, value) == ("solver", "hipo"):
                     refuse(f"solver {self.name!r}", f"{_HIPO_MISSING}", SolverUnavailable)
-                raise rejected_value(self.name, name, value)
+                raise self.rejected_value(name, value)
         return effective
 
     def _outcome(self, highspy: Any, highs: Any, form: StandardForm, effective: dict[str, Any]) -> Outcome:
@@ -220,8 +210,7 @@ class Highs(Adapter):
             set_solution(outcome, form, x, duals, exact=exact, accepted=accepted and exact)
         if form.is_mip:
             outcome.nodes = max(0, info.mip_node_count)
-            if termination not in NO_SOLUTION and effective.get(_DUAL_TOLERANCE, 0.0) <= LOOSE:
-                outcome.bound = finite_or_none(info.mip_dual_bound)
+            self.claim_bound(outcome, info.mip_dual_bound, effective.get(_DUAL_TOLERANCE, 0.0))
         return outcome
 
     def _algorithm(self, info: Any, form: StandardForm) -> str:

@@ -235,6 +235,46 @@ class Adapter(ABC):
             read[own] = parse_value(self.name, name, value, kind(own))
         return read
 
+    def apply_options(
+        self,
+        options: Mapping[str, object],
+        set_option: Callable[[str, Any], object],
+        errors: tuple[type[Exception], ...],
+    ) -> None:
+        """Set all options by ``set_option(name, value)``.
+
+        Raises
+        ------
+        BadOption
+            If setting one raises any of ``errors``, or its value is an integer too large for the solver.
+        """
+        kinds: tuple[type[Exception], ...] = (OverflowError, *errors)
+        for name, value in options.items():
+            try:
+                set_option(name, value)
+            except kinds as error:
+                raise self.rejected_value(name, value, str(error)) from error
+
+    def rejected_value(self, name: str, value: Any, reason: str = "") -> BadOption:
+        """Make the error for an option value that the solver does not accept."""
+        return _rejected(self.name, name, value, reason)
+
+    def rejected_options(self, options: Mapping[str, object], reason: str) -> BadOption:
+        """Make the error for options that the solver rejects together: those that its reason names, or else all."""
+        named = {name: value for name, value in options.items() if name.rsplit(".", 1)[-1] in reason} or options
+        listed = ", ".join(f"{name} = {value!r}" for name, value in named.items()) or "a common option"
+        detail = f": {one_line(reason, 300)}" if reason else ""
+        return BadOption(f"solver {self.name!r} rejects {listed}{detail}; see its documentation for the range")
+
+    @staticmethod
+    def claim_bound(outcome: Outcome, bound: float, dual_tolerance: float = 0.0) -> None:
+        """Store the bound of a branch and bound, unless nothing is bounded or its relaxations are too inaccurate.
+
+        A solver's "infinity" stands for an unknown value.
+        """
+        if outcome.termination not in NO_SOLUTION and dual_tolerance <= LOOSE and abs(bound) < 1e19:
+            outcome.bound = float(bound)
+
     def probe_licence(self) -> LicenceState:
         """Check that the package loads, and the licence if it needs one; imports the package, so call it in a worker.
 
@@ -286,6 +326,13 @@ class LicensedAdapter(Adapter):
             state = str(error).removesuffix(f": {self.remedy}")
             return LicenceState(usable=False, state=state, remedy=self.remedy)
         return LicenceState(usable=True, state="licensed")
+
+    def too_small(self, form: StandardForm, reason: str) -> LicenceTooSmall:
+        """Make the error for a problem larger than the licence allows."""
+        size = f"{form.size['variables']} variables and {form.size['constraints']} constraints"
+        error = LicenceTooSmall(f"solver {self.name!r}: the licence does not cover {size} ({reason}): {self.remedy}")
+        error.reason = reason
+        return error
 
 
 class LicenceTooSmall(SolverUnavailable):
@@ -427,18 +474,9 @@ def unknown_option(solver: str, name: str, known: Iterable[str]) -> BadOption:
     return BadOption(f"solver {solver!r} has no option {name!r}; {hint}")
 
 
-def rejected_value(solver: str, name: str, value: Any, reason: str = "") -> BadOption:
-    """Make the error for an option value that the solver does not accept."""
+def _rejected(solver: str, name: str, value: Any, reason: str) -> BadOption:
     detail = f": {reason}" if reason else ""
     return BadOption(f"solver {solver!r} rejects {name} = {value!r}{detail}; see its documentation for the range")
-
-
-def rejected_options(solver: str, options: Mapping[str, object], reason: str) -> BadOption:
-    """Make the error for options that the solver rejects together: those that its reason names, or else all."""
-    named = {name: value for name, value in options.items() if name.rsplit(".", 1)[-1] in reason} or options
-    listed = ", ".join(f"{name} = {value!r}" for name, value in named.items()) or "a common option"
-    detail = f": {one_line(reason, 300)}" if reason else ""
-    return BadOption(f"solver {solver!r} rejects {listed}{detail}; see its documentation for the range")
 
 
 def parse_value(solver: str, name: str, value: Any, kind: type) -> Any:
@@ -455,36 +493,7 @@ def parse_value(solver: str, name: str, value: Any, kind: type) -> Any:
     try:
         return read_text(text, kind)
     except ValueError:
-        raise rejected_value(solver, name, value, f"it must be {_KIND_NAMES[kind]}") from None
-
-
-def apply_options(
-    solver: str,
-    options: Mapping[str, object],
-    set_option: Callable[[str, Any], object],
-    errors: tuple[type[Exception], ...],
-) -> None:
-    """Set all options by ``set_option(name, value)``.
-
-    Raises
-    ------
-    BadOption
-        If setting one raises any of ``errors``, or its value is an integer too large for the solver.
-    """
-    kinds: tuple[type[Exception], ...] = (OverflowError, *errors)
-    for name, value in options.items():
-        try:
-            set_option(name, value)
-        except kinds as error:
-            raise rejected_value(solver, name, value, str(error)) from error
-
-
-def licence_too_small(solver: str, form: StandardForm, reason: str, remedy: str) -> LicenceTooSmall:
-    """Make the error for a problem larger than the licence allows."""
-    size = f"{form.size['variables']} variables and {form.size['constraints']} constraints"
-    error = LicenceTooSmall(f"solver {solver!r}: the licence does not cover {size} ({reason}): {remedy}")
-    error.reason = reason
-    return error
+        raise _rejected(solver, name, value, f"it must be {_KIND_NAMES[kind]}") from None
 
 
 class ProgressLog:
@@ -584,8 +593,3 @@ def set_solution(
         size = max(size_of_terms(form, x), 1e-12)
         far = (errors["gap"] or 0.0) * abs(outcome.objective) > ACCURATE * size
         outcome.bound = None if far or (errors["dual"] or 0.0) > ACCURATE else outcome.objective
-
-
-def finite_or_none(value: float | None) -> float | None:
-    """Replace a solver's "infinity", which stands for an unknown value, by None."""
-    return None if value is None or not abs(value) < 1e19 else float(value)

@@ -8,16 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opticoll.errors import SolverUnavailable
-from opticoll.solvers.adapters.interface import (
-    NO_SOLUTION,
-    Capabilities,
-    LicensedAdapter,
-    ProgressLog,
-    finite_or_none,
-    rejected_value,
-    set_solution,
-    unknown_option,
-)
+from opticoll.solvers.adapters.interface import Capabilities, LicensedAdapter, ProgressLog, set_solution, unknown_option
 from opticoll.solvers.process import solver_log
 from opticoll.solvers.task import Outcome, Termination
 
@@ -116,8 +107,7 @@ class Mosek(LicensedAdapter):
         set_solution(outcome, form, x, duals, exact=form.is_mip or kind == mosek.soltype.bas, accepted=True)
         if form.is_mip:
             outcome.nodes = int(task.getintinf(mosek.iinfitem.mio_num_branch))
-            if termination not in NO_SOLUTION:
-                outcome.bound = finite_or_none(task.getdouinf(mosek.dinfitem.mio_obj_bound))
+            self.claim_bound(outcome, task.getdouinf(mosek.dinfitem.mio_obj_bound))
         else:
             outcome.iterations = int(task.getintinf(mosek.iinfitem.intpnt_iter))
             if not outcome.iterations:
@@ -168,7 +158,7 @@ class Mosek(LicensedAdapter):
             try:
                 task.putparam(name, str(value))
             except mosek.Error as error:
-                raise rejected_value(self.name, name, value, error.msg.strip()) from error
+                raise self.rejected_value(name, value, error.msg.strip()) from error
         return effective
 
 
@@ -194,7 +184,7 @@ def _callback(mosek: Any, task: Any, log: ProgressLog) -> Any:
     bound_at = int(mosek.dinfitem.mio_obj_bound)
 
     def record(code: Any, doubles: Any, _integers: Any, _longs: Any) -> int:
-        bound = finite_or_none(doubles[bound_at]) if doubles is not None else None
+        bound = doubles[bound_at] if doubles is not None else None
         if code == mosek.callbackcode.new_int_mio:
             log.incumbent(np.asarray(task.getxx(mosek.soltype.itg)), bound)
         elif code == mosek.callbackcode.im_mio:

@@ -16,8 +16,6 @@ from opticoll.solvers.adapters.interface import (
     Capabilities,
     ProgressLog,
     parse_value,
-    rejected_options,
-    rejected_value,
     set_solution,
     unknown_option,
 )
@@ -34,30 +32,50 @@ if TYPE_CHECKING:
     from opticoll.types import Json
 
 
-def set_options(solver: str, message: Any, options: Mapping[str, object], *, inside: str | None = None) -> None:
-    """Set fields of ``message`` by name; a dotted name addresses a nested message.
+class OrTools(Adapter):
+    """A solver of OR-Tools."""
 
-    Fields of the nested message ``inside`` may also be given without its prefix.
+    package = "ortools"
+    distribution = "ortools"
+    install = "pip install ortools"
 
-    Raises
-    ------
-    BadOption
-        If a name does not exist or a value is rejected.
-    """
-    names = _fields(message)
-    for name, value in options.items():
-        full = f"{inside}.{name}" if inside and f"{inside}.{name}" in names else name
-        if full not in names:
-            raise unknown_option(solver, name, names)
-        *path, last = full.split(".")
-        target = message
-        for part in path:
-            target = getattr(target, part)
-        read = _value(solver, name, value, target.DESCRIPTOR.fields_by_name[last])
-        try:
-            setattr(target, last, read)
-        except (TypeError, ValueError, AttributeError) as error:
-            raise rejected_value(solver, name, value, str(error)) from error
+    def set_options(self, message: Any, options: Mapping[str, object], *, inside: str | None = None) -> None:
+        """Set fields of ``message`` by name; a dotted name addresses a nested message.
+
+        Fields of the nested message ``inside`` may also be given without its prefix.
+
+        Raises
+        ------
+        BadOption
+            If a name does not exist or a value is rejected.
+        """
+        names = _fields(message)
+        for name, value in options.items():
+            full = f"{inside}.{name}" if inside and f"{inside}.{name}" in names else name
+            if full not in names:
+                raise unknown_option(self.name, name, names)
+            *path, last = full.split(".")
+            target = message
+            for part in path:
+                target = getattr(target, part)
+            read = self._value(name, value, target.DESCRIPTOR.fields_by_name[last])
+            try:
+                setattr(target, last, read)
+            except (TypeError, ValueError, AttributeError) as error:
+                raise self.rejected_value(name, value, str(error)) from error
+
+    def _value(self, name: str, value: Any, field: Any) -> Any:
+        if field.type == field.TYPE_ENUM:
+            known = field.enum_type.values_by_name
+            if str(value) in known:
+                return known[str(value)].number
+            if str(value).isdigit() and int(value) in field.enum_type.values_by_number:
+                return int(value)
+            raise self.rejected_value(name, value, f"it must be one of {', '.join(known)}")
+        if field.type == field.TYPE_STRING:
+            return str(value)
+        kinds = {field.TYPE_BOOL: bool, field.TYPE_DOUBLE: float, field.TYPE_FLOAT: float}
+        return parse_value(self.name, name, value, kinds.get(field.type, int))
 
 
 def effective(message: Any) -> dict[str, Json]:
@@ -83,23 +101,6 @@ def _fields(message: Any) -> list[str]:
     return names
 
 
-def _value(solver: str, name: str, value: Any, field: Any) -> Any:
-    if field.type == field.TYPE_ENUM:
-        known = field.enum_type.values_by_name
-        if str(value) in known:
-            return known[str(value)].number
-        if str(value).isdigit() and int(value) in field.enum_type.values_by_number:
-            return int(value)
-        raise rejected_value(solver, name, value, f"it must be one of {', '.join(known)}")
-    if field.type == field.TYPE_BOOL:
-        return parse_value(solver, name, value, bool)
-    if field.type in (field.TYPE_DOUBLE, field.TYPE_FLOAT):
-        return parse_value(solver, name, value, float)
-    if field.type == field.TYPE_STRING:
-        return str(value)
-    return parse_value(solver, name, value, int)
-
-
 _MAX_DENOMINATOR = 10**6
 _MAX_ACTIVITY = 2**60
 #: States without a proof, and options besides the time limit that lead to them.
@@ -116,19 +117,16 @@ _ROUND = Fraction(1, 10**9)
 _ROUNDED = 1e-15
 
 
-class CpSat(Adapter):
+class CpSat(OrTools):
     """CP-SAT: integer programs with bounded columns, and rows with integer or rational coefficients."""
 
     name = "cp-sat"
     title = "CP-SAT (OR-Tools)"
-    package = "ortools"
-    distribution = "ortools"
     algorithm = "constraint programming with clause learning"
     absolute = frozenset({"absolute_gap_limit"})
     capabilities = Capabilities(
         lp=False, mip=True, bound=True, incumbents=True, warm_start=True, integer_data_only=True
     )
-    install = "pip install ortools"
     modules = ("ortools.sat.python.cp_model", "ortools.sat.sat_parameters_pb2")
 
     def solve(self, form: StandardForm, request: SolveRequest, progress: ProgressCallback) -> Outcome:
@@ -146,7 +144,7 @@ class CpSat(Adapter):
         parameters.random_seed = request.seed
         if request.time_limit_s is not None:
             parameters.max_time_in_seconds = request.time_limit_s
-        set_options(self.name, parameters, request.options)
+        self.set_options(parameters, request.options)
 
         model = cp_model.CpModel()
         scale = self._build(model.proto, form, request)
@@ -175,7 +173,7 @@ class CpSat(Adapter):
         if raw == "MODEL_INVALID":
             wrong = model.validate()
             if not wrong and request.options:
-                raise rejected_options(self.name, request.options, solver.solution_info())
+                raise self.rejected_options(request.options, solver.solution_info())
             refuse(f"solver {self.name!r} rejects the problem", f"{wrong or 'a parameter is out of range'}", BadOption)
         outcome.algorithm, outcome.options = self.algorithm, effective(parameters)
         outcome.message = solver.solution_info()
@@ -298,7 +296,7 @@ _LIMIT = {
 _FEASIBLE = 2  # SOLUTION_STATUS_FEASIBLE
 
 
-class Glop(Adapter):
+class Glop(OrTools):
     """GLOP: primal and dual simplex, LP only.
 
     It is called through the MathOpt protocol buffers, which return the vertex reached at a limit.
@@ -306,12 +304,9 @@ class Glop(Adapter):
 
     name = "glop"
     title = "GLOP (OR-Tools)"
-    package = "ortools"
-    distribution = "ortools"
     algorithm = "simplex"
     absolute = frozenset({"objective_lower_limit", "objective_upper_limit"})
     capabilities = Capabilities(duals=True, bound=True)
-    install = "pip install ortools"
     modules = (
         "ortools.math_opt.core.python.solver",
         "ortools.math_opt.callback_pb2",
@@ -332,7 +327,7 @@ class Glop(Adapter):
         glop.num_omp_threads = request.threads
         if request.time_limit_s is not None:
             glop.max_time_in_seconds = request.time_limit_s
-        set_options(self.name, glop, request.options)
+        self.set_options(glop, request.options)
         parameters.enable_output = solver_log.shown()
         start = time.perf_counter()
         try:
@@ -349,7 +344,7 @@ class Glop(Adapter):
             )
         except Exception as error:  # its own class is in no public module
             if "invalid GlopParameters" in str(error):
-                raise rejected_options(self.name, request.options, str(error)) from error
+                raise self.rejected_options(request.options, str(error)) from error
             if not isinstance(error, ValueError | RuntimeError):
                 raise
             msg = f"solver {self.name!r} rejects the problem: {error}"
@@ -418,16 +413,13 @@ _PDLP_TERMINATION = {
 }
 
 
-class Pdlp(Adapter):
+class Pdlp(OrTools):
     """PDLP, OR-Tools' first-order method: primal-dual hybrid gradient, LP only, to a tolerance."""
 
     name = "pdlp"
     title = "PDLP (OR-Tools)"
-    package = "ortools"
-    distribution = "ortools"
     algorithm = "first order (PDLP)"
     capabilities = Capabilities(duals=True, warm_start=True, exact=False)
-    install = "pip install ortools"
     modules = ("ortools.pdlp.python.pdlp", "ortools.pdlp.solvers_pb2", "ortools.pdlp.solve_log_pb2")
 
     def solve(self, form: StandardForm, request: SolveRequest, progress: ProgressCallback) -> Outcome:
@@ -440,7 +432,7 @@ class Pdlp(Adapter):
         criteria.simple_optimality_criteria.eps_optimal_absolute = max(1e-9, request.rel_tol)
         if request.time_limit_s is not None:
             criteria.time_sec_limit = request.time_limit_s
-        set_options(self.name, parameters, request.options, inside="termination_criteria")
+        self.set_options(parameters, request.options, inside="termination_criteria")
 
         options = effective(parameters)
         if solver_log.shown():
@@ -466,7 +458,7 @@ class Pdlp(Adapter):
         log = result.solve_log
         raw = logs.TerminationReason.Name(log.termination_reason).removeprefix("TERMINATION_REASON_")
         if raw == "INVALID_PARAMETER":
-            raise rejected_options(self.name, request.options, log.termination_string)
+            raise self.rejected_options(request.options, log.termination_string)
         if raw == "INVALID_PROBLEM":
             refuse(f"solver {self.name!r} rejects the problem", f"{log.termination_string}", BadOption)
         outcome = Outcome(_PDLP_TERMINATION.get(raw, Termination.ERROR), raw=raw, message=log.termination_string)

@@ -6,17 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.solvers.adapters.interface import (
-    LOOSE,
-    NO_SOLUTION,
-    Adapter,
-    Capabilities,
-    ProgressLog,
-    apply_options,
-    finite_or_none,
-    row_kinds,
-    set_solution,
-)
+from opticoll.solvers.adapters.interface import Adapter, Capabilities, ProgressLog, row_kinds, set_solution
 from opticoll.solvers.process import solver_log
 from opticoll.solvers.task import Outcome, Termination
 
@@ -83,8 +73,8 @@ class Scip(Adapter):
                 if not _complementary(form, x, duals):  # rows of one column share the dual of its bound
                     duals = None
         set_solution(outcome, form, x, duals, accepted=True)
-        if form.is_mip and outcome.termination not in NO_SOLUTION and model.getParam(_DUAL_TOLERANCE) <= LOOSE:
-            outcome.bound = finite_or_none(model.getDualbound())
+        if form.is_mip:
+            self.claim_bound(outcome, model.getDualbound(), model.getParam(_DUAL_TOLERANCE))
         return outcome
 
     def _set_options(self, model: Any, form: StandardForm, request: SolveRequest) -> dict[str, Any]:
@@ -108,7 +98,7 @@ class Scip(Adapter):
             }
         known = model.getParams()
         effective |= self.read_options(request, known, lambda name: type(known[name]))
-        apply_options(self.name, effective, model.setParam, (ValueError, KeyError, TypeError))
+        self.apply_options(effective, model.setParam, (ValueError, KeyError, TypeError))
         if not form.is_mip:  # an LP needs no heuristics, and they disturb the duals
             model.setHeuristics(self.load().SCIP_PARAMSETTING.OFF)
             effective["heuristics"] = "off"
@@ -174,7 +164,7 @@ def _event_handler(scip: Any, variables: list[Any], log: ProgressLog) -> Any:
                 self.model.dropEvent(event, self)
 
         def eventexec(self, event: Any) -> None:
-            bound = finite_or_none(self.model.getDualbound())
+            bound = self.model.getDualbound()
             if event.getType() == scip.SCIP_EVENTTYPE.BESTSOLFOUND:
                 best = self.model.getBestSol()
                 log.incumbent(np.array([best[variable] for variable in variables]), bound)

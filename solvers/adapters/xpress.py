@@ -7,18 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticoll.solvers.adapters.interface import (
-    LOOSE,
-    NO_SOLUTION,
-    Capabilities,
-    LicensedAdapter,
-    ProgressLog,
-    finite_or_none,
-    licence_too_small,
-    rejected_value,
-    row_kinds,
-    set_solution,
-)
+from opticoll.solvers.adapters.interface import Capabilities, LicensedAdapter, ProgressLog, row_kinds, set_solution
 from opticoll.solvers.process import solver_log
 from opticoll.solvers.task import Outcome, Termination
 
@@ -76,7 +65,7 @@ class Xpress(LicensedAdapter):
     def _unavailable(self, error: Exception, form: StandardForm) -> Exception:
         text = _one_line(error)
         if any(word in text.lower() for word in ("licen", "community", "too many rows and columns")):
-            return licence_too_small(self.name, form, text, _REMEDY)
+            return self.too_small(form, text)
         return RuntimeError(f"Xpress: {text}")
 
     def _run(self, xpress: Any, form: StandardForm, request: SolveRequest, log: ProgressLog) -> Outcome:
@@ -89,8 +78,7 @@ class Xpress(LicensedAdapter):
                 problem.addMipSol(request.warm_start.tolist())
 
             def record(inner: Any, _data: Any) -> None:
-                bound = finite_or_none(inner.attributes.bestbound)
-                log.incumbent(np.array(inner.getCallbackSolution()), bound)
+                log.incumbent(np.array(inner.getCallbackSolution()), inner.attributes.bestbound)
 
             problem.addIntsolCallback(record, None)
         solve_status, solution_status = problem.optimize()
@@ -110,8 +98,7 @@ class Xpress(LicensedAdapter):
         if form.is_mip:
             outcome.algorithm, outcome.nodes = "branch and cut", int(problem.attributes.nodes)
             set_solution(outcome, form, x, accepted=True)
-            if termination not in NO_SOLUTION and effective["optimalitytol"] <= LOOSE:
-                outcome.bound = finite_or_none(problem.attributes.bestbound)
+            self.claim_bound(outcome, problem.attributes.bestbound, effective["optimalitytol"])
             return outcome
         barrier = int(problem.attributes.bariter) > 0
         exact = not barrier or effective.get("crossover") != 0
@@ -163,9 +150,9 @@ class Xpress(LicensedAdapter):
                 problem.setControl(name, value)
                 kept = problem.getControl(name)
             except (xpress.SolverError, xpress.ModelError, xpress.InterfaceError, SystemError, KeyError) as error:
-                raise rejected_value(self.name, name, value, _one_line(error)) from error
+                raise self.rejected_value(name, value, _one_line(error)) from error
             if kept != value:
-                raise rejected_value(self.name, name, value, "the solver would replace it by another value")
+                raise self.rejected_value(name, value, "the solver would replace it by another value")
         return effective
 
 
