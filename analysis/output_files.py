@@ -275,7 +275,8 @@ def write_schedule(request: ScheduleRequest, run: Run) -> dict[str, Json]:
     """
     from opticoll.solvers.schedules import lowering
     from opticoll.solvers.schedules.collective_steps import COLLECTIVES
-    from opticoll.solvers.schedules.schedule_kinds import ScheduleKind, cost_model, kind_of
+    from opticoll.solvers.schedules.schedule_check import Cost
+    from opticoll.solvers.schedules.schedule_kinds import ScheduleKind, kind_of
     from opticoll.solvers.schedules.verification import verify_file
 
     assert run.plan is not None
@@ -285,19 +286,11 @@ def write_schedule(request: ScheduleRequest, run: Run) -> dict[str, Json]:
         return _write_circuits(request, run)
     assert isinstance(run.plan.instance, Topology)
     plan, topology, path = run.plan, run.plan.instance, request.path
-    alpha, beta = cost_model(plan)
+    cost = Cost.of(plan.parameters)
     name = plan.problem.name
     collective = COLLECTIVES.get(name, "alltoall")
     parts, facts, verdict = lowering.schedule_file(
-        path,
-        name,
-        plan.problem,
-        topology,
-        run.values,
-        chunks=request.chunks,
-        alpha=alpha,
-        beta=beta,
-        options=request.options,
+        path, name, plan.problem, topology, run.values, chunks=request.chunks, cost=cost, options=request.options
     )
     write_file(path, parts)
     verdict = verdict or verify_file(
@@ -306,8 +299,7 @@ def write_schedule(request: ScheduleRequest, run: Run) -> dict[str, Json]:
         collective,
         traffic=traffic_of(plan.parameters, topology),
         root=int(plan.parameters.get("root", 0)),
-        alpha=alpha,
-        beta=beta,
+        cost=cost,
     )
     result: dict[str, Any] = {
         key: verdict.metrics[key] for key in ("fits_runtime", "exceeds") if key in verdict.metrics

@@ -36,7 +36,7 @@ from opticoll.solvers.methods import prepared
 from opticoll.solvers.plan import shared_parameters
 from opticoll.solvers.same_problem import refuse_other_problem, refuse_other_settings
 from opticoll.solvers.schedules.collective_steps import COLLECTIVES
-from opticoll.solvers.schedules.schedule_check import refused
+from opticoll.solvers.schedules.schedule_check import Cost, refused
 from opticoll.solvers.schedules.schedule_json import read_configurations, read_rounds
 from opticoll.solvers.schedules.schedule_kinds import ScheduleKind, holds
 from opticoll.solvers.schedules.verification import is_schedule, verify_document, verify_file
@@ -551,11 +551,10 @@ def check_schedule(
         if name not in (*SCHEDULE_SETTINGS, "demand", "root", *CHANNEL_SETTINGS):
             refuse(path, f"is a schedule, which is executed as stated: {name}= has no effect; omit it")
     parameters = read_parameters(model.parameters, settings or {}, model.name)
-    cost = {name: float(parameters[name]) for name in SCHEDULE_SETTINGS if name in parameters}
     collective, root = COLLECTIVES.get(model.name, "alltoall"), int(parameters.get("root", 0))
     verify_schedule = verify_file if document is None else partial(verify_document, document)
     traffic = traffic_of(parameters, instance)
-    verdict = verify_schedule(path, instance, collective, traffic=traffic, root=root, **cost)
+    verdict = verify_schedule(path, instance, collective, traffic=traffic, root=root, cost=Cost.of(parameters))
     if verdict.valid and "layers" in parameters and "layers" not in verdict.metrics:
         needs = f"{model.name} needs one for every route, and alltoall.master checks routes without layers"
         reading.refuse(path, f"has no layer for its routes, so that they may deadlock; {needs}")

@@ -133,13 +133,12 @@ class Schedule(_Steps):
     def verdict(self) -> ScheduleCheck:
         """The schedule executed step by step."""
         from opticoll.solvers.schedules.moves_execution import run_moves
-        from opticoll.solvers.schedules.schedule_kinds import cost_model
+        from opticoll.solvers.schedules.schedule_check import Cost
 
         plan, _ = self.result.solved()
         assert isinstance(plan.instance, Topology)
-        alpha, beta = cost_model(plan)
         root = int(plan.parameters.get("root", 0))
-        return run_moves(self.steps, plan.instance, root, alpha=alpha, beta=beta)
+        return run_moves(self.steps, plan.instance, root, cost=Cost.of(plan.parameters))
 
     @property
     def frame(self) -> pd.DataFrame:

@@ -35,6 +35,7 @@ import numpy as np
 
 from opticoll.formulations.flows.worst_cuts import network_of
 from opticoll.formulations.rounds.segments import offsets, positions, select
+from opticoll.solvers.schedules.schedule_check import FREE_STEPS, Cost
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -185,7 +186,7 @@ class CollectiveSteps:
         move = np.repeat(np.arange(self.moves), np.diff(self.first) - 1)
         return move, self.vertices[at], self.vertices[at + 1]
 
-    def time(self, topology: Topology, alpha: float = 0.0, beta: float = 1.0) -> float:
+    def time(self, topology: Topology, cost: Cost = FREE_STEPS) -> float:
         """The alpha-beta time on a topology, parallel arcs together; empty steps take none."""
         if not self.moves:
             return 0.0
@@ -198,7 +199,7 @@ class CollectiveSteps:
             amount = np.array([self.demand[pair] for pair in map(tuple, self.shard.tolist())])[move]
         load = np.bincount(cell, amount, minlength=self.steps * joint.arcs).reshape(-1, joint.arcs)
         busiest = (load / (self.chunks * joint.capacity)).max(axis=1)
-        return float(alpha * np.unique(self.step).size + beta * busiest.sum())
+        return cost.time(np.unique(self.step).size, float(busiest.sum()))
 
 
 @dataclass(frozen=True)
@@ -248,17 +249,15 @@ class Listed(NamedTuple):
         list_schedule(self.first, self.arcs, urgency, self.size, waiting, self.begin, self.behind, limit, step)
         return step
 
-    def time(self, step: I64, room: F64, alpha: float, beta: float) -> float:
+    def time(self, step: I64, room: F64, cost: Cost) -> float:
         """Alpha-beta time to 12 digits, for arcs that carry ``room`` in a unit of time."""
         steps, length = int(step.max()) + 1, np.diff(self.first)
         cell = np.repeat(step, length) * room.size + self.arcs
         load = np.bincount(cell, np.repeat(self.size, length), minlength=steps * room.size).reshape(steps, -1)
-        return float(f"{alpha * steps + beta * float((load / room).max(axis=1).sum()):.12g}")
+        return float(f"{cost.time(steps, float((load / room).max(axis=1).sum())):.12g}")
 
 
-def shortest(
-    trials: Iterable[tuple[Listed, int, F64]], room: F64, alpha: float, beta: float
-) -> tuple[float, Listed, I64]:
+def shortest(trials: Iterable[tuple[Listed, int, F64]], room: F64, cost: Cost) -> tuple[float, Listed, I64]:
     """The shortest of list schedules (moves, urgency, limits), of equally short ones that with the fewest steps.
 
     Returns
@@ -268,7 +267,7 @@ def shortest(
     best: tuple[float, int, Listed, I64] | None = None
     for listed, rule, limit in trials:
         step = listed.scheduled(rule, limit)
-        time, steps = listed.time(step, room, alpha, beta), int(step.max()) + 1
+        time, steps = listed.time(step, room, cost), int(step.max()) + 1
         if best is None or (time, steps) < best[:2]:
             best = (time, steps, listed, step)
     assert best is not None
@@ -291,15 +290,14 @@ def best_schedule(
     root: int | None = None,
     *,
     chunks: int | Sequence[int] | None = None,
-    alpha: float = 0.0,
-    beta: float = 1.0,
+    cost: Cost = FREE_STEPS,
 ) -> CollectiveSchedule:
     """Best schedule with this number of chunks per shard, or with one of these numbers; None for the default."""
     if chunks is None:
         most = None if COLLECTIVES[name] == "broadcast" else MOST_CHUNKS
-        return schedule_collective(name, topology, root, most=most, alpha=alpha, beta=beta)
+        return schedule_collective(name, topology, root, most=most, cost=cost)
     numbers = (chunks,) if isinstance(chunks, int) else sorted(set(chunks))
-    made = (schedule_collective(name, topology, root, chunks=D, alpha=alpha, beta=beta) for D in numbers)
+    made = (schedule_collective(name, topology, root, chunks=D, cost=cost) for D in numbers)
     return min(made, key=lambda one: one.alpha_beta_time)
 
 
@@ -311,8 +309,7 @@ def schedule_collective(
     most: int | None = 24,
     chunks: int | None = None,
     trees: int | None = None,
-    alpha: float = 0.0,
-    beta: float = 1.0,
+    cost: Cost = FREE_STEPS,
 ) -> CollectiveSchedule:
     """A schedule of formulation ``name`` from packed trees.
 
@@ -331,7 +328,7 @@ def schedule_collective(
         Chunks per shard.
     trees
         Maximum number of trees per shard, if ``chunks`` is given; fewer trees are simpler but load the network more.
-    alpha, beta
+    cost
         Cost model by which the size of steps is chosen.
 
     Raises
@@ -351,8 +348,8 @@ def schedule_collective(
         chunks = lcm(*(packing.chunks for packing in (spread, summed) if packing is not None))
         chunks *= max(1, min(most // chunks, MANY_MOVES // max(per_chunk * chunks, 1)))
     fluid = _fluid(topology, spread, summed)
-    piped = None if spread is None or root is None or alpha else _pipelined(spread, root, chunks, more)
-    trials = _Trials(topology, images, chunks, alpha, beta)
+    piped = None if spread is None or root is None or cost.alpha else _pipelined(spread, root, chunks, more)
+    trials = _Trials(topology, images, chunks, cost)
     results: list[tuple[float, list[list[Move]]]] = []
     if spread is not None and summed is not None:
         sums, copies = trials.best(*_moves(None, summed, chunks)), trials.best(*_moves(spread, None, chunks))
@@ -362,8 +359,8 @@ def schedule_collective(
     if not results or (few and fluid < apart * (1 - OVERLAP)):
         results.append(trials.best(*_moves(spread, summed, chunks)))
     tried = min(results, key=lambda one: one[0])
-    if piped is not None and (time := piped.time(topology)) * beta < tried[0]:
-        return CollectiveSchedule(piped, fluid, time, time * beta)
+    if piped is not None and (time := piped.time(topology)) * cost.beta < tried[0]:
+        return CollectiveSchedule(piped, fluid, time, time * cost.beta)
     steps = CollectiveSteps.of(collective, chunks, tried[1], root)
     if len(images) > 1:
         steps = steps.translated(images)
@@ -400,7 +397,7 @@ def _pipelined(packing: TreePacking, root: int, chunks: int, more: bool) -> Coll
 class _Trials:
     """List schedules of moves on a topology, for translations of which all ranks do the images of some moves."""
 
-    def __init__(self, topology: Topology, images: I64, chunks: int, alpha: float, beta: float) -> None:
+    def __init__(self, topology: Topology, images: I64, chunks: int, cost: Cost) -> None:
         from opticoll.solvers.schedules.translated_trees import JointOrbits
 
         network = network_of(topology, (1,) * topology.num_ranks)
@@ -409,7 +406,7 @@ class _Trials:
         #: The number of every arc's orbit, and what an orbit carries for each of the moves that have images.
         self.place = dict(zip(ends, orbits.label.tolist(), strict=True))
         self.capacity = np.array([float(c * network.unit / len(images)) for c in orbits.room])
-        self.chunks, self.alpha, self.beta = chunks, alpha, beta
+        self.chunks, self.cost = chunks, cost
 
     def best(self, moves: list[Move], before: list[list[int]]) -> tuple[float, list[list[Move]]]:
         """Alpha-beta time and steps of the best schedule tried."""
@@ -427,7 +424,7 @@ class _Trials:
         if allowed < len(trials):
             trials = list(product(ways[:1], BUDGETS, (0, 1)))
         tried = ((way, rule, per_step(self.capacity, budget)) for way, budget, rule in trials[:allowed])
-        time, way, step = shortest(tried, self.chunks * self.capacity, self.alpha, self.beta)
+        time, way, step = shortest(tried, self.chunks * self.capacity, self.cost)
         listed: list[list[Move]] = [[] for _ in range(int(step.max()) + 1)]
         for move, number in zip(moves, (step if way is ahead else step.max() - step).tolist(), strict=True):
             listed[number].append(move)

@@ -29,7 +29,7 @@ import numpy as np
 
 from opticoll.errors import BadInput
 from opticoll.solvers.schedules.program import READS, RECEIVES, SENDS, WRITES, Connection, Contributions, Place
-from opticoll.solvers.schedules.schedule_check import ScheduleCheck, refused
+from opticoll.solvers.schedules.schedule_check import FREE_STEPS, Cost, ScheduleCheck, refused
 from opticoll.solvers.schedules.static_checks import label, numbering_violation, static_violation
 
 if TYPE_CHECKING:
@@ -101,12 +101,7 @@ class _Block:
 
 
 def run(
-    program: Program,
-    capacity: Mapping[tuple[int, int], float],
-    ways: Ways,
-    *,
-    alpha: float = 0.0,
-    beta: float = 1.0,
+    program: Program, capacity: Mapping[tuple[int, int], float], ways: Ways, *, cost: Cost = FREE_STEPS
 ) -> ScheduleCheck:
     """Execute ``program``.
 
@@ -119,8 +114,8 @@ def run(
     ways
         For ranks (from, to), lists of pairs of vertices that a message may cross, all at the same time; other pairs are
         refused. Of several ways the widest is taken, and among equals the least used.
-    alpha, beta
-        Latency per message; time per shard over a link of capacity 1.
+    cost
+        Latency per message, and time per shard over a link of capacity 1.
 
     Returns
     -------
@@ -135,7 +130,7 @@ def run(
     violation = static_violation(program) or _arc_violation(program, ways)
     if violation is not None:
         return violation
-    return _Execution(program, capacity, ways, alpha, beta).run()
+    return _Execution(program, capacity, ways, cost).run()
 
 
 def _clock_entries(program: Program) -> int:
@@ -156,17 +151,10 @@ def _arc_violation(program: Program, joined: Collection[tuple[int, int]]) -> Sch
 
 
 class _Execution:
-    def __init__(
-        self,
-        program: Program,
-        capacity: Mapping[tuple[int, int], float],
-        ways: Ways,
-        alpha: float,
-        beta: float,
-    ) -> None:
+    def __init__(self, program: Program, capacity: Mapping[tuple[int, int], float], ways: Ways, cost: Cost) -> None:
         #: None where every message crosses a single arc.
         self.ways = None if all(those == [[pair]] for pair, those in ways.items()) else ways
-        self.program, self.capacity, self.alpha, self.beta = program, capacity, alpha, beta
+        self.program, self.capacity, self.cost = program, capacity, cost
         pairs = [(v, block) for v, rank in enumerate(program.ranks) for block in rank.blocks.values()]
         count = len(pairs)
         if _clock_entries(program) > MOST_CLOCK_ENTRIES:
@@ -273,7 +261,7 @@ class _Execution:
         woken: list[int] = []
         if instruction.kind in SENDS:
             link = self._link(g, receiving=False)
-            link.queue.append((end + self.alpha, values, state.clock.copy()))
+            link.queue.append((end + self.cost.alpha, values, state.clock.copy()))
             link.sent += 1
             self.transfers += 1
             if link.receiver is not None:
@@ -292,7 +280,7 @@ class _Execution:
     def _occupy(self, source: int, target: int, count: int, start: float) -> float:
         """Time when a message sent at ``start`` has left its link, which serves one message at a time."""
         begin = max(start, self.free.get((source, target), 0.0))
-        self.free[source, target] = begin + self.beta * count / self.program.chunks / self.capacity[source, target]
+        self.free[source, target] = begin + self.cost.beta * count / self.program.chunks / self.capacity[source, target]
         return self.free[source, target]
 
     def _share_arcs(self) -> None:
@@ -323,7 +311,7 @@ class _Execution:
                 message[g] = values, way
                 sending.append(g)
             new = [self.blocks[g].block.instructions[self.blocks[g].position].count for g in sending[before:]]
-            left = np.concatenate([left, self.beta / self.program.chunks * np.array(new, dtype=float)])
+            left = np.concatenate([left, self.cost.beta / self.program.chunks * np.array(new, dtype=float)])
             then = self.ready[0][0] if self.ready else np.inf
             if sending:
                 arcs = [message[g][1] for g in sending]

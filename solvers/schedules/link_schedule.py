@@ -31,7 +31,7 @@ from opticoll.solvers.schedules.collective_steps import (
     per_step,
     shortest,
 )
-from opticoll.solvers.schedules.schedule_check import ScheduleCheck, refused
+from opticoll.solvers.schedules.schedule_check import FREE_STEPS, Cost, ScheduleCheck, refused
 from opticoll.solvers.schedules.shard_routes import LOSSY, amounts_of, cut
 
 if TYPE_CHECKING:
@@ -87,8 +87,7 @@ def schedule_routes(
     routes: Routes,
     *,
     chunks: int | Sequence[int] | None = None,
-    alpha: float = 0.0,
-    beta: float = 1.0,
+    cost: Cost = FREE_STEPS,
     budgets: Sequence[int | None] | None = None,
 ) -> CollectiveSchedule:
     """All-to-all along routes: cut into chunks, then scheduled in the steps of the routes or by list scheduling.
@@ -105,8 +104,8 @@ def schedule_routes(
     chunks
         Chunks per shard, see :func:`opticoll.solvers.schedules.shard_routes.cut`. By default that number is doubled
         while the schedule takes more than 1 % longer than the flow, up to :data:`MOST_FINE` chunks.
-    alpha, beta
-        Cost of a step, and of a shard on a link of capacity 1.
+    cost
+        Of steps and shards.
     budgets
         Budgets to try; None for no limit.
     """
@@ -115,19 +114,19 @@ def schedule_routes(
     if chunked.routes.steps is not None:
         step = chunked.routes.steps[best.place]
     else:
-        time, step = best.scheduled(alpha, beta, budgets)
+        time, step = best.scheduled(cost, budgets)
         finest = min(MOST_FINE // chunked.chunks, LARGE // max(best.arcs.size, 1)) if chunks is None else 1
         times = 2
-        while times <= finest and time > (1 + LOSSY) * beta * chunked.fluid_time:
+        while times <= finest and time > (1 + LOSSY) * cost.beta * chunked.fluid_time:
             finer = replace(chunked, carried=chunked.carried * times, chunks=chunked.chunks * times)
             hops = _Hops(topology, finer)
-            shorter, other = hops.scheduled(alpha, beta, budgets)
+            shorter, other = hops.scheduled(cost, budgets)
             if shorter < time:
                 best, time, step = hops, shorter, other
             times *= 2
     steps = best.moves(step)
     alone = steps.time(topology)
-    return CollectiveSchedule(steps, chunked.fluid_time, alone, alpha * steps.steps + beta * alone, chunked.prices)
+    return CollectiveSchedule(steps, chunked.fluid_time, alone, cost.time(steps.steps, alone), chunked.prices)
 
 
 class _Hops:
@@ -147,7 +146,7 @@ class _Hops:
         self.route = route[self.token]
         self.chunk = self.token - chunked.chunks * routes.commodity[self.route]
 
-    def scheduled(self, alpha: float, beta: float, budgets: Sequence[int | None] | None) -> tuple[float, I64]:
+    def scheduled(self, cost: Cost, budgets: Sequence[int | None] | None) -> tuple[float, I64]:
         """Time and steps of the shortest list schedule."""
         routes, capacity = self.chunked.routes, self.topology.capacity
         large = self.arcs.size > LARGE
@@ -158,10 +157,10 @@ class _Hops:
         largest, urgencies = float(routes.amount.max()), (left[self.place], mixed[self.place])
         size = routes.amount[self.route] / largest
         listed = Listed(self.first, self.arcs, size, waiting, begin, behind, urgencies)
-        few = LARGE_BUDGETS if alpha == 0.0 else (*LARGE_BUDGETS, None)
+        few = LARGE_BUDGETS if cost.alpha == 0.0 else (*LARGE_BUDGETS, None)
         tried = budgets or (few if large else (*BUDGETS, None))
         trials = ((listed, rule, per_step(capacity, one)) for one, rule in product(tried, (1,) if large else (0, 1)))
-        time, _, step = shortest(trials, self.chunked.chunks * capacity / largest, alpha, beta)
+        time, _, step = shortest(trials, self.chunked.chunks * capacity / largest, cost)
         return time, step
 
     def moves(self, step: I64) -> CollectiveSteps:

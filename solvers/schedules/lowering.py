@@ -37,6 +37,7 @@ from opticoll.solvers.schedules.msccl_xml import xml_of
 from opticoll.solvers.schedules.program import Program
 from opticoll.solvers.schedules.program_layout import ChunkMoves, Layout
 from opticoll.solvers.schedules.runtimes import PROTOCOLS, TARGETS, exceeded
+from opticoll.solvers.schedules.schedule_check import FREE_STEPS, Cost
 from opticoll.solvers.schedules.schedule_json import moved_document, moves_text, routes_document
 from opticoll.solvers.schedules.schedule_kinds import root_of
 from opticoll.solvers.schedules.shard_routes import LIMITED, cut, routes_in_steps, routes_of, uncut, without_steps
@@ -221,8 +222,7 @@ def schedule_file(
     values: Mapping[str, F64],
     *,
     chunks: int | Sequence[int] | None = None,
-    alpha: float = 0.0,
-    beta: float = 1.0,
+    cost: Cost = FREE_STEPS,
     options: XmlOptions | None = None,
 ) -> ScheduleFile:
     """The file of a schedule along routes or packed trees, and the cost of cutting the flow into chunks.
@@ -235,7 +235,7 @@ def schedule_file(
         The formulation and its verified solution.
     chunks
         Chunks per shard, see :func:`opticoll.solvers.schedules.shard_routes.cut`.
-    alpha, beta
+    cost
         Cost model by which list scheduling chooses the size of its steps.
     options
         For ``.xml``. If the shortest schedule exceeds the limits of the runtime, one with fewer and larger steps is
@@ -246,16 +246,16 @@ def schedule_file(
     chosen = (options or XmlOptions()) if path.suffix.lower() == ".xml" else None
     trees, root, lowered = name in COLLECTIVES, root_of(name, data), None
     if trees and chosen is not None:
-        made, lowered = _collective_program(name, topology, chunks, alpha, beta, chosen)
+        made, lowered = _collective_program(name, topology, chunks, cost, chosen)
     elif trees:
-        made = collective_steps.best_schedule(name, topology, root, chunks=chunks, alpha=alpha, beta=beta)
+        made = collective_steps.best_schedule(name, topology, root, chunks=chunks, cost=cost)
     else:
         routes = routes_in_steps(name, data, topology, values)
-        made = schedule_routes(topology, routes, chunks=chunks, alpha=alpha, beta=beta)
+        made = schedule_routes(topology, routes, chunks=chunks, cost=cost)
         if chosen is not None:
             if made.steps.demand is not None:
                 refuse(path, EQUAL_SHARDS)
-            made, lowered = _routes_program(name, topology, routes, made, chunks, alpha, beta, chosen)
+            made, lowered = _routes_program(name, topology, routes, made, chunks, cost, chosen)
     fluid = float(values["T"]) if trees else made.fluid_time
     facts: CutFacts = {
         "chunks": made.steps.chunks,
@@ -269,11 +269,11 @@ def schedule_file(
     if _unequal_switches(topology) and _loss(made.fluid_time, fluid):
         facts["keeps"] = f"switches only forward, without copies or sums: the trees take T = {made.fluid_time:.8g}"
     if chosen is not None and lowered is not None:
-        return _program_file(lowered, made.steps, topology, facts, chosen, alpha, beta)
+        return _program_file(lowered, made.steps, topology, facts, chosen, cost)
     # A large schedule is executed from the arrays that are written.
     number = 0 if root is None else int(np.searchsorted(topology.terminals, root))
     large = made.steps.moves > MOST_READ
-    verdict = run_moves(made.steps, topology, number, alpha=alpha, beta=beta) if large else None
+    verdict = run_moves(made.steps, topology, number, cost=cost) if large else None
     return ScheduleFile(moves_text(topology, made.steps), facts, verdict)
 
 
@@ -310,8 +310,7 @@ def _routes_program(
     routes: Routes,
     made: CollectiveSchedule,
     chunks: int | Sequence[int] | None,
-    alpha: float,
-    beta: float,
+    cost: Cost,
     options: XmlOptions,
 ) -> tuple[CollectiveSchedule, Lowered]:
     """The program of a schedule along routes, or of one with larger steps if only that is within the limits."""
@@ -320,7 +319,7 @@ def _routes_program(
     if not _excess(lowered, options) or made.steps.vertices.size - made.steps.moves > MOST_RETRIED:
         return made, lowered
     for budget in (*BUDGETS[1:], None):
-        other = schedule_routes(topology, routes, chunks=chunks, alpha=alpha, beta=beta, budgets=(budget,))
+        other = schedule_routes(topology, routes, chunks=chunks, cost=cost, budgets=(budget,))
         trial = _lowered(other.steps, topology, title, options)
         if not _excess(trial, options):
             return other, trial
@@ -332,13 +331,7 @@ def _excess(lowered: Lowered, options: XmlOptions) -> list[str]:
 
 
 def _program_file(
-    lowered: Lowered,
-    steps: CollectiveSteps,
-    topology: Topology,
-    facts: CutFacts,
-    options: XmlOptions,
-    alpha: float,
-    beta: float,
+    lowered: Lowered, steps: CollectiveSteps, topology: Topology, facts: CutFacts, options: XmlOptions, cost: Cost
 ) -> ScheduleFile:
     """A program; of one that is too large to be executed, the moves are."""
     program, arrays = lowered
@@ -351,7 +344,7 @@ def _program_file(
     if entries > MOST_EXECUTED:
         later = "`opticoll check` executes the program" if entries <= MOST_CLOCK_ENTRIES else "the program is too large"
         facts["keeps"] = f"the times of its moves, which were executed; {later}"
-        verdict = with_limits(run_moves(steps, topology, alpha=alpha, beta=beta), program, arrays.usage())
+        verdict = with_limits(run_moves(steps, topology, cost=cost), program, arrays.usage())
     return ScheduleFile(xml_of(program, arrays), facts, verdict)
 
 
@@ -369,26 +362,23 @@ def _unequal_switches(topology: Topology) -> bool:
 
 
 def _collective_program(
-    name: str, topology: Topology, chunks: int | Sequence[int] | None, alpha: float, beta: float, options: XmlOptions
+    name: str, topology: Topology, chunks: int | Sequence[int] | None, cost: Cost, options: XmlOptions
 ) -> tuple[CollectiveSchedule, Lowered]:
     """Schedule whose program has the shortest simulated time within the limits of the target, and that program.
 
     Programs run without synchronous steps: fewer trees, which load the network more, can take less time.
     """
     target = TARGETS[options.target]
-    made = [collective_steps.best_schedule(name, topology, chunks=chunks, alpha=alpha, beta=beta)]
+    made = [collective_steps.best_schedule(name, topology, chunks=chunks, cost=cost)]
     if made[0].steps.moves <= MOST_TRIED:
         numbers = (chunks,) if isinstance(chunks, int) else PROGRAM_CHUNKS if chunks is None else sorted(set(chunks))
-        made += [
-            collective_steps.schedule_collective(name, topology, chunks=D, trees=1, alpha=alpha, beta=beta)
-            for D in numbers
-        ]
+        made += [collective_steps.schedule_collective(name, topology, chunks=D, trees=1, cost=cost) for D in numbers]
     best: tuple[tuple[bool, float, int], CollectiveSchedule, Lowered] | None = None
     for result in made:
         lowered = _lowered(result.steps, topology, f"{name} {topology.spec}", options)
         if len(made) == 1:
             return result, lowered
-        time = execute_program(_whole(lowered), topology, alpha=alpha, beta=beta).time
+        time = execute_program(_whole(lowered), topology, cost=cost).time
         excess = exceeded(lowered.program, target, lowered.arrays.usage())
         key = (bool(excess), round(time or inf, 9), result.steps.chunks)
         if best is None or key < best[0]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticoll.formulations.rounds.segments import turns
-from opticoll.solvers.schedules.schedule_check import ScheduleCheck, refused
+from opticoll.solvers.schedules.schedule_check import FREE_STEPS, Cost, ScheduleCheck, refused
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -32,7 +32,7 @@ SUMS = frozenset({"reducescatter", "allreduce"})
 
 
 def run_moves(
-    schedule: CollectiveSteps, topology: Topology, root: int = 0, *, alpha: float = 0.0, beta: float = 1.0
+    schedule: CollectiveSteps, topology: Topology, root: int = 0, *, cost: Cost = FREE_STEPS
 ) -> ScheduleCheck:
     """Execute a schedule; a valid one has metrics ``time`` (alpha-beta), ``steps``, ``transfers``, ``chunks``.
 
@@ -48,7 +48,7 @@ def run_moves(
     return ScheduleCheck(
         True,
         metrics={
-            "time": schedule.time(topology, alpha, beta),
+            "time": schedule.time(topology, cost),
             "steps": int(np.unique(schedule.step).size),
             "transfers": schedule.moves,
             "chunks": schedule.chunks,

@@ -1,10 +1,10 @@
-"""Verdicts on schedules, and the reasons for refusal."""
+"""Verdicts on schedules, the reasons for refusal, and the costs of their steps."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, cast
 
 from opticoll.extensions import parts
 from opticoll.plugin_faults import called
@@ -13,7 +13,27 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from opticoll.instances.topology import Topology
-    from opticoll.types import Json
+    from opticoll.types import Json, Settings
+
+
+class Cost(NamedTuple):
+    """The alpha-beta model: cost of a step, or of a message, and of a shard on a link of capacity 1."""
+
+    alpha: float = 0.0
+    beta: float = 1.0
+
+    @classmethod
+    def of(cls, parameters: Settings) -> Self:
+        """The costs among the parameters of a formulation."""
+        return cls(float(parameters.get("alpha", 0.0)), float(parameters.get("beta", 1.0)))
+
+    def time(self, steps: int, loaded: float) -> float:
+        """Time of so many steps, whose busiest links together take ``loaded`` for their shards."""
+        return self.alpha * steps + self.beta * loaded
+
+
+#: Only shards take time.
+FREE_STEPS = Cost()
 
 
 @dataclass(frozen=True)

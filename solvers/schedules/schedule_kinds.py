@@ -12,6 +12,7 @@ from opticoll.formulations.rounds.round_schedule import RoundFormulation
 from opticoll.instances.topology import Topology
 from opticoll.solvers.schedules import collective_steps
 from opticoll.solvers.schedules.link_schedule import schedule_routes
+from opticoll.solvers.schedules.schedule_check import Cost
 from opticoll.solvers.schedules.sequence_schedule import sequence_schedule
 from opticoll.solvers.schedules.shard_routes import refuse_without_routes, routes_in_steps
 
@@ -93,17 +94,12 @@ def schedule_of(
         return sequence_schedule(problem, values)
     if not isinstance(topology, Topology):
         refuse(problem.name, "its solutions hold no routes for a schedule; solve an all-to-all")
-    alpha, beta = cost_model(plan)
+    cost = Cost.of(plan.parameters)
     if kind is ScheduleKind.TREES:
         root = root_of(problem.name, problem)
-        return collective_steps.best_schedule(problem.name, topology, root, chunks=chunks, alpha=alpha, beta=beta)
+        return collective_steps.best_schedule(problem.name, topology, root, chunks=chunks, cost=cost)
     routes = routes_in_steps(problem.name, problem, topology, values)
-    return schedule_routes(topology, routes, chunks=chunks, alpha=alpha, beta=beta)
-
-
-def cost_model(plan: Plan) -> tuple[float, float]:
-    """Alpha and beta, where the formulation has them."""
-    return float(plan.parameters.get("alpha", 0.0)), float(plan.parameters.get("beta", 1.0))
+    return schedule_routes(topology, routes, chunks=chunks, cost=cost)
 
 
 def root_of(name: str, data: Any) -> int | None:

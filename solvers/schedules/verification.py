@@ -16,7 +16,7 @@ from opticoll.solvers.schedules.moves_execution import run_moves
 from opticoll.solvers.schedules.msccl_xml import read_xml
 from opticoll.solvers.schedules.program_arrays import ProgramArrays
 from opticoll.solvers.schedules.runtimes import TARGETS, exceeded
-from opticoll.solvers.schedules.schedule_check import ScheduleCheck, format_of, refused
+from opticoll.solvers.schedules.schedule_check import FREE_STEPS, Cost, ScheduleCheck, format_of, refused
 from opticoll.solvers.schedules.schedule_json import FORMAT, read_schedule
 
 if TYPE_CHECKING:
@@ -43,8 +43,7 @@ def verify_file(
     *,
     traffic: F64 | None = None,
     root: int = 0,
-    alpha: float = 0.0,
-    beta: float = 1.0,
+    cost: Cost = FREE_STEPS,
 ) -> ScheduleCheck:
     """Execute the schedule in an ``.xml`` (MSCCL) or JSON file on a topology; also in those of other tools.
 
@@ -61,9 +60,9 @@ def verify_file(
             return refused("demand", "MSCCL XML holds equal shards between all ranks, and the demand is another")
         if (other := format_of(None, path)) is not None:
             return _with_bound(other.check(None, path, topology, collective), topology, collective)
-        return verify_program(read_xml(path), topology, collective, alpha=alpha, beta=beta)
+        return verify_program(read_xml(path), topology, collective, cost=cost)
     document = reading.read_json(path, MAX_BYTES, "name a schedule file")
-    return verify_document(document, path, topology, collective, traffic=traffic, root=root, alpha=alpha, beta=beta)
+    return verify_document(document, path, topology, collective, traffic=traffic, root=root, cost=cost)
 
 
 def verify_document(
@@ -74,8 +73,7 @@ def verify_document(
     *,
     traffic: F64 | None = None,
     root: int = 0,
-    alpha: float = 0.0,
-    beta: float = 1.0,
+    cost: Cost = FREE_STEPS,
 ) -> ScheduleCheck:
     """Execute the schedule in a JSON document; errors as in :func:`verify_file`."""
     if (form := format_of(document, path)) is not None:
@@ -92,7 +90,7 @@ def verify_document(
     if performed == "alltoall" and (other := _other_demand(schedule.demand, topology, traffic)) is not None:
         return other
     if isinstance(schedule, CollectiveSteps):
-        verdict = run_moves(schedule, topology, root, alpha=alpha, beta=beta)
+        verdict = run_moves(schedule, topology, root, cost=cost)
     else:
         verdict = run_routes(schedule, topology)
     return _with_bound(verdict, topology, collective, traffic, root)
@@ -125,16 +123,14 @@ def _other_demand(
     return refused("demand", msg, rank=int(ends[s]))
 
 
-def verify_program(
-    program: Program, topology: Topology, collective: str, *, alpha: float = 0.0, beta: float = 1.0
-) -> ScheduleCheck:
+def verify_program(program: Program, topology: Topology, collective: str, *, cost: Cost = FREE_STEPS) -> ScheduleCheck:
     """Execute a program with rank r on the r-th terminal of the topology, over arcs and through forwarding vertices."""
     if program.collective != collective:
         return refused("collective", f"the file is a schedule for {program.collective}, not for {collective}")
     if len(program.ranks) != topology.num_ranks:
         msg = f"the file has {len(program.ranks)} ranks, {topology.spec} has {topology.num_ranks}"
         return refused("ranks", msg)
-    verdict = execute_program(program, topology, alpha=alpha, beta=beta)
+    verdict = execute_program(program, topology, cost=cost)
     verdict = with_limits(verdict, program, ProgramArrays.of(program).usage()) if verdict.valid else verdict
     return _with_bound(verdict, topology, collective)
 
@@ -147,13 +143,13 @@ def with_limits(verdict: ScheduleCheck, program: Program, used: Mapping[str, int
     return replace(verdict, metrics={**verdict.metrics, "fits_runtime": fits, "exceeds": over})
 
 
-def execute_program(program: Program, topology: Topology, *, alpha: float = 0.0, beta: float = 1.0) -> ScheduleCheck:
+def execute_program(program: Program, topology: Topology, *, cost: Cost = FREE_STEPS) -> ScheduleCheck:
     """As :func:`verify_program`, without limits of runtimes and bounds."""
     number = {int(v): r for r, v in enumerate(topology.terminals)}
     ways = {(number[u], number[v]): those for (u, v), those in ways_between(topology).items()}
     # The buffer of an all-reduce is one shard for every rank.
     shards = len(program.ranks) if program.collective == "allreduce" else 1
-    return interpreter.run(program, pair_capacity(topology), ways, alpha=alpha, beta=beta * shards)
+    return interpreter.run(program, pair_capacity(topology), ways, cost=cost._replace(beta=cost.beta * shards))
 
 
 def _with_bound(

@@ -156,12 +156,12 @@ def test_a_switch_that_would_have_to_copy_is_named(tmp_path):
         run = solve.solve(Task(name, topology, method="highs"))
         assert run.objective == pytest.approx(1.0)
         arguments = name, run.plan.problem, topology, run.values
-        facts = schedule_file(tmp_path / "s.json", *arguments, chunks=None, alpha=0.0, beta=1.0).facts
+        facts = schedule_file(tmp_path / "s.json", *arguments, chunks=None).facts
         assert facts["time"] == pytest.approx(2.0)  # six shards leave three ranks, each at rate 1
         assert facts["keeps"] == "switches only forward, without copies or sums: the trees take T = 2"
     run = solve.solve(Task("alltoall.all-gather", "ring:3", method="highs"))
     arguments = "alltoall.all-gather", run.plan.problem, run.plan.instance, run.values
-    assert "keeps" not in schedule_file(tmp_path / "s.json", *arguments, chunks=None, alpha=0.0, beta=1.0).facts
+    assert "keeps" not in schedule_file(tmp_path / "s.json", *arguments, chunks=None).facts
 
 
 def test_trees_are_few():

@@ -28,6 +28,7 @@ from opticoll.solvers.schedules.lowering import lower, schedule_file
 from opticoll.solvers.schedules.msccl_xml import read_xml, write_xml
 from opticoll.solvers.schedules.program import Place, Program
 from opticoll.solvers.schedules.runtimes import TARGETS, exceeded
+from opticoll.solvers.schedules.schedule_check import Cost
 from opticoll.solvers.schedules.schedule_json import moves_document, routes_document
 from opticoll.solvers.schedules.shard_routes import Route, Routes, cut, routes_of
 from opticoll.solvers.schedules.verification import verify_document, verify_file, verify_program
@@ -119,8 +120,8 @@ def test_the_loss_of_whole_chunks_is_reported():
 
 def test_alpha_decides_how_many_steps():
     topology = parse("torus:3x3")
-    eager = schedule_routes(topology, shortest_routes(topology), alpha=0.0)
-    lazy = schedule_routes(topology, shortest_routes(topology), alpha=100.0)
+    eager = schedule_routes(topology, shortest_routes(topology))
+    lazy = schedule_routes(topology, shortest_routes(topology), cost=Cost(100.0))
     assert lazy.steps.steps == topology.diameter
     assert eager.time <= lazy.time
     assert lazy.alpha_beta_time == pytest.approx(100.0 * topology.diameter + lazy.time)
@@ -586,7 +587,7 @@ def test_what_gives_no_schedule_is_refused_before_the_solve(arguments, tmp_path,
 @relaxed
 @given(topologies(6), st.sampled_from([0.0, 1.0]), st.integers(1, 4))
 def test_random_topologies_get_schedules_that_run(topology, alpha, most):
-    schedule = schedule_routes(topology, shortest_routes(topology), alpha=alpha, chunks=most)
+    schedule = schedule_routes(topology, shortest_routes(topology), cost=Cost(alpha), chunks=most)
     program = lower(schedule.steps, topology)
     verdict = verify_program(program, topology, "alltoall")
     assert verdict.valid, verdict

@@ -24,6 +24,7 @@ from opticoll.solvers.schedules import tree_packing
 from opticoll.solvers.schedules.collective_steps import COLLECTIVES, CollectiveSteps, schedule_collective
 from opticoll.solvers.schedules.link_schedule import schedule_routes
 from opticoll.solvers.schedules.moves_execution import run_moves
+from opticoll.solvers.schedules.schedule_check import Cost
 from opticoll.solvers.schedules.translated_trees import JointOrbits, PricedTrees, arborescence
 from opticoll.solvers.schedules.tree_packing import pack
 
@@ -155,7 +156,7 @@ def test_schedules_of_copies_are_executed_by_two_programs(name, spec, monkeypatc
     assert verdict.valid, verdict.message
     assert replayed(result.steps, topology) == ("", None, None)
     assert verdict.metrics["time"] == pytest.approx(result.time)
-    assert result.steps.time(topology, 1.0) == pytest.approx(result.steps.steps + result.time)
+    assert result.steps.time(topology, Cost(1.0)) == pytest.approx(result.steps.steps + result.time)
 
 
 def test_sums_and_copies_whose_translations_differ_are_scheduled_together():
