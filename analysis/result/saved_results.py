@@ -16,9 +16,10 @@ from opticoll.formulations.matrix.stated_model import StatedModel
 from opticoll.formulations.model import forms_of
 from opticoll.formulations.registry import paper_of
 from opticoll.instances import Instance, parse
+from opticoll.instances.readers.listed_graph import ListedGraph
 from opticoll.instances.readers.objects import as_instance
 from opticoll.instances.readers.reading import as_path, as_struct
-from opticoll.instances.readers.topology_json import read_document
+from opticoll.instances.readers.topology_json import list_document
 from opticoll.solvers import solution_json, verify
 from opticoll.solvers.compile.program_json import ONLY_MATRIX, read_program
 from opticoll.solvers.run import Plan, Run
@@ -179,7 +180,9 @@ def _instance_of(saved: SolutionDocument, file: Path) -> Instance:
             return result
     if not saved.topology:
         refuse(file, f"its instance {saved.instance[:60]!r} cannot be read; give the instance", BadFile)
-    return read_document(saved.topology, f"{file}: topology").renamed(saved.instance)
+    graph = ListedGraph(f"{file}: topology")
+    list_document(saved.topology, graph)
+    return graph.build().renamed(saved.instance)
 
 
 def check(

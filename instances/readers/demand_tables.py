@@ -282,24 +282,25 @@ def demands_of_network(text: str, document: Json, what: str, pairs: str | None) 
     BadFile
         If it is malformed, contains no demand, or does not say which of these is meant.
     """
-    from opticoll.instances.readers.graph_formats import SNDLIB, sndlib_links
-    from opticoll.instances.readers.line_formats import REPETITA, repetita_links
+    from opticoll.instances.readers.graph_formats import SNDLIB, list_sndlib
+    from opticoll.instances.readers.line_formats import REPETITA, read_repetita
+    from opticoll.instances.readers.listed_graph import ListedGraph
     from opticoll.instances.readers.topology_json import node_link
 
-    start = text.lstrip("\ufeff \t\r\n")[:4096]
+    start, links = text.lstrip("\ufeff \t\r\n")[:4096], ListedGraph(what)
     if isinstance(document, dict) and "nodes" in document:
-        links = node_link(document, what)
+        node_link(document, links)
     elif document is not None:
         return None
     elif re.match(SNDLIB, start):
-        links = sndlib_links(text, what)
+        list_sndlib(text, links)
     elif start.startswith("<"):
         root = parse_xml(text.encode(), what, "write SNDlib XML")
         if root.tag != "network":
             refuse(what, f"<{root.tag[:40]}> is not an SNDlib network; write a matrix, or src,dst,bytes and pairs")
-        links = sndlib_links(root, what)
+        list_sndlib(root, links)
     elif re.match(REPETITA, start):
-        links = repetita_links(text, what)
+        read_repetita(text, links)
     else:
         return None
     if not links.demands:

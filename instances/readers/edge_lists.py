@@ -34,7 +34,6 @@ from typing import TYPE_CHECKING
 from opticoll.errors import BadFile
 from opticoll.instances.quantities import split_rate
 from opticoll.instances.readers.listed_graph import CAPACITY_NAMES, ListedGraph, declarations
-from opticoll.instances.readers.read_options import ReadOptions
 from opticoll.instances.readers.reading import parses_as_float, refuse
 from opticoll.instances.readers.tables import cells_of, end_columns, is_number
 
@@ -48,24 +47,21 @@ _MAX_LINE = 10_000
 _SNAP = re.compile(r"#\s*(?:directed|(?P<undirected>undirected))\s+graph\b", re.IGNORECASE)
 
 
-def read_edge_list(text: str, what: str, options: ReadOptions | None = None) -> Topology:
+def read_edge_list(text: str, graph: ListedGraph) -> None:
     """Read an edge list."""
-    options = options or ReadOptions()
-    options.refuse(what, "an edge list has no choice of links", "wiring")
-    graph = ListedGraph(what, "line", options)
+    graph.options.refuse(graph.what, "an edge list has no choice of links", "wiring")
     lines = _Lines(graph)
     for number, line in enumerate(io.StringIO(text, newline=None), start=1):
         lines.read(line.strip(), number)
     lines.check()
     _declare(graph, lines.vertices)
     if lines.labels and len(lines.labels) < graph.order:
-        refuse(what, f"{len(lines.labels)} labels for {graph.order} vertices; give one label per vertex")
+        refuse(graph.what, f"{len(lines.labels)} labels for {graph.order} vertices; give one label per vertex")
     for v, label in enumerate(lines.labels or ()):
         if not graph.has_vertex(str(v)):
             remedy = "give one label per vertex"
-            refuse(what, f"label {label[:60]!r} is for vertex {v}, but there is no vertex {v}; {remedy}")
+            refuse(graph.what, f"label {label[:60]!r} is for vertex {v}, but there is no vertex {v}; {remedy}")
         graph.labels[str(v)] = label
-    return graph.build()
 
 
 class _Lines:

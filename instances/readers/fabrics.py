@@ -30,8 +30,7 @@ from opticoll.instances.readers.tables import is_number, lines_of
 from opticoll.instances.topology import MAX_VERTICES
 
 if TYPE_CHECKING:
-    from opticoll.instances.readers.read_options import ReadOptions
-    from opticoll.instances.topology import Topology
+    pass
 
 #: The document type that hwloc names, which has no entities.
 _DOCUMENT_TYPE = re.compile(rb'<!DOCTYPE topology SYSTEM "hwloc2?\.dtd">')
@@ -60,17 +59,17 @@ _RANGES = re.compile(r"\[([0-9]{1,6}(?:-[0-9]{1,6})?(?:,[0-9]{1,6}(?:-[0-9]{1,6}
 _RATE = re.compile(r"\b([0-9]{1,3})x([A-Z]DR(?:10)?)\b")
 
 
-def read_hwloc(data: bytes, what: str, options: ReadOptions) -> Topology:
+def read_hwloc(data: bytes, graph: ListedGraph) -> None:
     """Read the bandwidths between the GPUs of a machine from the XML of hwloc 2."""
-    options.refuse(what, "hwloc states bandwidths in each direction", "capacity", "directed")
-    root = parse_xml(_DOCUMENT_TYPE.sub(b"", data, count=1), what, "write it with lstopo x.xml")
+    graph.options.refuse(graph.what, "hwloc states bandwidths in each direction", "capacity", "directed")
+    root = parse_xml(_DOCUMENT_TYPE.sub(b"", data, count=1), graph.what, "write it with lstopo x.xml")
     matrices = {one.get("name"): one for kind in ("distances2hetero", "distances2") for one in root.iter(kind)}
     name = next((name for name in _LINKS if name in matrices), None)
     dump = "dump NCCL's topology with NCCL_TOPO_DUMP_FILE"
     if name is None:
-        refuse(what, f"this hwloc topology has no {', '.join(_LINKS[:2])} between GPUs; {dump}")
+        refuse(graph.what, f"this hwloc topology has no {', '.join(_LINKS[:2])} between GPUs; {dump}")
     matrix = matrices[name]
-    where = f"{what}, line {line_of(matrix)}"
+    where = graph.where(line_of(matrix))
     index = "os_index" if matrix.get("indexing") == "os" else "gp_index"
     objects = {(one.get("type"), one.get(index)): one for one in root.iter("object")}
     words = [word for part in matrix.findall("indexes") for word in (part.text or "").split()]
@@ -78,7 +77,6 @@ def read_hwloc(data: bytes, what: str, options: ReadOptions) -> Topology:
     values = [word for part in matrix.findall("u64values") for word in (part.text or "").split()]
     if len(values) != len(keys) ** 2 or not all(map(is_number, values)) or not all(key in objects for key in keys):
         refuse(where, f"{len(values)} values for {len(keys)} known objects; write the whole file with lstopo x.xml")
-    graph = ListedGraph(what, "entry", options)
     graph.unit = "GB/s"
     names, total = list[str](), dict[tuple[str, str], float]()
     for key in keys:
@@ -102,13 +100,11 @@ def read_hwloc(data: bytes, what: str, options: ReadOptions) -> Topology:
     ranks = [name for name in dict.fromkeys(names) if name not in graph.relays]
     if not connected(ranks, total):
         refuse(where, f"these links do not connect all {len(ranks)} GPUs, and nothing else has bandwidths; {dump}")
-    return graph.build()
 
 
-def read_ibnetdiscover(text: str, what: str, options: ReadOptions) -> Topology:
+def read_ibnetdiscover(text: str, graph: ListedGraph) -> None:
     """Read the output of ``ibnetdiscover``, see the module docstring."""
-    graph = ListedGraph(what, "line", options, directed=False)
-    graph.multigraph, graph.stated, graph.unit = True, True, "Gb/s"
+    graph.directed, graph.multigraph, graph.stated, graph.unit = False, True, True, "Gb/s"
     cables: dict[frozenset[tuple[str, str]], str] = {}
     node, left_out = "", set[str]()
     for line, words in lines_of(text, "#"):
@@ -137,7 +133,7 @@ def read_ibnetdiscover(text: str, what: str, options: ReadOptions) -> Topology:
         graph.note(f"{len(left_out)} aggregation nodes within switches are left out")
     for k, link in enumerate(graph.links):
         width, _, speed = str(link.attributes["rate"]).partition("x")
-        if speed not in LANES and options.capacity is None:
+        if speed not in LANES and graph.options.capacity is None:
             remedy = "write file:PATH,capacity=100Gb/s for equal cables"
             refuse(graph.where(link.place), f"the cable has no width and speed, such as 4xEDR; {remedy}")
         graph.links[k] = link._replace(attributes={"capacity": int(width or 0) * LANES.get(speed, 0)})
@@ -145,16 +141,14 @@ def read_ibnetdiscover(text: str, what: str, options: ReadOptions) -> Topology:
             graph.note(
                 f"capacities are data rates, after coding: {width}x{speed} is {int(width) * LANES[speed]:g} Gb/s"
             )
-    return graph.build()
 
 
-def read_slurm(text: str, what: str, options: ReadOptions) -> Topology:
+def read_slurm(text: str, graph: ListedGraph) -> None:
     """Read a tree of switches from Slurm's ``topology.conf``, see the module docstring."""
-    graph = ListedGraph(what, "line", options, directed=False)
-    graph.stated = True
-    if options.capacity is None:
+    graph.directed, graph.stated = False, True
+    if graph.options.capacity is None:
         remedy = "write file:PATH,capacity=100Gb/s for one cable each, or an edge list, tail,head,capacity"
-        refuse(what, f"Slurm's topology states neither rates nor numbers of cables; {remedy}")
+        refuse(graph.what, f"Slurm's topology states neither rates nor numbers of cables; {remedy}")
     for number, line in lines_of(text):
         given = {key.lower(): value for key, value in re.findall(r"(\w+)=(\S+)", line)}
         name = given.get("switchname")
@@ -167,7 +161,6 @@ def read_slurm(text: str, what: str, options: ReadOptions) -> Topology:
                     graph.add_vertex(end)
                 graph.list_link(end, name, {}, number)
     graph.note("every link of Slurm's tree is read as one cable")
-    return graph.build()
 
 
 def _hosts(text: str, where: str) -> list[str]:

@@ -22,6 +22,7 @@ from opticoll.errors import BadFile, BadInput
 from opticoll.file_contents import read_bytes
 from opticoll.instances.readers import fabrics, graph_formats, line_formats, plain_graphs
 from opticoll.instances.readers.edge_lists import read_edge_list, write_edge_list
+from opticoll.instances.readers.listed_graph import ListedGraph
 from opticoll.instances.readers.machine_topologies import WIRINGS, read_nccl, read_nvidia_smi
 from opticoll.instances.readers.read_options import ReadOptions
 from opticoll.instances.readers.reading import NUMPY, as_path, decode, numpy_matrix, parses_as_float, refuse
@@ -42,17 +43,19 @@ def _text(data: bytes, where: str) -> str:
     return decode(data, where, "save the file as UTF-8")
 
 
-def _of_matrix(data: bytes, what: str, options: ReadOptions) -> Topology:
+def _read_matrix(data: bytes, graph: ListedGraph) -> None:
     if data.startswith(NUMPY):
-        return graph_formats.read_numpy_topology(numpy_matrix(data, what), what, options)
-    return graph_formats.read_matrix_topology(_text(data, what), what, options)
+        graph_formats.read_numpy(numpy_matrix(data, graph.what), graph)
+    else:
+        graph_formats.read_matrix(_text(data, graph.what), graph)
 
 
-Reader = Callable[[bytes, str, ReadOptions], "Topology"]
+#: Fills a graph, which says how the file is read and called, with what is in the file.
+Reader = Callable[[bytes, ListedGraph], None]
 
 
-def _of_text(read: Callable[[str, str, ReadOptions], Topology]) -> Reader:
-    return lambda data, what, options: read(_text(data, what), what, options)
+def _of_text(read: Callable[[str, ListedGraph], None]) -> Reader:
+    return lambda data, graph: read(_text(data, graph.what), graph)
 
 
 _READERS: dict[str, Reader] = {
@@ -61,7 +64,7 @@ _READERS: dict[str, Reader] = {
     "json": _of_text(read_json),
     "gml": _of_text(graph_formats.read_gml),
     "sndlib": graph_formats.read_sndlib,
-    "matrix": _of_matrix,
+    "matrix": _read_matrix,
     "nccl": read_nccl,
     "nvidia-smi": _of_text(read_nvidia_smi),
     "gexf": graph_formats.read_gexf,
@@ -70,7 +73,7 @@ _READERS: dict[str, Reader] = {
     "dot": _of_text(plain_graphs.read_dot),
     "metis": _of_text(line_formats.read_metis),
     "lgf": _of_text(line_formats.read_lgf),
-    "repetita": _of_text(lambda text, what, options: line_formats.repetita_links(text, what, options).build()),
+    "repetita": _of_text(line_formats.read_repetita),
     "anynet": _of_text(line_formats.read_anynet),
     "tacos": _of_text(line_formats.read_tacos),
     "ibnetdiscover": _of_text(fabrics.read_ibnetdiscover),
@@ -136,7 +139,9 @@ def read_topology(path: str | Path, options: ReadOptions | None = None) -> Topol
         name = options.format or _recognised(path, data, what)
         if name not in _CHOOSING:
             options.refuse(what, f"{name} files name their vertices and list all links", "first", "wiring")
-        topology = _READERS[name](data, what, options)
+        graph = ListedGraph(what, options)
+        _READERS[name](data, graph)
+        topology = graph.build()
     except BadFile as error:
         start = data[:65536].decode("utf-8", "replace").lstrip("\ufeff \t\r\n")
         remedy = None if options.format else advice(start, Path(path).suffix.lower())

@@ -24,7 +24,6 @@ import numpy as np
 
 from opticoll.errors import BadFile
 from opticoll.instances.readers.listed_graph import ListedGraph
-from opticoll.instances.readers.read_options import ReadOptions
 from opticoll.instances.readers.reading import decode, line_of, parse_xml, parses_as_float, refuse
 from opticoll.instances.readers.tables import lines_of, rows_of, square
 
@@ -55,18 +54,19 @@ def to_networkx(topology: Topology) -> nx.MultiDiGraph[int]:
     return graph
 
 
-def read_graphml(data: bytes, what: str, options: ReadOptions) -> Topology:
+def read_graphml(data: bytes, listed: ListedGraph) -> None:
     """Read a GraphML document with one graph.
 
     Edges follow ``edgedefault`` or their own ``directed``. The document is not read by networkx, which
     merges edges with the same id, creates missing nodes, reads only the first graph and refuses edges of both kinds.
     """
+    what = listed.what
     root = parse_xml(data, what, "write GraphML")
     graph = _one_graph(root, what, "GraphML")
     default = graph.get("edgedefault", "directed")
     if default not in {"directed", "undirected"}:
         refuse(what, f"edgedefault {default[:60]!r}; write directed or undirected")
-    listed = ListedGraph(what, "edge", options, directed=default == "directed")
+    listed.place, listed.directed = "edge", default == "directed"
     keys = _Keys(what)
     for key in root.iter("key"):
         about = key.attrib
@@ -89,7 +89,6 @@ def read_graphml(data: bytes, what: str, options: ReadOptions) -> Topology:
             refuse(listed.where(number), f"directed {str(stated)[:20]!r}; write true or false")
         own = None if stated is None else stated == "true"
         listed.list_link(edge.get("source"), edge.get("target"), attributes(edge, "edge"), number, own)
-    return listed.build()
 
 
 def _one_graph(root: Element, what: str, name: str) -> Element:
@@ -124,16 +123,17 @@ class _Keys:
         return {**self.defaults.get(kind, {}), **given}
 
 
-def read_gexf(data: bytes, what: str, options: ReadOptions) -> Topology:
+def read_gexf(data: bytes, listed: ListedGraph) -> None:
     """Read a GEXF document with one graph that does not change in time.
 
     Edges follow ``defaultedgetype`` (undirected if absent) or their own ``type``; a mutual one is an arc each way. The
     attribute ``weight`` of an edge, 1 where others have one, is no capacity unless ``capacity=weight`` says so.
     """
+    what = listed.what
     root = parse_xml(data, what, "write GEXF")
     graph = _one_graph(root, what, "GEXF")
     default = graph.get("defaultedgetype", "undirected")
-    listed, keys = ListedGraph(what, "line", options, directed=default == "directed"), _Keys(what)
+    listed.directed, keys = default == "directed", _Keys(what)
     if graph.get("mode") == "dynamic" or len(graph.findall("nodes/node")) < len(list(graph.iter("node"))):
         refuse(what, "the graph changes in time, or has nodes within nodes; export one static graph without groups")
     for declared in graph.findall("attributes"):
@@ -159,7 +159,6 @@ def read_gexf(data: bytes, what: str, options: ReadOptions) -> Topology:
             refuse(listed.where(line_of(edge)), f"type {kind[:20]!r}; write directed, undirected or mutual")
         given = attributes(edge, "edge")
         listed.list_link(edge.get("source"), edge.get("target"), given, line_of(edge), kind == "directed")
-    return listed.build()
 
 
 def write_graphml(topology: Topology) -> bytes:
@@ -246,12 +245,13 @@ def _entries(entries: GmlList, what: str, line: int) -> dict[str, object]:
     return result
 
 
-def read_gml(text: str, what: str, options: ReadOptions) -> Topology:
+def read_gml(text: str, listed: ListedGraph) -> None:
     """Read a GML file with one graph; edges are undirected unless it contains ``directed 1``.
 
     Vertices are named by their ``id``. The file is not read by networkx, which refuses parallel edges
     and duplicate labels, both common in the Topology Zoo.
     """
+    what = listed.what
     graphs = [value for key, value, _ in _gml(text, what) if key == "graph" and isinstance(value, list)]
     if len(graphs) != 1:
         refuse(what, f"it contains {len(graphs)} graphs; write GML with one 'graph ['")
@@ -259,9 +259,9 @@ def read_gml(text: str, what: str, options: ReadOptions) -> Topology:
     for key in ("directed", "multigraph"):
         if about.get(key, "0") not in {"0", "1"}:
             refuse(what, f"{key} {str(about[key])[:20]!r}; write 0 or 1")
-    result = ListedGraph(what, "line", options, directed=about.get("directed") == "1")
-    result.multigraph = about["multigraph"] == "1" if "multigraph" in about else None
-    result.describe_graph(about)
+    listed.directed = about.get("directed") == "1"
+    listed.multigraph = about["multigraph"] == "1" if "multigraph" in about else None
+    listed.describe_graph(about)
     for key, value, line in graphs[0]:
         if key not in {"node", "edge"}:
             continue
@@ -271,10 +271,9 @@ def read_gml(text: str, what: str, options: ReadOptions) -> Topology:
             refuse(f"{what}, line {line}", f"{key} without {' and '.join(needed)}; add the missing keys")
         ends = [str(entries.pop(name)) for name in needed]
         if key == "edge":
-            result.list_link(ends[0], ends[1], entries, line)
+            listed.list_link(ends[0], ends[1], entries, line)
         else:
-            result.add_node(ends[0], entries, line)
-    return result.build()
+            listed.add_node(ends[0], entries, line)
 
 
 #: How native SNDlib files begin; some in circulation lack the first line.
@@ -335,11 +334,11 @@ def _xml_words(root: Element, what: str) -> SndWords:
     return found
 
 
-def sndlib_links(network: Element | str, what: str, options: ReadOptions | None = None) -> ListedGraph:
+def list_sndlib(network: Element | str, result: ListedGraph) -> None:
     """Read nodes, links and demands of an SNDlib network: the root of its XML, or its text in the native format."""
-    result = ListedGraph(what, "line", options, directed=False)
-    result.multigraph = True
-    words = _native_words(network, what) if isinstance(network, str) else _xml_words(network, what)
+    result.directed, result.multigraph = False, True
+    read = _native_words if isinstance(network, str) else _xml_words
+    words = read(network, result.what)  # type: ignore[arg-type]
     for line, (name,) in words["NODES"]:
         result.add_node(name or None, {}, line)
     for line, (source, target, *texts) in words["LINKS"]:
@@ -356,7 +355,6 @@ def sndlib_links(network: Element | str, what: str, options: ReadOptions | None 
             odd = f", not {unknown[0][:60]!r}" if unknown else ""
             refuse(where, f"a demand must join two different nodes of the file{odd}")
         result.demands[source, target] += unit * value
-    return result
 
 
 def _xml_ends(element: Element, what: str) -> tuple[str, str]:
@@ -366,53 +364,51 @@ def _xml_ends(element: Element, what: str) -> tuple[str, str]:
     return source, target
 
 
-def read_sndlib(data: bytes, what: str, options: ReadOptions) -> Topology:
+def read_sndlib(data: bytes, result: ListedGraph) -> None:
     """Read an SNDlib network: an arc each way for every link unless ``directed=true``."""
+    what = result.what
     xml = data.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"<")
     network = parse_xml(data, what, "write SNDlib XML") if xml else decode(data, what, "save the file as UTF-8")
-    result = sndlib_links(network, what, options)
+    list_sndlib(network, result)
     installed = [_INSTALLED in attributes for _, _, attributes, *_ in result.links]
-    if options.capacity in {None, _INSTALLED} and any(installed) and not all(installed):
+    if result.options.capacity in {None, _INSTALLED} and any(installed) and not all(installed):
         tail, head, *_ = result.links[installed.index(False)]
         everywhere = set.intersection(*(set(attributes) for _, _, attributes, *_ in result.links))
         choices = [f"capacity={name}" for name in sorted(everywhere)] + ["capacity=1 for equal links"]
         lone = f"{installed.count(False)} of {len(installed)} links, such as {tail}-{head},"
         remedy = f"take {' or '.join(choices)}, or remove the links that are not built"
         refuse(what, f"{lone} have no pre-installed capacity, unlike the others; {remedy}")
-    return result.build()
 
 
-def read_matrix_topology(text: str, what: str, options: ReadOptions) -> Topology:
+def read_matrix(text: str, graph: ListedGraph) -> None:
     """Read a square matrix of capacities, row i column j for the arc i -> j, 0 for no arc.
 
     The format is that of :mod:`opticoll.instances.readers.tables`. ``directed=false`` completes a triangle.
     """
-    matrix = square(rows_of(text, what), what)
+    matrix = square(rows_of(text, graph.what), graph.what)
     n = len(matrix.rows)
     entries = [
         (*divmod(k, n), cell, matrix.place(k))
         for k, cell in enumerate(matrix.cells())
         if not (parses_as_float(cell) and float(cell) == 0)
     ]
-    return _of_entries(matrix.labels or range(n), entries, what, options)
+    _list_entries(matrix.labels or range(n), entries, graph)
 
 
-def read_numpy_topology(matrix: F64, what: str, options: ReadOptions) -> Topology:
-    """Read capacities from an array ``(n, n)``, otherwise as :func:`read_matrix_topology`."""
+def read_numpy(matrix: F64, graph: ListedGraph) -> None:
+    """Read capacities from an array ``(n, n)``, otherwise as :func:`read_matrix`."""
     ends = zip(*(side.tolist() for side in np.nonzero(matrix)), strict=True)
     entries = [(i, j, float(matrix[i, j]), f"row {i + 1}, column {j + 1}") for i, j in ends]
-    return _of_entries(range(len(matrix)), entries, what, options)
+    _list_entries(range(len(matrix)), entries, graph)
 
 
-def _of_entries(
-    vertices: Sequence[Hashable], entries: Sequence[tuple[int, int, object, str]], what: str, options: ReadOptions
-) -> Topology:
-    """Build the topology of the entries of a matrix that are not 0, each with its row, column and place."""
-    options.refuse(what, "the entries of a matrix are its capacities", "capacity")
-    graph = ListedGraph(what, "entry", options)
+def _list_entries(
+    vertices: Sequence[Hashable], entries: Sequence[tuple[int, int, object, str]], graph: ListedGraph
+) -> None:
+    """List the entries of a matrix that are not 0, each with its row, column and place."""
+    graph.options.refuse(graph.what, "the entries of a matrix are its capacities", "capacity")
     graph.check_vertices(len(vertices))
     for name in vertices:
         graph.add_vertex(name)
     for i, j, value, place in entries:
         graph.list_link(vertices[i], vertices[j], value, place)
-    return graph.build()

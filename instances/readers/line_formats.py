@@ -27,7 +27,7 @@ from opticoll.instances.readers.reading import parses_as_float, refuse
 from opticoll.instances.readers.tables import is_number, lines_of
 
 if TYPE_CHECKING:
-    from opticoll.instances.topology import Topology
+    pass
 
 
 #: A word of LGF: bare, or in quotes, with some escapes of C.
@@ -37,20 +37,21 @@ _ESCAPED, _unescaped = re.compile(r"\\(.)"), lambda found: {"n": "\n", "t": "\t"
 REPETITA = r"(?:NODES|EDGES|DEMANDS)[ \t]+[0-9]+\s*\n\s*label\b"
 
 
-def read_metis(text: str, what: str, options: ReadOptions) -> Topology:
+def read_metis(text: str, graph: ListedGraph) -> None:
     """Read a METIS graph, see the module docstring."""
-    graph = ListedGraph(what, "line", options, directed=False)
+    graph.directed = False
     lines = enumerate(io.StringIO(text, newline=None), start=1)
     rows = [(number, raw.split()) for number, raw in lines if not raw.startswith("%")]
     heading = rows[0][1] if rows else []
     if not 2 <= len(heading) <= 4 or not all(map(is_number, (*heading[:2], *heading[3:]))):
-        refuse(what, f"{' '.join(heading)[:40]!r} is no heading of METIS: vertices, edges, and their weights as 011")
+        what = "no heading of METIS: vertices, edges, and their weights as 011"
+        refuse(graph.what, f"{' '.join(heading)[:40]!r} is {what}")
     sized, weighed, weights = (digit != "0" for digit in (heading[2:3] or ["0"])[0].zfill(3)[-3:])
     skip = sized + weighed * int((heading[3:4] or ["1"])[0][:6])
     graph.number_vertices(heading[0])
     ends: dict[tuple[str, str], str] = {}
     if len(rows) <= graph.order or any(words for _, words in rows[graph.order + 1 :]):
-        refuse(what, f"{len(rows) - 1} lines for {graph.order} vertices; write one line for each")
+        refuse(graph.what, f"{len(rows) - 1} lines for {graph.order} vertices; write one line for each")
     for (number, words), v in zip(rows[1 : graph.order + 1], graph.vertices(), strict=True):
         given = words[skip:]
         for u, weight in zip(given[:: 1 + weights], given[1::2] if weights else given, strict=False):
@@ -66,22 +67,22 @@ def read_metis(text: str, what: str, options: ReadOptions) -> Topology:
     )
     if lone or len(ends) != 2 * int(heading[1][:12]):
         fault = f"the edge from {lone} is not the same" if lone else f"there are {len(ends)} neighbours"
-        refuse(what, f"{fault}, but each of {heading[1][:12]} edges stands at both its ends; correct the file")
-    return graph.build()
+        refuse(graph.what, f"{fault}, but each of {heading[1][:12]} edges stands at both its ends; correct the file")
 
 
 def is_metis(text: str) -> bool:
     """Whether a text is a METIS graph, which no edge list is."""
+    graph = ListedGraph("", ReadOptions(capacity=1.0))
     try:
-        read_metis(text, "", ReadOptions(capacity=1.0))
+        read_metis(text, graph)
+        graph.build()
     except BadInput:
         return False
     return True
 
 
-def read_lgf(text: str, what: str, options: ReadOptions) -> Topology:
+def read_lgf(text: str, graph: ListedGraph) -> None:
     """Read a graph of LEMON: its sections ``@nodes`` and ``@arcs`` or ``@edges``."""
-    graph = ListedGraph(what, "line", options)
     section, columns, read = "", list[str](), set[str]()
     for number, line in lines_of(text, "#"):
         words = [_ESCAPED.sub(_unescaped, quoted) or bare for quoted, bare in _LGF_WORD.findall(line)]
@@ -108,12 +109,10 @@ def read_lgf(text: str, what: str, options: ReadOptions) -> Topology:
         else:
             given.pop("label", None)
             graph.list_link(given.pop("source"), given.pop("target"), given, number, section == "arcs")
-    return graph.build()
 
 
-def repetita_links(text: str, what: str, options: ReadOptions | None = None) -> ListedGraph:
+def read_repetita(text: str, graph: ListedGraph) -> None:
     """Read nodes, arcs and demands of files of REPETITA (``.graph`` and ``.demands``)."""
-    graph = ListedGraph(what, "line", options)
     graph.stated = True
     left, columns, section = 0, list[str](), ""
     for number, line in lines_of(text, "\n"):  # a name may have a #
@@ -139,14 +138,12 @@ def repetita_links(text: str, what: str, options: ReadOptions | None = None) -> 
         else:
             graph.demands[given["src"], given["dest"]] += float(given["bw"])
     if left:
-        refuse(what, f"the file ends {left} lines before the end of {section}; copy the whole file")
-    return graph
+        refuse(graph.what, f"the file ends {left} lines before the end of {section}; copy the whole file")
 
 
-def read_anynet(text: str, what: str, options: ReadOptions) -> Topology:
+def read_anynet(text: str, graph: ListedGraph) -> None:
     """Read a network file of BookSim's topology ``anynet``."""
-    graph = ListedGraph(what, "line", options, directed=False)
-    graph.multigraph, graph.stated = False, True
+    graph.directed, graph.multigraph, graph.stated = False, False, True
     for number, line in lines_of(text):
         ends = re.findall(r"(router|node)\s+([0-9]+)(?:\s+[0-9]+)?(?=\s|$)", line)
         if not ends or not re.fullmatch(r"(?:\s*(?:router|node)\s+[0-9]+(?:\s+[0-9]+)?(?=\s|$))+", line):
@@ -160,13 +157,11 @@ def read_anynet(text: str, what: str, options: ReadOptions) -> Topology:
                 graph.add_node(name, {"terminal": name.startswith("node")})
         for name in names[1:]:
             graph.list_link(names[0], name, {}, number)
-    return graph.build()
 
 
-def read_tacos(text: str, what: str, options: ReadOptions) -> Topology:
+def read_tacos(text: str, graph: ListedGraph) -> None:
     """Read the network of a CSV file with a result of TACOS."""
-    graph, heading = ListedGraph(what, "line", options), ""
-    graph.unit = "GiB/s"
+    graph.unit, heading = "GiB/s", ""
     for number, line in lines_of(text):
         cells = [cell.strip() for cell in line.split(",")]
         if cells[0] == "NPUs Count" and not graph.order and is_number(cells[1]):
@@ -179,4 +174,3 @@ def read_tacos(text: str, what: str, options: ReadOptions) -> Topology:
             refuse(
                 graph.where(number), f"{line[:60]!r} is no line of TACOS: SrcID,DestID,Latency (ns),Bandwidth (GB/s)"
             )
-    return graph.build()

@@ -123,15 +123,15 @@ class ListedGraph:
     ----------
     what
         Name of the file in messages.
-    place
-        Unit of position in messages: ``line``, ``arc`` or ``edge``; positions that are strings have none.
     options
         How to read it.
-    directed
-        Whether links that do not state it are arcs.
+    place
+        Unit of position in messages: ``line``, ``arc`` or ``edge``; positions that are strings have none.
 
     Attributes
     ----------
+    directed
+        Whether links that do not state it are arcs.
     spec
         Spec of the topology; None for one that is named after its contents.
     keep_loops
@@ -162,8 +162,8 @@ class ListedGraph:
         What the user must be told, each once (:attr:`opticoll.instances.Topology.notes`).
     """
 
-    def __init__(self, what: str, place: str, options: ReadOptions | None = None, *, directed: bool = True) -> None:
-        self.what, self.place, self.directed = what, place, directed
+    def __init__(self, what: str, options: ReadOptions | None = None, *, place: str = "line") -> None:
+        self.what, self.place, self.directed = what, place, True
         self.spec: str | None = what
         self.options = options or ReadOptions()
         self.keep_loops, self.stated = False, False

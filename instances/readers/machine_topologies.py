@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from xml.etree.ElementTree import Element
 
-    from opticoll.instances.topology import I64, Topology
+    from opticoll.instances.topology import I64
 
 #: Choices of links, see the module docstring and :mod:`opticoll.instances.readers.topology_json` (TACCL).
 WIRINGS = ("nvlink", "pci", "all", "switch", "direct", "ndv2", "dgx2", "hub_and_spoke")
@@ -88,8 +88,9 @@ class _Machine:
         self.other += [(u, v, gbs, line), (v, u, gbs, line)]
 
 
-def read_nccl(data: bytes, what: str, options: ReadOptions) -> Topology:
+def read_nccl(data: bytes, graph: ListedGraph) -> None:
     """Read a topology dumped by NCCL (see the module docstring)."""
+    what, options = graph.what, graph.options
     options.refuse(what, "NCCL files specify their links", "capacity", "directed", "first")
     if options.wiring not in {None, "nvlink", "pci", "all"}:
         refuse(what, f"wiring={options.wiring} does not apply to NCCL files; write nvlink, pci or all")
@@ -123,7 +124,7 @@ def read_nccl(data: bytes, what: str, options: ReadOptions) -> Topology:
         host = cpu_name.rpartition("/cpu")[0]
         for link in element:
             _read_link(machine, link, gpu, element, host, cpu_name)
-    return _chosen_links(machine, options)
+    _choose_links(machine, graph)
 
 
 def _read_pci(machine: _Machine, element: Element, parent: str, host: str, cpu: str) -> None:
@@ -238,22 +239,20 @@ def _cpu_gbs(cpu: Element) -> float:
     return 6.0 if vendor in {"CentaurHauls", "  Shanghai  "} else _LOCAL_GBS
 
 
-def _chosen_links(machine: _Machine, options: ReadOptions) -> Topology:
+def _choose_links(machine: _Machine, graph: ListedGraph) -> None:
     ranks = [gpu for _, gpu, _, _ in sorted(machine.gpus, key=lambda gpu: gpu[0])]
-    wiring = options.wiring or ("nvlink" if connected(ranks, machine.nvlink) else "all")
+    wiring = graph.options.wiring or ("nvlink" if connected(ranks, machine.nvlink) else "all")
     links = [*(machine.nvlink if wiring != "pci" else []), *(machine.other if wiring != "nvlink" else [])]
     links = _without_dead_ends(links, set(ranks))
-    builder = ListedGraph(machine.what, "line", ReadOptions(ranks=options.ranks, switches=options.switches))
-    builder.unit = "GB/s"
+    graph.unit = "GB/s"
     for name in dict.fromkeys([*ranks, *(end for link in links for end in link[:2])]):
-        builder.add_vertex(name, relay=name not in ranks)
+        graph.add_vertex(name, relay=name not in ranks)
     total: dict[tuple[str, str], tuple[float, int]] = {}
     for u, v, gbs, line in links:
         before = total.get((u, v), (0.0, line))
         total[u, v] = before[0] + gbs, before[1]
     for (u, v), (gbs, line) in total.items():
-        builder.list_link(u, v, round(gbs, 6), line)
-    return builder.build()
+        graph.list_link(u, v, round(gbs, 6), line)
 
 
 def connected(ranks: list[str], links: Iterable[tuple[Any, ...]]) -> bool:
@@ -274,8 +273,9 @@ def _without_dead_ends(links: list[tuple[str, str, float, int]], ranks: set[str]
     return [link for link in links if graph.has_edge(*link[:2])]
 
 
-def read_nvidia_smi(text: str, what: str, options: ReadOptions) -> Topology:
+def read_nvidia_smi(text: str, graph: ListedGraph) -> None:
     """Read the matrix of ``nvidia-smi topo -m``, see the module docstring."""
+    what, options = graph.what, graph.options
     options.refuse(what, "the matrix of nvidia-smi has links both ways", "directed", "first")
     rate = options.capacity
     if rate is not None and split_rate(rate) is None:
@@ -293,27 +293,26 @@ def read_nvidia_smi(text: str, what: str, options: ReadOptions) -> Topology:
         )
     own = links.max(axis=1)  # behind NVSwitches
     switched = _are_switched(links, own, what, options.wiring)
-    builder = ListedGraph(what, "row", ReadOptions(ranks=options.ranks, switches=options.switches))
+    graph.place, graph.options = "row", ReadOptions(ranks=options.ranks, switches=options.switches)
     names = [f"gpu{i}" for i in range(n)]
     for name in names:
-        builder.add_vertex(name)
+        graph.add_vertex(name)
     pairs = [(names[i], names[j], float(links[i, j]), i + 1) for i, j in np.argwhere(links).tolist()]
     if not connected(names, pairs):
         msg = f"{what}: NVLinks do not connect all GPUs, and the matrix has no PCIe bandwidths; "
         raise BadFile(msg + "dump NCCL's topology with NCCL_TOPO_DUMP_FILE and read that file")
     if switched:
-        builder.add_vertex("nvswitch", relay=True)
+        graph.add_vertex("nvswitch", relay=True)
         for i, name in enumerate(names):
-            builder.list_link(name, "nvswitch", int(own[i]), i + 1, directed=False)
+            graph.list_link(name, "nvswitch", int(own[i]), i + 1, directed=False)
         if (own != own[0]).any():
             most = int(own.max())
             fewer = ", ".join(f"gpu{i} {own[i]}" for i in np.flatnonzero(own < most).tolist())
-            builder.note(f"read as a switch with {most} NVLinks of each GPU, but of {fewer}")
+            graph.note(f"read as a switch with {most} NVLinks of each GPU, but of {fewer}")
     else:
         for u, v, count, row in pairs:
-            builder.list_link(u, v, count, row)
-    builder.unit = None if rate is None else builder.checked_unit(rate)
-    return builder.build()
+            graph.list_link(u, v, count, row)
+    graph.unit = None if rate is None else graph.checked_unit(rate)
 
 
 def _are_switched(links: I64, own: I64, what: str, wiring: str | None) -> bool:

@@ -151,7 +151,7 @@ def _linked(obj: object, options: ReadOptions, unit: Rate | None, directed: bool
     """The topology of a graph, a matrix or a table of edges."""
     from opticoll.instances.readers.listed_graph import ListedGraph
 
-    builder = ListedGraph(WHAT, "edge", options)
+    builder = ListedGraph(WHAT, options, place="edge")
     builder.ask_ranks = "give oc.topology ranks=[...] or switches=[...], as lists or patterns (ranks='*' for all)"
     builder.ask_arcs = "give edges, such as [('a', 'b', 1)]"
     builder.ask_loops = 'give oc.topology loops="drop" or loops="keep"'

@@ -31,15 +31,13 @@ from opticoll.instances.readers.tables import is_number, lines_of
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from opticoll.instances.readers.read_options import ReadOptions
-    from opticoll.instances.topology import Topology
 
 #: Longest text of graph6 [bytes].
 _MAX_GRAPH6 = 4 * 2**20
 _HEADER = re.compile(r">>(?:graph6|sparse6|digraph6)<<")
 
 
-def read_graph6(text: str, what: str, options: ReadOptions) -> Topology:
+def read_graph6(text: str, graph: ListedGraph) -> None:
     """Read one graph in graph6, sparse6 or digraph6."""
     code, *others = _HEADER.sub("", text).split() or [""]
     directed, sparse = code.startswith("&"), code.startswith(":")
@@ -48,8 +46,8 @@ def read_graph6(text: str, what: str, options: ReadOptions) -> Topology:
         fault = (
             f"{len(others) + 1} graphs, one a line" if others else f"{code[:20]!r} is no graph6, sparse6 or digraph6"
         )
-        refuse(what, f"{fault}; give one graph of at most {_MAX_GRAPH6} characters ? to ~, such as by sed -n 3p")
-    graph = ListedGraph(what, "edge", options, directed=directed)
+        refuse(graph.what, f"{fault}; give one graph of at most {_MAX_GRAPH6} characters ? to ~, such as by sed -n 3p")
+    graph.place, graph.directed = "edge", directed
     skip = 2 if body.startswith("~~") else int(body.startswith("~"))
     end = (1, 4, 8)[skip]
     values = np.frombuffer(body.encode(), dtype=np.uint8) - 63
@@ -61,14 +59,13 @@ def read_graph6(text: str, what: str, options: ReadOptions) -> Topology:
 
         links = [(u, v) for u, v, *_ in nx.from_sparse6_bytes(code.encode()).edges]  # type: ignore[call-overload]
     elif len(body) != end + -(-size // 6):
-        refuse(what, f"{len(body) - end} characters for {n} vertices, not {-(-size // 6)}; copy the whole line")
+        refuse(graph.what, f"{len(body) - end} characters for {n} vertices, not {-(-size // 6)}; copy the whole line")
     else:
         bits = np.flatnonzero(np.unpackbits(values[end:, None], axis=1)[:, 2:].ravel()[:size])
         ends = np.divmod(bits, n) if directed else np.array(np.tril_indices(n, -1))[:, bits]
         links = list(zip(*(side.tolist() for side in ends), strict=True))
     for number, (u, v) in enumerate(links, start=1):
         graph.list_link(u, v, {}, number)
-    return graph.build()
 
 
 #: Sections of Pajek by their first word: whether their links are arcs, and whether lines list neighbours.
@@ -76,9 +73,8 @@ _PAJEK = {"arcs": (True, False), "edges": (False, False), "arcslist": (True, Tru
 _WORD = re.compile(r'"([^"]*)"|(\S+)')
 
 
-def read_pajek(text: str, what: str, options: ReadOptions) -> Topology:
+def read_pajek(text: str, graph: ListedGraph) -> None:
     """Read a Pajek network, see the module docstring."""
-    graph = ListedGraph(what, "line", options)
     section, relations = "", set[str]()
     for number, line in lines_of(text, "%"):
         where, words = graph.where(number), [quoted or bare for quoted, bare in _WORD.findall(line)]
@@ -104,7 +100,6 @@ def read_pajek(text: str, what: str, options: ReadOptions) -> Topology:
             given.update(zip(words[3::2], words[4::2], strict=False))
         for head in ends[1:]:
             graph.list_link(ends[0], head, given, number, directed)
-    return graph.build()
 
 
 #: Words and signs of DOT behind blanks and comments.
@@ -233,9 +228,8 @@ class _Dot:
                     graph.list_link(tail, head, kept, line)
 
 
-def read_dot(text: str, what: str, options: ReadOptions) -> Topology:
+def read_dot(text: str, graph: ListedGraph) -> None:
     """Read a DOT file with one graph, see the module docstring."""
-    graph = ListedGraph(what, "line", options)
     dot = _Dot(text, graph)
     if dot.follows("strict", dot.tokens[0][0]):
         graph.multigraph = False
@@ -251,4 +245,3 @@ def read_dot(text: str, what: str, options: ReadOptions) -> Topology:
     for name, given in dot.nodes.items():
         label = re.sub(r"\\[nlr]", " ", given.get("label", r"\N").replace(r"\N", name)).strip()
         graph.add_node(name, {**given, "label": label or name})
-    return graph.build()

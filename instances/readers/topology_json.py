@@ -33,7 +33,6 @@ from msgspec import Meta
 
 from opticoll.errors import BadFile
 from opticoll.instances.readers.listed_graph import ListedGraph, declarations, short
-from opticoll.instances.readers.read_options import ReadOptions
 from opticoll.instances.readers.reading import as_struct, parse_json, refuse
 
 if TYPE_CHECKING:
@@ -87,22 +86,22 @@ class _Taccl(msgspec.Struct):
     node_invbws_list: list[Annotated[float, Meta(gt=0, le=1e15)]] = []
 
 
-def read_json(text: str, what: str, options: ReadOptions | None = None) -> Topology:
+def read_json(text: str, graph: ListedGraph) -> None:
     """Read any of the formats."""
+    what, options = graph.what, graph.options
     data = parse_json(text, what, "correct the syntax")
-    options = options or ReadOptions()
     if isinstance(data, dict) and data.get("format") == FORMAT:
         options.refuse(what, "the file specifies everything", "capacity", "directed", "first", "wiring")
-        return read_document(data, what, options)
+        return list_document(data, graph)
     if isinstance(data, dict) and "nodes" in data and ("links" in data or "edges" in data):
         options.refuse(what, "the file names its vertices and lists all links", "first", "wiring")
-        return node_link(data, what, options).build()
+        return node_link(data, graph)
     if isinstance(data, dict) and data.get("msccl_type") in {"topology", "algorithm"}:
         options.refuse(what, "the file specifies its links", "capacity", "directed", "first", "wiring")
-        return _msccl(data if data["msccl_type"] == "topology" else data.get("topology"), what, options)
+        return _msccl(data if data["msccl_type"] == "topology" else data.get("topology"), graph)
     if isinstance(data, dict) and "gpus_per_node" in data:
         options.refuse(what, "the file specifies its links", "capacity", "directed", "first")
-        return _taccl(data, what, options)
+        return _taccl(data, graph)
     kinds = {dict: "an empty object", list: "a list", str: "a string", type(None): "null", bool: "true or false"}
     found = kinds.get(type(data), "a number")
     found = f"an object with {', '.join(map(short, list(data)[:5]))}" if isinstance(data, dict) and data else found
@@ -110,11 +109,10 @@ def read_json(text: str, what: str, options: ReadOptions | None = None) -> Topol
     raise BadFile(msg + "or TACCL; write one of these formats")
 
 
-def read_document(data: Mapping[str, Json], what: str, options: ReadOptions | None = None) -> Topology:
-    """The topology in a document of the opticoll format."""
-    read = as_struct(dict(data), _Ours, what)
-    builder = ListedGraph(what, "arc", options)
-    builder.stated = True
+def list_document(data: Mapping[str, Json], builder: ListedGraph) -> None:
+    """Read a document of the opticoll format."""
+    read = as_struct(dict(data), _Ours, builder.what)
+    builder.place, builder.stated = "arc", True
     builder.number_vertices(read.n, 0)
     builder.describe_graph({"loops": read.loops, "unit": read.unit})
     for k, arc in enumerate(read.arcs):
@@ -127,9 +125,8 @@ def read_document(data: Mapping[str, Json], what: str, options: ReadOptions | No
     builder.terminals = None if read.terminals is None else list(read.terminals)
     if read.labels is not None:
         if len(read.labels) != read.n:
-            refuse(what, f"{len(read.labels)} labels for {read.n} vertices; give one label per vertex")
+            refuse(builder.what, f"{len(read.labels)} labels for {read.n} vertices; give one label per vertex")
         builder.labels = dict(enumerate(read.labels))
-    return builder.build()
 
 
 def _name(value: Any, where: str) -> Hashable:
@@ -153,12 +150,12 @@ def _attributes(item: dict[str, Any], where: str) -> dict[str, Any]:
     return {**inside, **own}
 
 
-def node_link(data: Mapping[str, Json], what: str, options: ReadOptions | None = None) -> ListedGraph:
+def node_link(data: Mapping[str, Json], graph: ListedGraph) -> None:
     """Read nodes and links of node-link JSON, and the demands by pair that topohub keeps in ``graph``."""
+    what = graph.what
     read = as_struct(dict(data), _NodeLink, what)
     demands: dict[str, dict[str, float]] = {}
-    graph = ListedGraph(what, "edge", options, directed=read.directed)
-    graph.multigraph = read.multigraph
+    graph.place, graph.directed, graph.multigraph = "edge", read.directed, read.multigraph
     for about in (read.graph, read.attrs):
         if isinstance(about, dict):
             amounts = about.get("demands")
@@ -186,7 +183,6 @@ def node_link(data: Mapping[str, Json], what: str, options: ReadOptions | None =
             if source not in called or target not in called:
                 refuse(what, f"a demand from {source[:40]!r} to {target[:40]!r}, which are not both nodes; correct it")
             graph.demands[called[source], called[target]] += amount
-    return graph
 
 
 def _check_square(rows: list[list[float]], key: str, what: str, n: int) -> None:
@@ -195,13 +191,14 @@ def _check_square(rows: list[list[float]], key: str, what: str, n: int) -> None:
         refuse(what, f"{key!r} must be a list of {n} rows of {n} numbers, 0 on the diagonal; {key}[dst][src]")
 
 
-def _msccl(data: Any, what: str, options: ReadOptions) -> Topology:
+def _msccl(data: Any, builder: ListedGraph) -> None:
+    what = builder.what
     if not isinstance(data, dict) or data.get("msccl_type") != "topology":
         refuse(what, "contains no msccl topology; write {'msccl_type': 'topology', 'links': ...}")
     read = as_struct(data, _Msccl, what)
     links, n = read.links, len(read.links)
     _check_square(links, "links", what, n)
-    builder = ListedGraph(what, "link", options)
+    builder.place = "link"
     builder.number_vertices(n, 0)
     behind: dict[tuple[int, int], str] = {}
     before: dict[tuple[int, int], str] = {}
@@ -226,20 +223,17 @@ def _msccl(data: Any, what: str, options: ReadOptions) -> Topology:
         for u, capacity in enumerate(row):
             if capacity:
                 builder.list_link(behind.get((u, v), u), before.get((u, v), v), capacity, v)
-    return builder.build()
 
 
-def _taccl(data: dict[str, Any], what: str, options: ReadOptions) -> Topology:
-    read = as_struct(data, _Taccl, what)
-    builder = ListedGraph(what, "link", options)
-    builder.unit = "GB/s"
+def _taccl(data: dict[str, Any], builder: ListedGraph) -> None:
+    read = as_struct(data, _Taccl, builder.what)
+    builder.place, builder.unit = "link", "GB/s"
     builder.number_vertices(read.gpus_per_node, 0)
     if read.links is not None:
-        options.refuse(what, "the file has 'links'", "wiring")
+        builder.options.refuse(builder.what, "the file has 'links'", "wiring")
         _taccl_links(builder, read.links, read.invbws, read.gpus_per_node)
     else:
-        _taccl_wiring(builder, read, options.wiring)
-    return builder.build()
+        _taccl_wiring(builder, read, builder.options.wiring)
 
 
 def _taccl_links(builder: ListedGraph, links: list[list[float]], slowness: list[list[float]], n: int) -> None:
