@@ -16,6 +16,7 @@ import hashlib
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import chain
 from typing import TYPE_CHECKING, NoReturn
 
 from opticoll.errors import BadFile
@@ -117,7 +118,7 @@ def _proven(path: Path) -> vipr_check.Checker:
 def _verdict(proof: vipr_check.Checker, path: Path, form: ExactForm | None) -> CertificateVerdict:
     """What a proof proves of a problem, of any if None."""
     if form is not None:
-        _Problem(form, proof, path).compare()
+        _refuse_other_problem(form, proof, path)
     offset = Fraction(0) if form is None else form.offset
     return CertificateVerdict(
         proof.infeasible,
@@ -197,62 +198,49 @@ def _of_either_sense(proof: vipr_check.Checker, path: Path, form: ExactForm) -> 
         raise
 
 
-class _Problem:
-    """The half-spaces of a form that a file must contain."""
+def _refuse_other_problem(form: ExactForm, proof: vipr_check.Checker, path: Path) -> None:
+    """Refuse a file that has a half-space which the form lacks, or omits one, or other variables or another goal."""
 
-    def __init__(self, form: ExactForm, proof: vipr_check.Checker, path: Path) -> None:
-        self.form, self.proof, self.path = form, proof, path
-        columns = len(form.cost)
-        if proof.size != columns:
-            self.differs(f"{proof.size} variables instead of {columns}")
-        names = safe_names(form.column_names())
-        place = {name: j for j, name in enumerate(names)}
-        known = len(place) == columns and set(proof.names) == set(names)
-        self.column = [place[name] for name in proof.names] if known else list(range(columns))
-        if {self.column[j] for j in proof.integers} != {j for j, whole in enumerate(form.integer.tolist()) if whole}:
-            self.differs("different integer variables")
-        sense = "min" if proof.sign > 0 else "max"
-        if sense != form.sense:
-            self.differs(f"{sense} instead of {form.sense}")
-        objective = {self.column[j]: value for j, value in proof.objective.items()}
-        if objective != {j: c for j, c in enumerate(form.cost) if c}:
-            self.differs("a different objective")
-        self.missing: dict[bytes, int] = {}
-        for j, (low, high) in enumerate(zip(form.col_lower, form.col_upper, strict=True)):
-            self.add(-1 - j, [(j, Fraction(1))], low, high)
-        for i, (low, high) in enumerate(zip(form.row_lower, form.row_upper, strict=True)):
-            self.add(i, list(form.row(i)), low, high)
+    def differs(what: str) -> NoReturn:
+        raise OtherProblem(path, f"the file states another problem: {what}")
 
-    def differs(self, what: str) -> NoReturn:
-        """Refuse a file that states another problem."""
-        raise OtherProblem(self.path, f"the file states another problem: {what}")
-
-    def add(self, row: int, entries: list[tuple[int, Fraction]], low: Fraction | None, high: Fraction | None) -> None:
-        """Require both sides of a row, or of a column's bounds, numbered ``-1 - column``."""
+    columns = len(form.cost)
+    if proof.size != columns:
+        differs(f"{proof.size} variables instead of {columns}")
+    names = safe_names(form.column_names())
+    place = {name: j for j, name in enumerate(names)}
+    known = len(place) == columns and set(proof.names) == set(names)
+    column = [place[name] for name in proof.names] if known else list(range(columns))
+    if {column[j] for j in proof.integers} != {j for j, whole in enumerate(form.integer.tolist()) if whole}:
+        differs("different integer variables")
+    sense = "min" if proof.sign > 0 else "max"
+    if sense != form.sense:
+        differs(f"{sense} instead of {form.sense}")
+    if {column[j]: value for j, value in proof.objective.items()} != {j: c for j, c in enumerate(form.cost) if c}:
+        differs("a different objective")
+    missing: dict[bytes, int] = {}  # rows by their sides, and columns j by their bounds, numbered -1 - j
+    bounds, sides = (form.col_lower, form.col_upper), (form.row_lower, form.row_upper)
+    of_columns = ((-1 - j, [(j, Fraction(1))], *ends) for j, ends in enumerate(zip(*bounds, strict=True)))
+    of_rows = ((i, list(form.row(i)), *ends) for i, ends in enumerate(zip(*sides, strict=True)))
+    for row, entries, low, high in chain(of_columns, of_rows):
         for side, end in ((1, low), (-1, high)):
             if end is not None and (entries or side * end > 0):  # 0 >= 0 excludes nothing
-                self.missing[_half_space(side, entries, end)] = row
-
-    def compare(self) -> None:
-        """Refuse a file that has a half-space which the form lacks, or omits one."""
-        seen: set[bytes] = set()
-        for i in range(self.proof.first):
-            stated = self.proof.known[i]
-            entries = sorted((self.column[j], value) for j, value in stated.row.items())
-            for side in (1, -1):
-                if stated.sense in (0, side) and (entries or side * stated.rhs > 0):
-                    key = _half_space(side, entries, stated.rhs)
-                    if self.missing.pop(key, None) is not None:
-                        seen.add(key)
-                    elif key not in seen:
-                        self.differs(f"the formulation has no constraint like number {i} of the file")
-        if self.missing:
-            row, columns, rows = (
-                min(self.missing.values()),
-                *map(safe_names, (self.form.column_names(), self.form.row_names())),
-            )
-            what = f"the bounds of variable {columns[-1 - row]}" if row < 0 else f"row {rows[row]}"
-            self.differs(f"it omits {what}")
+                missing[_half_space(side, entries, end)] = row
+    seen: set[bytes] = set()
+    for i in range(proof.first):
+        stated = proof.known[i]
+        entries = sorted((column[j], value) for j, value in stated.row.items())
+        for side in (1, -1):
+            if stated.sense in (0, side) and (entries or side * stated.rhs > 0):
+                key = _half_space(side, entries, stated.rhs)
+                if missing.pop(key, None) is not None:
+                    seen.add(key)
+                elif key not in seen:
+                    differs(f"the formulation has no constraint like number {i} of the file")
+    if missing:
+        row = min(missing.values())
+        what = f"the bounds of variable {names[-1 - row]}" if row < 0 else f"row {safe_names(form.row_names())[row]}"
+        differs(f"it omits {what}")
 
 
 def _half_space(side: int, entries: list[tuple[int, Fraction]], end: Fraction) -> bytes:
