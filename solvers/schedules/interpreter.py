@@ -167,8 +167,8 @@ class _Execution:
         self.index = {(v, block.number): g for g, (v, block) in enumerate(pairs)}
         self.links: dict[Connection, _Link] = {}
         self.free: dict[tuple[int, int], float] = {}
-        self.memory: list[dict[tuple[str, int], Value]] = [{} for _ in program.ranks]
-        self.periods: list[dict[tuple[str, int], _Period]] = [{} for _ in program.ranks]
+        self.memory: list[dict[Place, Value]] = [{} for _ in program.ranks]
+        self.periods: list[dict[Place, _Period]] = [{} for _ in program.ranks]
         self.race: ScheduleCheck | None = None
         self.ready: list[tuple[float, int]] = []
         self.transfers = self.redundant = 0
@@ -196,8 +196,7 @@ class _Execution:
             return
         instruction, start = state.block.instructions[state.position], state.time
         if instruction.waits is not None:
-            other = self.blocks[self.index[state.rank, instruction.waits[0]]]
-            at = bisect_left(other.signal_steps, instruction.waits[1])
+            other, at = self._signal(state.rank, *instruction.waits)
             if at == len(other.signals):
                 other.waiters.append(g)
                 return
@@ -216,6 +215,11 @@ class _Execution:
             if link.sent >= SLOTS:
                 start = max(start, link.grants[link.sent - SLOTS])
         heappush(self.ready, (start, g))
+
+    def _signal(self, rank: int, number: int, step: int) -> tuple[_Block, int]:
+        """A thread block, and the number of its first signal at or after a step."""
+        other = self.blocks[self.index[rank, number]]
+        return other, bisect_left(other.signal_steps, step)
 
     def _link(self, g: int, *, receiving: bool) -> _Link:
         state = self.blocks[g]
@@ -237,8 +241,7 @@ class _Execution:
         state = self.blocks[g]
         instruction = state.block.instructions[state.position]
         if instruction.waits is not None:
-            other = self.blocks[self.index[state.rank, instruction.waits[0]]]
-            at = bisect_left(other.signal_steps, instruction.waits[1])
+            other, at = self._signal(state.rank, *instruction.waits)
             np.maximum(state.clock, other.signals[at][1], out=state.clock)
         values: list[Value] = []
         waiting: int | None = None
@@ -350,16 +353,15 @@ class _Execution:
                 self.redundant += 1
         return values
 
-    def _place(self, g: int, place: Place, c: int) -> tuple[str, int]:
-        located = self.program.located(self.blocks[g].rank, Place(place.buffer, place.offset + c))
-        return located.buffer, located.offset
+    def _place(self, g: int, place: Place, c: int) -> Place:
+        return self.program.located(self.blocks[g].rank, Place(place.buffer, place.offset + c))
 
     def _now(self, g: int) -> str:
         return f"rank {self.blocks[g].rank}, {label(self.blocks[g].block, self.blocks[g].position)}"
 
-    def _content(self, rank: int, at: tuple[str, int]) -> Value | None:
+    def _content(self, rank: int, at: Place) -> Value | None:
         value = self.memory[rank].get(at)
-        return self.program.initial(rank, Place(*at)) if value is None else value
+        return self.program.initial(rank, at) if value is None else value
 
     def _read(self, g: int, place: Place, c: int) -> Value:
         state, at = self.blocks[g], self._place(g, place, c)
@@ -372,7 +374,7 @@ class _Execution:
         value = self._content(state.rank, at)
         if value is None:
             return InvalidValue(
-                "uninitialised", f"{self._now(g)} read chunk {at[1]} of buffer {at[0]} before it was written"
+                "uninitialised", f"{self._now(g)} read chunk {at.offset} of buffer {at.buffer} before it was written"
             )
         return value
 
@@ -393,21 +395,21 @@ class _Execution:
         self.memory[rank][at] = value
         return same
 
-    def _period(self, rank: int, at: tuple[str, int]) -> _Period:
+    def _period(self, rank: int, at: Place) -> _Period:
         result = self.periods[rank].get(at)
         if result is None:
             result = self.periods[rank][at] = _Period(None)
         return result
 
-    def _report_race(self, g: int, at: tuple[str, int], other: Access, does: str, did: str) -> None:
+    def _report_race(self, g: int, at: Place, other: Access, does: str, did: str) -> None:
         if self.race is None:
             theirs = label(self.blocks[other[0]].block, other[1] - 1)
             where = label(self.blocks[g].block, self.blocks[g].position)
             msg = (
-                f"{self._now(g)} {does} chunk {at[1]} of buffer {at[0]}, which {theirs} {did}, in no "
+                f"{self._now(g)} {does} chunk {at.offset} of buffer {at.buffer}, which {theirs} {did}, in no "
                 "defined order; add a dependency"
             )
-            self.race = refused("race", msg, rank=self.blocks[g].rank, chunk=at[1], step=where)
+            self.race = refused("race", msg, rank=self.blocks[g].rank, chunk=at.offset, step=where)
 
     def _sum(self, g: int, a: Value, b: Value) -> Value:
         if isinstance(a, InvalidValue):
@@ -438,8 +440,7 @@ class _Execution:
     def _awaited(self, g: int, instruction: Instruction) -> str:
         state = self.blocks[g]
         if instruction.waits is not None:
-            other = self.blocks[self.index[state.rank, instruction.waits[0]]]
-            at = bisect_left(other.signal_steps, instruction.waits[1])
+            other, at = self._signal(state.rank, *instruction.waits)
             if at == len(other.signals):
                 never = other.position > instruction.waits[1]
                 return f"tb {instruction.waits[0]} step {instruction.waits[1]}" + (
@@ -452,15 +453,14 @@ class _Execution:
     def _wrong_output(self) -> ScheduleCheck | None:
         for rank in range(len(self.program.ranks)):
             for place, demanded in self.program.demanded(rank):
-                located = self.program.located(rank, place)
-                at = (located.buffer, located.offset)
+                at = self.program.located(rank, place)
                 value = self._content(rank, at)
                 if value != demanded:
                     return self._output_violation(rank, place, at, value, demanded)
         return None
 
     def _output_violation(
-        self, rank: int, place: Place, at: tuple[str, int], value: Value | None, demanded: Contributions
+        self, rank: int, place: Place, at: Place, value: Value | None, demanded: Contributions
     ) -> ScheduleCheck:
         writer = self._period(rank, at).last
         step = None if writer is None else label(self.blocks[writer[0]].block, writer[1] - 1)
