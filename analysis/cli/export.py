@@ -28,8 +28,7 @@ def export(formulation: str, instance: str, path: Path, form: str | None, settin
     Xpress, COPT, MOSEK, CBC and GLPK read as the same program.
     """
     if path.suffix.lower() not in {".mps", ".lp"}:
-        msg = f"--to {path}: the name must end in .mps or .lp"
-        raise click.UsageError(msg)
+        click.get_current_context().fail(f"--to {path}: the name must end in .mps or .lp")
     with output.diverted_stdout():
         from opticoll.solvers import export as exported
 

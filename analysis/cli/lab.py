@@ -22,9 +22,9 @@ def lab(arguments: tuple[str, ...]) -> int:
 
     folder = next((f for f in (CHECKOUT / "notebooks", Path("notebooks")) if f.is_dir()), None)
     if folder is None:
-        msg = f"lab: no folder notebooks in {CHECKOUT} or here; run the command from a checkout of opticoll"
-        raise click.UsageError(msg)
+        click.get_current_context().fail(
+            f"lab: no folder notebooks in {CHECKOUT} or here; run the command from a checkout of opticoll"
+        )
     if find_spec("jupyterlab") is None:
-        msg = "lab: the package jupyterlab is not installed; pip install jupyterlab"
-        raise click.UsageError(msg)
+        click.get_current_context().fail("lab: the package jupyterlab is not installed; pip install jupyterlab")
     return subprocess.run([sys.executable, "-m", "jupyterlab", str(folder), *arguments], check=False).returncode

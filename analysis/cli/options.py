@@ -39,26 +39,23 @@ JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON valu
 STORE = click.option("--store", metavar="DIR", help="Results store (default: $OPTICOLL_STORE, or ./results).")
 
 
-def read_settings(_context: click.Context, _parameter: click.Parameter, pairs: Sequence[str]) -> dict[str, str]:
+def read_settings(context: click.Context, _parameter: click.Parameter, pairs: Sequence[str]) -> dict[str, str]:
     """The options ``--set`` as names and values."""
     settings: dict[str, str] = {}
     for pair in pairs:
         name, equals, value = pair.partition("=")
         if not equals or not name.strip():
-            msg = f"--set {pair!r}: write --set NAME=VALUE"
-            raise click.UsageError(msg)
+            context.fail(f"--set {pair!r}: write --set NAME=VALUE")
         if name.strip() in settings:
-            msg = f"--set: {name.strip()!r} is given twice"
-            raise click.UsageError(msg)
+            context.fail(f"--set: {name.strip()!r} is given twice")
         settings[name.strip()] = value.strip()
     return settings
 
 
-def only_one(_context: click.Context, parameter: click.Parameter, values: Sequence[str]) -> str:
+def only_one(context: click.Context, parameter: click.Parameter, values: Sequence[str]) -> str:
     """The value of an option of which click would silently take the last."""
     if len(values) > 1:
-        msg = f"{parameter.opts[0]} is given twice; run the command once for each"
-        raise click.UsageError(msg)
+        context.fail(f"{parameter.opts[0]} is given twice; run the command once for each")
     return values[0]
 
 
@@ -79,8 +76,7 @@ def demand_setting(command: Callable[..., int]) -> Callable[..., int]:
     def wrapped(demand: str | None, settings: dict[str, str], **options: Any) -> int:
         if demand is not None:
             if "demand" in settings:
-                msg = "--set: 'demand' is given twice"
-                raise click.UsageError(msg)
+                click.get_current_context().fail("--set: 'demand' is given twice")
             from opticoll.instances.readers.reading import split_pairs
 
             settings["demand"] = f"file:{demand}" if Path(split_pairs(demand)[0]).is_file() else demand
@@ -221,8 +217,9 @@ def schedule_options(command: Callable[..., int]) -> Callable[..., int]:
         path = options.pop("schedule")
         given = {name: value for name, value in chosen.items() if value is not None}
         if path is None and given:
-            msg = f"--{next(iter(given)).replace('sizes', 'bytes')} is an option of --schedule; add --schedule FILE"
-            raise click.UsageError(msg)
+            click.get_current_context().fail(
+                f"--{next(iter(given)).replace('sizes', 'bytes')} is an option of --schedule; add --schedule FILE"
+            )
         request = None
         if path is not None:
             from opticoll.analysis.output_files import schedule_request
@@ -262,8 +259,7 @@ def refuse_together(*pairs: tuple[str, str]) -> None:
     given = {option: context.params.get(str(one.name)) for one in context.command.params for option in one.opts}
     for first, second in pairs:
         if given[first] and given[second]:
-            msg = f"{first} and {second} are mutually exclusive"
-            raise click.UsageError(msg)
+            context.fail(f"{first} and {second} are mutually exclusive")
 
 
 def refuse_unwritable(path: Path) -> None:
@@ -276,8 +272,7 @@ def refuse_unwritable(path: Path) -> None:
     except (OSError, ValueError):  # a name too long, or with a NUL
         possible = False
     if not possible or not os.access(path.parent, os.W_OK):
-        msg = f"{path}: cannot be written; name a file in an existing, writable folder"
-        raise click.UsageError(msg)
+        click.get_current_context().fail(f"{path}: cannot be written; name a file in an existing, writable folder")
 
 
 def progress_line(title: str, *, shown: bool, plain: bool, searches: bool = True) -> ProgressLine | nullcontext[None]:

@@ -47,8 +47,7 @@ def results(sql: str | None, as_csv: bool, time_limit: float, store: str | None,
 
     refuse_together(("--csv", "--json"))
     if not 0 < time_limit <= threading.TIMEOUT_MAX:
-        msg = f"--time-limit {time_limit:g}: must be a positive number of seconds"
-        raise click.UsageError(msg)
+        click.get_current_context().fail(f"--time-limit {time_limit:g}: must be a positive number of seconds")
     home = readable_store(store)
     default = "SELECT * FROM latest ORDER BY finished" if as_csv or as_json else OVERVIEW
     frame = home.sql(default if sql is None else sql, time_limit_s=time_limit)

@@ -71,8 +71,7 @@ def design(
             "bandwidth": bandwidth,
         }.items():
             if value:
-                msg = f"--{name} is not for the wiring of a pod; omit it"
-                raise click.UsageError(msg)
+                click.get_current_context().fail(f"--{name} is not for the wiring of a pod; omit it")
         kept = {name: options[name] for name in ("starts", "time_limit", "seed")}
         return _pod(sizes[1:], as_json, table=not search, **kept)
     given = dict(word.partition("=")[::2] for word in sizes)

@@ -32,8 +32,7 @@ def figure(name: str | None, out: Path | None, store: str | None, as_json: bool)
 
     if name is None:
         if out or as_json:
-            msg = "name a figure; `opticoll figure` lists them"
-            raise click.UsageError(msg)
+            click.get_current_context().fail("name a figure; `opticoll figure` lists them")
         output.show_table(descriptions.listed(), list(EXTENSION.lists["figures"][1]))
         return 0
     with output.diverted_stdout():
