@@ -50,9 +50,7 @@ class Compared(Printed):
     misstated: dict[str, int]
     other_code: dict[str, int]
 
-    @property
-    def _title(self) -> str:
-        return "runs of solvers"
+    _title = "runs of solvers"
 
     def lines(self) -> dict[str, str]:
         """What the times are, by name of the line."""

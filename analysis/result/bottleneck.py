@@ -144,9 +144,7 @@ class Bottleneck(Printed):
             found["links"] = frame_rows(self.links.reset_index())
         return found if self.lengths is None else {**found, "lengths": dict(self.lengths)}
 
-    @property
-    def _title(self) -> str:
-        return "bottleneck"
+    _title = "bottleneck"
 
 
 def lengths_line(lengths: Mapping[str, float]) -> str:

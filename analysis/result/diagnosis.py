@@ -34,9 +34,7 @@ class Contradiction(Printed):
     rows: list[dict[str, Json]]
     facts: Mapping[str, Json]
 
-    @property
-    def _title(self) -> str:
-        return "no solution"
+    _title = "no solution"
 
     def lines(self) -> dict[str, str]:
         """The proof that the program has no solution, if there is one."""

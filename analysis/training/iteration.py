@@ -63,9 +63,7 @@ class IterationTime(Printed, Fields, frozen=True, kw_only=True):
     changes: int
     violation: float | None
 
-    @property
-    def _title(self) -> str:
-        return "iteration"
+    _title = "iteration"
 
     def lines(self) -> dict[str, str]:
         """The time of the iteration and the bounds on it, in words, by name of the line."""

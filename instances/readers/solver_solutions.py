@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING
 
 from opticoll.errors import BadFile
 from opticoll.file_contents import read_bytes
+from opticoll.instances.readers.program_reader import parse_number
 from opticoll.instances.readers.reading import decode, line_of, parse_xml, refuse, unpack
 from opticoll.instances.readers.tables import is_number
 
@@ -175,11 +176,11 @@ def _parsed(lines: list[str], where: str) -> SolFile:
         stated = _CBC.match(line)
         if stated:
             solution.status, cbc = stated["status"].lower(), True
-            solution.objective = None if line == _PYTHON_MIP else _objective(stated["value"])
+            solution.objective = None if line == _PYTHON_MIP else parse_number(stated["value"])
         elif lower.startswith("solution status:"):
             solution.status = line.partition(":")[2].strip().lower()
         elif lower.startswith(("objective value:", "# objective value", "=obj=")):
-            solution.objective = _objective(re.split(r"[:=\s]+", line)[-1])
+            solution.objective = parse_number(re.split(r"[:=\s]+", line)[-1])
         elif lower in _NO_SOLUTION:
             solution.solved = False
             solution.status = solution.status or {"=infeas=": "infeasible", "=unbd=": "unbounded"}.get(lower, "")
@@ -199,7 +200,7 @@ def _cplex(text: str, where: str) -> SolFile:
         refuse(where, f"is XML without <CPLEXSolution>; {_REMEDY}")
     header = next(found[0].iter("header"), root).attrib
     solution = SolFile(
-        objective=_objective(header.get("objectiveValue", "")),
+        objective=parse_number(header.get("objectiveValue", "")),
         status=header.get("solutionStatusString", "").lower(),
         count=len(found),
         partial=header.get("writeLevel") in ("2", "4") or "MIPStartEffortLevel" in header,
@@ -267,7 +268,7 @@ def _highs(lines: list[str], where: str) -> SolFile:
             if part == "dual":
                 solution.duals = target
         elif heading.startswith("objective "):
-            solution.objective = _objective(line.split()[1])
+            solution.objective = parse_number(line.split()[1])
         elif line and not line.startswith("#") and target is not None:
             solution.store(line.split()[:2], where, number, target)
     if len(solution.values) < stated:
@@ -289,7 +290,7 @@ def _tables(lines: list[str], where: str) -> SolFile:
         elif not line:
             part = ""
         elif stated and "objective" in stated[1]:
-            solution.objective = _objective(stated[2])
+            solution.objective = parse_number(stated[2])
         elif stated:
             solution.status = stated[2].strip()
         elif part and not heading:
@@ -306,7 +307,7 @@ def _tables(lines: list[str], where: str) -> SolFile:
                 solution.store([row["name"], value], where, number)
             elif "dual" in row or "dual_lower" in row:
                 solution.duals = solution.duals if solution.duals is not None else {}
-                ends = [_objective(row.get(f"dual_{end}", "")) for end in ("lower", "upper")]
+                ends = [parse_number(row.get(f"dual_{end}", "")) for end in ("lower", "upper")]
                 dual = row.get("dual", "none") if None in ends else str(ends[0] - ends[1])  # type: ignore[operator]
                 solution.store([row["name"], dual], where, number, solution.duals)
     return solution
@@ -321,7 +322,7 @@ def _glpk(lines: list[str], where: str) -> SolFile:
         letter = words[0] if words else ""
         if letter == "s" and len(words) >= 6:
             kind = words[1]
-            stated, solution.objective = words[4:-1], _objective(words[-1])
+            stated, solution.objective = words[4:-1], parse_number(words[-1])
             solution.status = _GLPK_STATUS.get(" ".join(stated), "")
             solution.solved = solution.status in {"optimal", "feasible"}
             at = -1 if kind == "mip" else -2  # value and dual of a linear program, with its status in the basis before
@@ -336,13 +337,6 @@ def _glpk(lines: list[str], where: str) -> SolFile:
             elif solution.duals is not None:
                 solution.store([words[1], words[-1]], where, number, solution.duals)
     return solution
-
-
-def _objective(text: str) -> float | None:
-    try:
-        return float(text)
-    except ValueError:
-        return None
 
 
 def positions(
