@@ -217,7 +217,7 @@ def test_saved_topologies_are_solved_from_the_command_line(tmp_path, suffix):
     assert json.loads(run.output)["instance_hash"] == topology.hash
 
 
-def test_objects_travel_to_workers_and_have_a_key_of_their_contents():
+def test_objects_travel_to_workers_and_have_a_key_of_their_contents_and_names():
     task = Task("alltoall.link-mcf", oc.topology(TRIANGLE), "flow-decomposition")
     run = solve.solve(task)
     assert run.verified, run.record.message
@@ -226,7 +226,8 @@ def test_objects_travel_to_workers_and_have_a_key_of_their_contents():
     doubled = Task("alltoall.link-mcf", oc.topology(MATRIX * 2), "flow-decomposition")
     assert resume_key(task) != resume_key(doubled)
     renamed = Task("alltoall.link-mcf", oc.topology(MATRIX), "flow-decomposition")
-    assert resume_key(task) == resume_key(renamed)
+    assert renamed.instance.hash == task.instance.hash  # type: ignore[union-attr]
+    assert resume_key(task) != resume_key(renamed)
 
 
 # files ----------------------------------------------------------------------------------------------------------
