@@ -30,7 +30,7 @@ import numpy as np
 from opticoll.errors import BadInput
 from opticoll.solvers.schedules.program import READS, RECEIVES, SENDS, WRITES, Connection, Contributions, Place
 from opticoll.solvers.schedules.schedule_check import FREE_STEPS, Cost, ScheduleCheck, refused
-from opticoll.solvers.schedules.static_checks import label, numbering_violation, static_violation
+from opticoll.solvers.schedules.static_checks import label, numbering_violation, static_violation, violation
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -127,26 +127,22 @@ def run(
     BadInput
         If the program is too large for the simulation.
     """
-    violation = static_violation(program) or _arc_violation(program, ways)
-    if violation is not None:
-        return violation
-    return _Execution(program, capacity, ways, cost).run()
+    found = static_violation(program) or _arc_violation(program, ways)
+    return found or _Execution(program, capacity, ways, cost).run()
 
 
 def _clock_entries(program: Program) -> int:
     """Number of entries in the vector clocks of all thread blocks and dependencies."""
-    blocks = [block.instructions for rank in program.ranks for block in rank.blocks.values()]
+    blocks = [block.instructions for _, block in program.blocks()]
     return len(blocks) * (len(blocks) + sum(one.signals for block in blocks for one in block))
 
 
 def _arc_violation(program: Program, joined: Collection[tuple[int, int]]) -> ScheduleCheck | None:
-    for v, rank in enumerate(program.ranks):
-        for block in rank.blocks.values():
-            for position, instruction in enumerate(block.instructions):
-                if instruction.kind in SENDS and (v, block.send) not in joined:
-                    where = label(block, position)
-                    msg = f"rank {v}, {where}: sends to rank {block.send}, but there is no arc {v}->{block.send}"
-                    return refused("no-arc", msg, rank=v, chunk=instruction.source.offset, step=where)
+    for v, block in program.blocks():
+        for position, instruction in enumerate(block.instructions):
+            if instruction.kind in SENDS and (v, block.send) not in joined:
+                what = f"sends to rank {block.send}, but there is no arc {v}->{block.send}"
+                return violation("no-arc", v, block, position, what, instruction.source.offset)
     return None
 
 
@@ -155,7 +151,7 @@ class _Execution:
         #: None where every message crosses a single arc.
         self.ways = None if all(those == [[pair]] for pair, those in ways.items()) else ways
         self.program, self.capacity, self.cost = program, capacity, cost
-        pairs = [(v, block) for v, rank in enumerate(program.ranks) for block in rank.blocks.values()]
+        pairs = list(program.blocks())
         count = len(pairs)
         if _clock_entries(program) > MOST_CLOCK_ENTRIES:
             msg = (

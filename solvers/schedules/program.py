@@ -88,10 +88,14 @@ class Program:
         """Chunks D of a shard (C for allreduce)."""
         return self.chunks_per_loop if self.collective == "allreduce" else self.chunks_per_loop // len(self.ranks)
 
+    def blocks(self) -> Iterator[tuple[int, ThreadBlock]]:
+        """Every thread block with its rank."""
+        return ((v, block) for v, rank in enumerate(self.ranks) for block in rank.blocks.values())
+
     @property
     def instructions(self) -> int:
         """Number of instructions in all thread blocks."""
-        return sum(len(block.instructions) for rank in self.ranks for block in rank.blocks.values())
+        return sum(len(block.instructions) for _, block in self.blocks())
 
     def initial(self, rank: int, place: Place) -> Contributions | None:
         """Initial contents of a place (see :meth:`located`); None if empty."""

@@ -62,13 +62,12 @@ class ProgramArrays:
         blocks: list[tuple[int, int, int, int, int, int]] = []
         steps: list[tuple[int, ...]] = []
         names, buffers = {name: i for i, name in enumerate(NAMES)}, {name: i for i, name in enumerate(BUFFERS)}
-        for place, rank in enumerate(program.ranks):
-            for block in rank.blocks.values():
-                blocks.append((place, block.number, block.send, block.receive, block.channel, len(block.instructions)))
-                for step in block.instructions:
-                    a, b = step.source, step.target
-                    ends = (buffers[a.buffer], a.offset, buffers[b.buffer], b.offset)
-                    steps.append((names[step.kind], *ends, step.count, *(step.waits or (-1, -1)), step.signals))
+        for place, block in program.blocks():
+            blocks.append((place, block.number, block.send, block.receive, block.channel, len(block.instructions)))
+            for step in block.instructions:
+                a, b = step.source, step.target
+                ends = (buffers[a.buffer], a.offset, buffers[b.buffer], b.offset)
+                steps.append((names[step.kind], *ends, step.count, *(step.waits or (-1, -1)), step.signals))
         columns = np.array(blocks, dtype=np.int64).reshape(-1, 6).T
         table = np.array(steps, dtype=np.int64).reshape(-1, 9)
         v, number, send, receive, channel, length = columns

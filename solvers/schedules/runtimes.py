@@ -152,7 +152,7 @@ def _refused_form(program: Program, target: Target, loose: int) -> list[str]:
     gap = next((v for v, rank in enumerate(program.ranks) if sorted(rank.blocks) != list(range(len(rank.blocks)))), -1)
     if gap >= 0:
         results.append(f"thread blocks of rank {gap} that are not numbered from 0 without gaps")
-    if any(block.channel < 0 for rank in program.ranks for block in rank.blocks.values()):
+    if any(block.channel < 0 for _, block in program.blocks()):
         results.append("a thread block without a channel")
     if loose:
         results.append(f"steps after a nop that wait for nothing ({loose})")

@@ -14,12 +14,8 @@ if TYPE_CHECKING:
 
 def static_violation(program: Program) -> ScheduleCheck | None:
     """First violation visible without execution; None if there is none."""
-    for v, rank in enumerate(program.ranks):
-        for block in rank.blocks.values():
-            violation = _block_violation(v, rank, block)
-            if violation is not None:
-                return violation
-    return _connection_violations(program)
+    found = (_block_violation(v, program.ranks[v], block) for v, block in program.blocks())
+    return next(filter(None, found), None) or _connection_violations(program)
 
 
 def numbering_violation(program: Program) -> ScheduleCheck | None:
@@ -27,15 +23,11 @@ def numbering_violation(program: Program) -> ScheduleCheck | None:
 
     The runtime executes in file order and reads numbers only for dependencies, so this is checked last.
     """
-    for v, rank in enumerate(program.ranks):
-        for block in rank.blocks.values():
-            for position, instruction in enumerate(block.instructions):
-                if instruction.number is not None:
-                    where = label(block, position)
-                    msg = (
-                        f"rank {v}, {where}: the file numbers it {instruction.number}; number steps from 0 without gaps"
-                    )
-                    return refused("numbering", msg, rank=v, step=where)
+    for v, block in program.blocks():
+        for position, instruction in enumerate(block.instructions):
+            if instruction.number is not None:
+                what = f"the file numbers it {instruction.number}; number steps from 0 without gaps"
+                return violation("numbering", v, block, position, what)
     return None
 
 
@@ -45,6 +37,14 @@ def label(block: ThreadBlock, position: int) -> str:
     return f"tb {block.number} step {position}" + ("" if instruction is None else f" ({instruction.kind})")
 
 
+def violation(
+    reason: str, rank: int, block: ThreadBlock, position: int, what: str, chunk: int | None = None
+) -> ScheduleCheck:
+    """The refusal of a program for what is wrong with a step of a rank."""
+    where = label(block, position)
+    return refused(reason, f"rank {rank}, {where}: {what}", rank=rank, chunk=chunk, step=where)
+
+
 def _block_violation(v: int, rank: Rank, block: ThreadBlock) -> ScheduleCheck | None:
     sizes, alone = rank.sizes, v in (block.send, block.receive)
     for position, step in enumerate(block.instructions):
@@ -52,13 +52,11 @@ def _block_violation(v: int, rank: Rank, block: ThreadBlock) -> ScheduleCheck | 
         if step.waits is not None:
             other = rank.blocks.get(step.waits[0])
             if other is None or not 0 <= step.waits[1] < len(other.instructions):
-                where = label(block, position)
-                msg = f"rank {v}, {where}: waits for tb {step.waits[0]} step {step.waits[1]}, which does not exist"
-                return refused("dependency", msg, rank=v, step=where)
+                what = f"waits for tb {step.waits[0]} step {step.waits[1]}, which does not exist"
+                return violation("dependency", v, block, position, what)
         if alone or (kind in SENDS and block.send < 0) or (kind in RECEIVES and block.receive < 0):
-            where = label(block, position)
-            msg = f"rank {v}, {where}: needs another rank as its peer, not send={block.send}, recv={block.receive}"
-            return refused("no-peer", msg, rank=v, step=where)
+            what = f"needs another rank as its peer, not send={block.send}, recv={block.receive}"
+            return violation("no-peer", v, block, position, what)
         if kind in READS and not 0 <= step.source.offset <= sizes[step.source.buffer] - count:
             return _out_of_range(v, rank, block, position, step.source)
         if kind in WRITES and not 0 <= step.target.offset <= sizes[step.target.buffer] - count:
@@ -67,35 +65,27 @@ def _block_violation(v: int, rank: Rank, block: ThreadBlock) -> ScheduleCheck | 
 
 
 def _out_of_range(v: int, rank: Rank, block: ThreadBlock, position: int, place: Place) -> ScheduleCheck:
-    last, where = place.offset + block.instructions[position].count - 1, label(block, position)
-    msg = (
-        f"rank {v}, {where}: chunks {place.offset}..{last} of buffer {place.buffer}, "
-        f"whose size is {rank.sizes[place.buffer]}"
-    )
-    return refused("bounds", msg, rank=v, chunk=place.offset, step=where)
+    last = place.offset + block.instructions[position].count - 1
+    what = f"chunks {place.offset}..{last} of buffer {place.buffer}, whose size is {rank.sizes[place.buffer]}"
+    return violation("bounds", v, block, position, what, place.offset)
 
 
 def _connection_violations(program: Program) -> ScheduleCheck | None:
     ends: dict[Connection, list[ThreadBlock | None]] = {}
-    for v, rank in enumerate(program.ranks):
-        for block in rank.blocks.values():
-            for side, peer, kinds in ((0, block.send, SENDS), (1, block.receive, RECEIVES)):
-                if not any(instruction.kind in kinds for instruction in block.instructions):
-                    continue
-                key = (v, peer, block.channel) if side == 0 else (peer, v, block.channel)
-                pair = ends.setdefault(key, [None, None])
-                first = pair[side]
-                if first is not None:
-                    verb = "send to" if side == 0 else "receive from"
-                    both = f"tb {first.number} and tb {block.number}"
-                    msg = f"rank {v}: {both} both {verb} rank {peer} over channel {key[2]}"
-                    return refused("two-owners", msg, rank=v, step=label(block, 0))
-                pair[side] = block
-    for key in sorted(ends):
-        violation = _connection_violation(key, ends[key][0], ends[key][1])
-        if violation is not None:
-            return violation
-    return None
+    for v, block in program.blocks():
+        for side, peer, kinds in ((0, block.send, SENDS), (1, block.receive, RECEIVES)):
+            if not any(instruction.kind in kinds for instruction in block.instructions):
+                continue
+            key = (v, peer, block.channel) if side == 0 else (peer, v, block.channel)
+            pair = ends.setdefault(key, [None, None])
+            first = pair[side]
+            if first is not None:
+                verb = "send to" if side == 0 else "receive from"
+                both = f"tb {first.number} and tb {block.number}"
+                msg = f"rank {v}: {both} both {verb} rank {peer} over channel {key[2]}"
+                return refused("two-owners", msg, rank=v, step=label(block, 0))
+            pair[side] = block
+    return next(filter(None, (_connection_violation(key, *ends[key]) for key in sorted(ends))), None)
 
 
 def _connection_violation(
@@ -108,23 +98,18 @@ def _connection_violation(
     if len(sends) > len(receives):
         assert sender is not None
         at = sends[len(receives)]
-        where, chunk = label(sender, at), sender.instructions[at].source.offset
-        return refused("unmatched-send", f"rank {s}, {where}: {between}", rank=s, chunk=chunk, step=where)
+        return violation("unmatched-send", s, sender, at, between, sender.instructions[at].source.offset)
     if len(receives) > len(sends):
         assert receiver is not None
         at = receives[len(sends)]
-        where, chunk = label(receiver, at), receiver.instructions[at].target.offset
-        return refused("unmatched-receive", f"rank {r}, {where}: {between}", rank=r, chunk=chunk, step=where)
+        return violation("unmatched-receive", r, receiver, at, between, receiver.instructions[at].target.offset)
     assert sender is not None
     assert receiver is not None
     for i, j in zip(sends, receives, strict=True):
         sent, got = sender.instructions[i], receiver.instructions[j]
         if sent.count != got.count:
-            where = label(receiver, j)
-            msg = (
-                f"rank {r}, {where}: receives {got.count} chunks where rank {s}, {label(sender, i)} sends {sent.count}"
-            )
-            return refused("count-mismatch", msg, rank=r, chunk=got.target.offset, step=where)
+            what = f"receives {got.count} chunks where rank {s}, {label(sender, i)} sends {sent.count}"
+            return violation("count-mismatch", r, receiver, j, what, got.target.offset)
     return None
 
 
@@ -134,4 +119,4 @@ def _of_kinds(block: ThreadBlock | None, kinds: frozenset[str]) -> list[int]:
 
 def channels_of(program: Program) -> int:
     """Number of channels that a program uses."""
-    return 1 + max((block.channel for rank in program.ranks for block in rank.blocks.values()), default=0)
+    return 1 + max((block.channel for _, block in program.blocks()), default=0)
