@@ -135,7 +135,7 @@ def _decomposition(rows: pd.DataFrame) -> Figure:
     axes = figure.axes[0]
     stars(axes, 1000, 2400, None, filled=True, markersize=13)
     note(axes, "paper: 40 min, MOSEK,\nchildren on 1000 cores", (1000, 2400), (-8, -6), ha="right", va="top")
-    axes.set_xlim(right=1600)
+    axes.set_xlim(right=max(1600, axes.get_xlim()[1]))
     return figure
 
 
@@ -303,7 +303,7 @@ def _against(table: pd.DataFrame) -> Figure:
             handles.append(axes.axhline(height, color=INK, linewidth=1, linestyle=(0, dashes), label=note))
         log_axes(axes, "x")
         axes.set_xticks([16, 64, 256, 1024], ["16", "64", "256", "1024"])
-        axes.set_xlim(13, 1300)
+        axes.set_xlim(min(13, 0.8 * table["n"].min()), max(1300, 1.25 * table["n"].max()))
     return figure
 
 

@@ -112,6 +112,9 @@ def test_figures_are_drawn_with_labelled_axes(name, results):
     axes = one.draw(rows).axes[0]
     assert axes.get_xlabel()
     assert axes.get_ylabel()
+    marks = [line.get_xdata() for line in axes.lines if line.get_marker() != "None"]
+    low, high = sorted(axes.get_xlim())
+    assert all(low <= x <= high for x in np.concatenate(marks).astype(float))
     assert one.finding(rows)
 
 
