@@ -239,6 +239,8 @@ def _attempt(function: Callable[[Any], Any], item: Any) -> Any | Exception:
 
 #: How long [s] a scheduler may take to accept a connection, and then to answer.
 CONNECT_S, ANSWER_S = 3.0, 10.0
+#: Loggers of Dask to which its configuration gives levels.
+LOGGERS = ("distributed", "distributed.client", "distributed.gc")
 #: Jobs submitted to the scheduler at a time: at least this many, and two per thread of its workers.
 WINDOW = 256
 
@@ -271,12 +273,13 @@ class DaskCluster(Executor):
         self._checked: set[str] = set()
         place = _scheduler(address)
         _check_listening(address, place)
-        self._level = logging.getLogger("distributed").level
-        logging.getLogger("distributed").setLevel(logging.CRITICAL)  # failures are reported by our own errors
+        self._levels = {logger: logger.level for logger in map(logging.getLogger, LOGGERS)}
+        for logger in self._levels:
+            logger.setLevel(logging.CRITICAL)  # failures are reported by our own errors
         try:
             self._client = distributed.Client(place, timeout=f"{ANSWER_S}s", set_as_default=False)
         except (OSError, ValueError, TypeError) as error:
-            logging.getLogger("distributed").setLevel(self._level)
+            self._restore_levels()
             raise _no_answer(address, error) from error
         try:
             self._check_code(self._threads())
@@ -406,7 +409,11 @@ class DaskCluster(Executor):
         """Disconnect from the cluster, which keeps running."""
         with suppress(Exception):
             self._client.close(timeout=2)
-        logging.getLogger("distributed").setLevel(self._level)
+        self._restore_levels()
+
+    def _restore_levels(self) -> None:
+        for logger, level in self._levels.items():
+            logger.setLevel(level)
 
 
 def _scheduler(address: str) -> str:

@@ -373,6 +373,14 @@ def test_a_worker_compares_the_code_before_it_runs_a_job(both: Machines) -> None
             list(executor.map_unordered(abs, [-1]))
 
 
+def test_dask_logs_nothing_beside_our_errors(both: Machines) -> None:
+    loggers = [logging.getLogger(name) for name in logging.root.manager.loggerDict if name.startswith("distributed")]
+    before = [logger.level for logger in loggers]
+    with DaskCluster(both.address):
+        assert not [logger.name for logger in loggers if logger.isEnabledFor(logging.ERROR)]
+    assert [logger.level for logger in loggers] == before
+
+
 def _answer_or_die(item: str | Path) -> str | Path:
     """Return a string; kill this process when a file exists."""
     while isinstance(item, Path):
