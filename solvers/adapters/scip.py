@@ -26,7 +26,6 @@ _TERMINATION = {
     "userinterrupt": Termination.INTERRUPTED,
     "terminate": Termination.INTERRUPTED,
 }
-_SMALL = 1e-6
 _DUAL_TOLERANCE = "numerics/dualfeastol"
 
 
@@ -70,8 +69,7 @@ class Scip(Adapter):
             x = np.array([best[variable] for variable in variables])
             if not form.is_mip and outcome.termination == Termination.OPTIMAL:
                 duals = np.array([0.0 if row is None else model.getDualSolVal(row) for row in rows])
-                if not _complementary(form, x, duals):  # rows of one column share the dual of its bound
-                    duals = None
+                _share_among_bounds(form, x, duals)
         set_solution(outcome, form, x, duals, accepted=True)
         if form.is_mip:
             self.claim_bound(outcome, model.getDualbound(), model.getParam(_DUAL_TOLERANCE))
@@ -137,18 +135,24 @@ class Scip(Adapter):
         return variables, rows
 
 
-def _complementary(form: StandardForm, x: F64, duals: F64) -> bool:
-    """Check complementary slackness of rows and columns."""
-    flip = -1.0 if form.sense == "max" else 1.0
-    activity = form.A @ x
-    for value, at, lower, upper in (
-        (flip * duals, activity, form.row_lower, form.row_upper),
-        (flip * (form.cost - form.A.T @ duals), x, form.col_lower, form.col_upper),
-    ):
-        slack = np.where(value > 0, at - lower, upper - at)
-        if (np.minimum(np.abs(value), slack) > _SMALL * (1 + np.abs(at))).any():
-            return False
-    return True
+def _share_among_bounds(form: StandardForm, x: F64, duals: F64) -> None:
+    """Set the duals of rows of one column, of which SCIP gives all the dual of the column's bound.
+
+    The tightest bound on the side that the reduced cost asks for has all of it: a row, or the column's own bound.
+    """
+    by_row = form.A.tocsr()
+    single = np.flatnonzero(np.diff(by_row.indptr) == 1)
+    duals[single] = 0.0
+    left = form.cost - form.A.T @ duals
+    at_least = (left > 0) == (form.sense == "min")
+    slack, tightest = np.where(at_least, x - form.col_lower, form.col_upper - x), {}
+    for i in single.tolist():
+        j, factor = int(by_row.indices[by_row.indptr[i]]), float(by_row.data[by_row.indptr[i]])
+        side = form.row_lower[i] if at_least[j] == (factor > 0) else form.row_upper[i]
+        if factor and abs(side / factor - x[j]) < slack[j]:
+            slack[j], tightest[j] = abs(side / factor - x[j]), (i, factor)
+    for j, (i, factor) in tightest.items():
+        duals[i] = left[j] / factor
 
 
 def _event_handler(scip: Any, variables: list[Any], log: ProgressLog) -> Any:

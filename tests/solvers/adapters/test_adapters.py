@@ -210,9 +210,16 @@ def test_duals_of_rows_of_one_column_prove_the_optimum_of_scip(sense: Any) -> No
     assert dual_bound(form, outcome.row_duals) == pytest.approx(11 * sign)
 
 
-def test_the_dual_of_a_bound_counts_once_for_rows_that_share_it_in_scip() -> None:
+@pytest.mark.parametrize(
+    ("row", "low", "high", "upper"),
+    [([2, 0], -INF, 6, INF), ([-1, 0], -3, INF, INF), ([1, 0], -INF, 5, 3), ([-2, 0], -6, 8, 3), ([1, 0], 3, 3, INF)],
+)
+def test_the_dual_of_a_bound_counts_once_for_rows_that_share_it_in_scip(
+    row: list[int], low: float, high: float, upper: float
+) -> None:
     """SCIP gives the whole dual to x <= 3 and to 2 x <= 6: their bound would be 14."""
-    form = make([[1, 1], [1, 0], [2, 0]], [-INF] * 3, [4, 3, 6], [0, 0], [INF, INF], [3, 2], "max")
+    form = make([[1, 1], [1, 0], row], [-INF, -INF, low], [4, 3, high], [0, 0], [upper, INF], [3, 2], "max")
     outcome = solve_here(form, "scip", SolveRequest())
     assert outcome.objective == pytest.approx(11)
-    assert outcome.row_duals is None or dual_bound(form, outcome.row_duals) == pytest.approx(11)
+    assert outcome.row_duals is not None
+    assert dual_bound(form, outcome.row_duals) == pytest.approx(11)
