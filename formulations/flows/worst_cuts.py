@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opticoll.errors import refuse
+from opticoll.formulations.rounding import decimal, is_entered
 from opticoll.instances.symmetry import one_of_each_orbit
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from opticoll.instances.topology import I64, Topology
 
@@ -46,8 +47,12 @@ class Network:
         return sum(self.weight)
 
 
-def network_of(topology: Topology, weight: Sequence[int], read: Callable[[float], Fraction] = Fraction) -> Network:
-    """Network of a topology, with capacities as ``read`` scaled to whole numbers and parallel arcs joined."""
+def network_of(topology: Topology, weight: Sequence[int]) -> Network:
+    """Network of a topology, with capacities scaled to whole numbers and parallel arcs joined.
+
+    Capacities are the decimals that were entered; if one was computed, such as 4/3, all are the floats themselves.
+    """
+    read = decimal if all(map(is_entered, set(topology.capacity.tolist()))) else Fraction
     joint: dict[tuple[int, int], Fraction] = {}
     for u, v, c in zip(topology.tail.tolist(), topology.head.tolist(), topology.capacity.tolist(), strict=True):
         if u != v:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from opticoll.formulations.flows.worst_cuts import MOST_FLOW, least_time_of, network_of, reversed_arcs
-from opticoll.formulations.rounding import decimal
 from opticoll.solvers.methods.alltoall.packed_trees import equal_shares, opposite, share_of_joint
 from opticoll.solvers.methods.method import Answer, Beyond, Method
 from opticoll.solvers.task import Termination
@@ -64,7 +63,7 @@ def run_receiver_flows(context: Context) -> Answer:
 def _flows(context: Context, topology: Topology, root: int | None) -> tuple[Fraction, F64]:
     """Time of the worst cut, and the flow towards every receiver within it, ``(m, receivers)``."""
     weight = tuple(1 if root is None else int(v == root) for v in topology.terminals.tolist())
-    network = network_of(topology, weight, decimal)
+    network = network_of(topology, weight)
     receivers = topology.terminals if root is None else topology.terminals[topology.terminals != root]
     time, _ = least_time_of(network)
     p, q = time.numerator, time.denominator
@@ -103,7 +102,7 @@ def _refusal(problem: AllGather | Broadcast | ReduceScatter | AllReduction) -> s
     if problem.name == "alltoall.all-reduce" and topology.num_ranks < topology.n:
         return "needs an all-reduce without switches, tree-packing does not"
     # p is at most N, and q at most the sum of the capacities.
-    if 2 * topology.num_ranks * sum(network_of(topology, (1,) * topology.num_ranks, decimal).capacity) > MOST_FLOW:
+    if 2 * topology.num_ranks * sum(network_of(topology, (1,) * topology.num_ranks).capacity) > MOST_FLOW:
         return "needs capacities of fewer digits: scaled to whole numbers, they are too large"
     return None
 

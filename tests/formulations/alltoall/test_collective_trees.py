@@ -189,7 +189,8 @@ def test_large_numbers_and_unreachable_ranks():
     big = 10**30
     assert sink_side(3, [(0, 1, big), (1, 2, big + 1)], [(0, 2 * big)], 2, big) is None
     assert sink_side(3, [(0, 1, big), (1, 2, big + 1)], [(0, 2 * big)], 2, big + 1) == {1, 2}
-    assert least_time(Topology(2, [0, 1], [1, 0], [1.0, 0.1]), [1, 1])[0] == 1 / Fraction(0.1)
+    assert least_time(Topology(2, [0, 1], [1, 0], [1.0, 0.1]), [1, 1])[0] == 10
+    assert least_time(Topology(2, [0, 1], [1, 0], [1.0, 1 / 3]), [1, 1])[0] == 1 / Fraction(1 / 3)
     with pytest.raises(BadInput):
         least_time(Topology(3, [0, 1], [1, 0]), [1, 1, 1])
 
@@ -456,6 +457,19 @@ def test_flows_by_receiver_use_parallel_arcs_and_refuse_capacities_without_a_sma
     run = solve.solve(task)
     assert run.verified
     assert run.objective == pytest.approx(solve.solve(structs.replace(task, method="highs")).objective)
+
+
+@pytest.mark.parametrize("unit", [10, 3])
+def test_capacities_that_are_no_binary_fractions_are_multiples_of_their_unit(unit):
+    """0.1, 0.2, 0.3 are not 1:2:3 as floats: packings took 10^16 trees for a shard, or were refused as too large."""
+    tail = np.repeat(np.arange(8), 3)
+    head, whole = (tail + np.tile([1, 2, 3], 8)) % 8, np.random.default_rng(3).integers(1, 5, 24)
+    times = {pack(Topology(8, tail, head, whole / one)).time / one for one in (1, unit)}
+    if unit == 10:
+        assert len(times) == 1
+    assert float(max(times)) == pytest.approx(float(min(times)))
+    run = solve.solve(Task("alltoall.all-gather", Topology(8, tail, head, whole / unit), method="tree-packing"))
+    assert run.proof == "optimal"
 
 
 @pytest.mark.parametrize(
