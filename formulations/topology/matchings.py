@@ -53,6 +53,7 @@ from opticoll.formulations.builders import Cvx, Pyo
 from opticoll.formulations.index import Index
 from opticoll.formulations.model import CvxpyModel, Formulation, PyomoModel
 from opticoll.formulations.topology import matching_bounds, matchings_solution
+from opticoll.formulations.topology.node_demand import amount_unit
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -194,13 +195,13 @@ class TopologyMatchings(Formulation):
         return b.minimize(T)
 
     def residuals(self, values: Mapping[str, F64]) -> dict[str, float]:
-        """Worst violation of every block, amounts relative to the largest demand.
+        """Worst violation of every block, amounts relative to :func:`.node_demand.amount_unit`.
 
         What a circuit carries is how long it is held; z, w and T are not read.
         """
         given, circuits, t = matchings_solution.circuits_and_lengths(self, values)
         carried = np.einsum("hkij,hk->ij", circuits, t)
-        top = float(self.demand.max())
+        top = amount_unit(self.demand)
         return {
             "integrality": float(np.abs(given - circuits).max(initial=0.0)),
             "ports_out": float(max(circuits.sum(axis=3).max(initial=0.0) - 1.0, 0.0)),

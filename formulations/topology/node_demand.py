@@ -53,6 +53,14 @@ def stated_demand(nodes: int | Topology, parameters: Settings, name: str) -> F64
     return read_demand(stated, labelled, name)
 
 
+def amount_unit(demand: F64) -> float:
+    """The amount that violations are relative to: the largest demand, at most 100,000 times the smallest positive one.
+
+    A tolerance of 1e-6 of it is then a tenth of any demand at most: a pair that gets nothing is never within it.
+    """
+    return float(min(demand.max(), 1e5 * demand[demand > 0].min()))
+
+
 def refuse_racks(name: str, n: int, rack: int, cables: int, uplinks: int) -> None:
     """Refuse limits of racks that are out of range or without racks.
 

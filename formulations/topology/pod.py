@@ -49,7 +49,7 @@ from opticoll.formulations.index import Index
 from opticoll.formulations.model import CvxpyModel, Formulation, PyomoModel
 from opticoll.formulations.parameters import Parameter
 from opticoll.formulations.topology import pod_bounds, pod_solution
-from opticoll.formulations.topology.node_demand import stated_demand
+from opticoll.formulations.topology.node_demand import amount_unit, stated_demand
 from opticoll.instances.families.pods import fixed_links, places
 from opticoll.instances.spec import family_of
 from opticoll.instances.topology import Topology
@@ -270,7 +270,10 @@ class PodWiring(Formulation):
         return b.maximize(F)
 
     def residuals(self, values: Mapping[str, F64]) -> dict[str, float]:
-        """Worst violation of every block; flows relative to F, those of links that there are not left out."""
+        """Worst violation of every block; those of links that there are not left out.
+
+        Flows are relative to F times :func:`.node_demand.amount_unit`, over links at most to their capacity of 1.
+        """
         (tail, head), (plus, minus) = self.link_ends, self.light_ends
         values = {"f": np.zeros((len(self.lost), self.n, len(tail))), **values}  # chips alone have no fixed links
         x, f, u, d, F = (np.asarray(values[name], dtype=float) for name in ("x", "f", "u", "d", "F"))
@@ -289,16 +292,17 @@ class PodWiring(Formulation):
             np.subtract.at(at_chip, end.ravel(), amounts)
         short[:, chips, chips] = 0.0
         chosen = np.rint(np.clip(x, 0.0, 1.0))
-        room = chosen[self.matching]
+        room, due = chosen[self.matching], abs(float(F)) * amount_unit(self.demand)
+        size = min(1.0, due) or 1.0
         return {
             "integrality": float(np.abs(x - chosen).max()),
             "plus": float(np.abs(chosen.sum(axis=2) - 1).max()),
             "minus": float(np.abs(chosen.sum(axis=1) - 1).max()),
-            "balance": float(max(short.max(), 0.0)) / max(abs(float(F)), 1e-300),
-            "fixed": float(max((f.sum(axis=1) - 1).max(initial=0.0), 0.0)),
-            "up": float(max((u.sum(axis=1) - room).max(), 0.0)),
-            "down": float(max((d.sum(axis=1) - room).max(), 0.0)),
-            "sign": float(max(-f.min(initial=0.0), -u.min(), -d.min(), -float(F), 0.0)),
+            "balance": float(max(short.max(), 0.0)) / max(due, 1e-300),
+            "fixed": float(max((f.sum(axis=1) - 1).max(initial=0.0), 0.0)) / size,
+            "up": float(max((u.sum(axis=1) - room).max(), 0.0)) / size,
+            "down": float(max((d.sum(axis=1) - room).max(), 0.0)) / size,
+            "sign": float(max(-f.min(initial=0.0), -u.min(), -d.min(), -float(F), 0.0)) / size,
         }
 
     def objective(self, values: Mapping[str, F64]) -> float:

@@ -73,7 +73,7 @@ from opticoll.formulations.index import Index
 from opticoll.formulations.model import CvxpyModel, Formulation, PyomoModel
 from opticoll.formulations.parameters import Parameter
 from opticoll.formulations.topology import sequence_bounds, sequence_data, sequence_solution
-from opticoll.formulations.topology.node_demand import pool_of_nodes, stated_demand
+from opticoll.formulations.topology.node_demand import amount_unit, pool_of_nodes, stated_demand
 from opticoll.formulations.variables import SHARDS, TIME
 from opticoll.instances.quantities import Duration, relative, shard_seconds
 from opticoll.instances.topology_setting import TopologySetting, read_topology
@@ -385,7 +385,7 @@ class TopologySequence(Formulation):
         return b.minimize(cost)
 
     def residuals(self, values: Mapping[str, F64]) -> dict[str, float]:
-        """Worst violation of every block; amounts relative to the largest demand.
+        """Worst violation of every block; amounts relative to :func:`.node_demand.amount_unit`.
 
         Capacities are circuits times length, stocks the sum of what arrived less what left: w, b and e are not read.
         """
@@ -396,7 +396,7 @@ class TopologySequence(Formulation):
         room = sequence_solution.phase_capacities(self, counts, t)
         arrived = moved.sum(axis=2) - moved.sum(axis=3)  # (P, s, u)
         stock = np.cumsum(arrived, axis=0)
-        others, largest = self.off & self.sends[:, None], float(self.demand.max())
+        others, largest = self.off & self.sends[:, None], amount_unit(self.demand)
         before = np.concatenate([np.zeros_like(stock[:1]), stock[:-1]])
         result = {
             "integrality": float(np.abs(given - bits).max()),

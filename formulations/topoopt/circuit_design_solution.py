@@ -119,8 +119,8 @@ def residuals(pool: ServerPool, values: Mapping[str, F64]) -> dict[str, float]:
 
     ``degree`` counts excess circuits (infinite for self-loops or unsorted circuits); ``rings`` is the worst deviation
     of a group's shares from 1, infinite for an order that is not a ring of its group; ``routes`` is 0 or infinite;
-    ``nonnegative`` and ``demand`` are relative to the largest demand, ``loads`` to the largest load, ``objective`` (a
-    given ``max_load`` or ``bandwidth_tax``) to the computed value.
+    ``nonnegative`` is relative to the largest demand, ``demand`` to that of the pair, or to the largest where it is 0,
+    ``loads`` to the largest load, ``objective`` (a given ``max_load`` or ``bandwidth_tax``) to the computed value.
     """
     design = read_design(pool, values)
     if design is None:
@@ -141,7 +141,7 @@ def residuals(pool: ServerPool, values: Mapping[str, F64]) -> dict[str, float]:
         "rings": _ring_violation(design, shares),
         "routes": 0.0 if chained else np.inf,
         "nonnegative": max(-float(design.route_bytes.min(initial=0.0)) / most, -float(shares.min(initial=0.0)), 0.0),
-        "demand": float(np.abs(routed - demand).max(initial=0.0)) / most,
+        "demand": float((np.abs(routed - demand) / np.where(demand > 0, demand, most)).max(initial=0.0)),
         "loads": float(np.abs(np.asarray(values["loads"], dtype=float) - load).max(initial=0.0)) / heaviest,
         "objective": max(wrong, default=0.0),
     }

@@ -64,9 +64,13 @@ def circuits_of(data: TaskCircuits, values: Mapping[str, F64]) -> F64:
 
 
 def violations(data: TaskCircuits, values: Mapping[str, F64]) -> dict[str, float]:
-    """Worst violation of every block."""
+    """Worst violation of every block, relative to the best bound; of amounts, at most to 100,000 times the smallest.
+
+    So a transfer that is not sent, and what waits for it, is never within the tolerance.
+    """
     e, n, d = data.transfers, data.n, data.degree
     unit = max(bound.value for bound in data.bounds())
+    amount = min(unit, 1e5 * float(e.size.min()))
     y, f, a, share = (np.nan_to_num(np.asarray(values[name], dtype=float)) for name in "yfab")
     t, length, z = (np.asarray(values[name], dtype=float) for name in "tlz")
     x, on = y.sum(axis=3), np.rint(a) > 0.5
@@ -84,18 +88,18 @@ def violations(data: TaskCircuits, values: Mapping[str, F64]) -> dict[str, float
     room = x[data.configuration] * length[:, None, None]
     return {
         "binary": float(max(np.abs(y - np.rint(np.clip(y, 0, 1))).max(), np.abs(a - np.rint(np.clip(a, 0, 1))).max())),
-        "apart": float(max(np.abs(x[:, loops]).max(), np.abs(f[:, back | loops]).max() / unit)),
+        "apart": float(max(np.abs(x[:, loops]).max(), np.abs(f[:, back | loops]).max() / amount)),
         "out": float(x.sum(axis=2).max()) - d,
         "into": float(x.sum(axis=1).max()) - d,
-        "capacity": float((f.sum(axis=1) - room).max()) / unit,
-        "balance": float(np.abs(net - sent).max()) / unit,
-        "all": float(np.abs(share.sum(axis=0) - e.size).max()) / unit,
-        "shares": float((share - e.size * on).max()) / unit,
+        "capacity": float((f.sum(axis=1) - room).max()) / amount,
+        "balance": float(np.abs(net - sent).max()) / amount,
+        "all": float(np.abs(share.sum(axis=0) - e.size).max()) / amount,
+        "shares": float((share - e.size * on).max()) / amount,
         "ready": float(late.max()) / unit,
         "wait": float(held.max(initial=-np.inf)) / unit,
         "follow": float((stop[:-1] + change - t[1:]).max(initial=-np.inf)) / unit,
         "last": float(max((end + e.tail).max(), data.transfers.computing) - z) / unit,
-        "nonnegative": -float(min(f.min(), share.min(), t.min(), length.min())) / unit,
+        "nonnegative": -float(min(min(f.min(), share.min()) / amount, min(t.min(), length.min()) / unit)),
     }
 
 

@@ -360,6 +360,17 @@ def test_corrupted_schedules_are_rejected(solved):
     assert data.residuals({**values, "t": values["t"] - 1e3})["sign"] > 1.0
 
 
+def test_a_schedule_without_the_least_demand_is_rejected():
+    """1 and 1,000,000 shards of one node take two matchings; one of them within 1e-6 of all is half of the delays."""
+    data = TopologyMatchings.of_demand(np.array([[0, 1e6, 1], [0, 0, 0], [0, 0, 0]]), 1, 1e6)
+    circuits, lengths = np.zeros((1, 2, 3, 3)), np.array([[1e6, 1.0]])
+    circuits[0, 0, 0, 1] = circuits[0, 1, 0, 2] = 1.0
+    values = data.filled(circuits, lengths)
+    assert (data.objective(values), max(data.residuals(values).values())) == (3000001.0, 0.0)
+    circuits[0, 1] = 0.0
+    assert data.residuals(data.filled(circuits, lengths))["served"] > 1e-6
+
+
 def test_repair_holds_matchings_longer(solved):
     data, values = solved
     repaired = data.repair({"x": values["x"] * 0.999, "t": values["t"] * 0.9})

@@ -262,6 +262,15 @@ def test_a_demand_may_be_data_or_a_file_that_names_chips(tmp_path):
     assert oc.solve("topology.pod", spec, demand=pairs).value == pytest.approx(1.8)
 
 
+@pytest.mark.parametrize("shards", [1e-6, 1.0, 1e6])
+def test_flows_are_checked_relative_to_what_they_deliver(shards):
+    solved = oc.solve("topology.pod", "pod:cubes=3,side=1", demand=shards * (1 - np.eye(3)))
+    assert (solved.value, solved.proof) == (pytest.approx(3 / shards), "optimal")
+    problem = oc.problem("topology.pod", "pod:cubes=3,side=1", demand=shards * (1 - np.eye(3)))
+    for F in (1.05 * solved.value, 1e9 / shards):
+        assert problem.residuals({**solved.values, "F": np.array(F)})["balance"] > 0.01
+
+
 def test_a_solution_tells_its_wiring():
     data = problem("pod:cubes=3,side=2", places="free")
     rng = np.random.default_rng(1)

@@ -141,6 +141,23 @@ def test_a_transfer_before_what_it_waits_for_is_refused():
     assert data.residuals(early)["wait"] > 1e-3
 
 
+def test_a_transfer_of_a_few_bytes_is_sent_before_what_waits_for_it():
+    """100 bytes to 1, for which 5 ms wait, within 1e-6 of the 10 ms of another transfer."""
+    draft = TaskGraphDraft(3)
+    draft.transfer(0, 2, 12.5e7)
+    draft.compute(1, 5e-3, [draft.transfer(0, 1, 100.0, [draft.compute(0, 9e-3)])])
+    data = TaskCircuits.prepare(TaskPool(draft.finished(), 1), {"intervals": 2})
+    ring = replayed(data, np.roll(np.eye(3), 1, axis=1))
+    assert max(data.residuals(ring).values()) <= 1e-9
+    small = int(np.argmin(data.transfers.size))
+    without = {name: ring[name].copy() for name in ring}
+    without["a"][:, small] = without["b"][:, small] = 0.0
+    assert data.residuals(without)["all"] > 1e-6
+    short = {**ring, "f": ring["f"].copy()}
+    short["f"][0, 0, 0, 1] -= data.transfers.size[small]
+    assert data.residuals(short)["balance"] > 1e-6
+
+
 def test_jobs_on_one_machine():
     heads, sizes, tails = np.array([0.0, 2.0, 9.0]), np.array([3.0, 3.0, 1.0]), np.array([4.0, 4.0, 0.0])
     assert one_after_another(heads, sizes, tails) == 10.0  # 0 + 3 + 3 + 4; the last one ends at 10, too

@@ -16,6 +16,7 @@ from opticoll.analysis.study.study_file import find, load, tasks
 from opticoll.errors import BadInput, NotApplicable
 from opticoll.formulations.topology.sequence import TopologySequence
 from opticoll.formulations.topoopt import topology
+from opticoll.formulations.topoopt.circuit_design import build_design
 from opticoll.formulations.topoopt.forwarding import most_within, travelled
 from opticoll.instances import parse
 from opticoll.instances.servers import AllReduceGroup, ServerPool
@@ -485,6 +486,17 @@ def test_a_corrupted_design_is_refused():
         assert max(data.residuals(bad).values()) > 1e-6, name
     twice = {**good, "circuits": np.vstack([good["circuits"]] * 2)}
     assert max(data.residuals(twice).values()) > 1e-6
+
+
+def test_a_design_without_the_least_demand_is_refused():
+    """Circuits both ways between 0 and 1 have a tax of 1, but half a byte from 1 to 2 needs a ring of all three."""
+    pool = ServerPool(3, 1, [[0, 1e6, 0], [1e6, 0, 0.5], [0, 0, 0]])
+    data = topology.Wiring.prepare(pool, {"objective": "bandwidth-tax"})
+    both = build_design(pool, [[0, 1], [1, 0]], [], [([0], 1e6), ([1], 1e6)])
+    assert data.residuals(both.values())["demand"] == 1.0
+    ring = build_design(pool, [[0, 1], [1, 2], [2, 0]], [], [([0], 1e6), ([1, 2], 1e6), ([1], 0.5)])
+    assert max(data.residuals(ring.values()).values()) == 0.0
+    assert data.objective(ring.values()) == pytest.approx(1.5)
 
 
 def test_limits_of_the_parameters_are_checked():
