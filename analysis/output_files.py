@@ -231,8 +231,7 @@ def _write_circuits(request: ScheduleRequest, run: Run) -> dict[str, Any]:
     from opticoll.solvers.schedules.schedule_kinds import schedule_of
     from opticoll.solvers.schedules.sequence_schedule import SequenceSchedule
 
-    plan, path = run.plan, request.path
-    assert plan is not None
+    plan, path = run._planned, request.path
     assert run.values is not None
     schedule = schedule_of(plan, run.values, request.chunks)
     facts: dict[str, Any]
@@ -279,13 +278,11 @@ def write_schedule(request: ScheduleRequest, run: Run) -> dict[str, Json]:
     from opticoll.solvers.schedules.schedule_kinds import ScheduleKind, kind_of
     from opticoll.solvers.schedules.verification import verify_file
 
-    assert run.plan is not None
-    assert run.values is not None
-    kind = kind_of(run.plan.problem)
-    if kind in {ScheduleKind.ROUNDS, ScheduleKind.CONFIGURATIONS}:
+    plan, topology, path = run._planned, run._planned.instance, request.path
+    if kind_of(plan.problem) in {ScheduleKind.ROUNDS, ScheduleKind.CONFIGURATIONS}:
         return _write_circuits(request, run)
-    assert isinstance(run.plan.instance, Topology)
-    plan, topology, path = run.plan, run.plan.instance, request.path
+    assert isinstance(topology, Topology)
+    assert run.values is not None
     cost = Cost.of(plan.parameters)
     name = plan.problem.name
     collective = COLLECTIVES.get(name, "alltoall")

@@ -143,6 +143,12 @@ class Run:
     basis: SimplexBasis | None = None
 
     @property
+    def _planned(self) -> Plan:
+        """The plan of a run that got as far as that, as every one with a solution or a proof did."""
+        assert self.plan is not None
+        return self.plan
+
+    @property
     def termination(self) -> Termination:
         """The reason why the run stopped."""
         return self.record.termination or Termination.ERROR

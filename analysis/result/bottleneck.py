@@ -82,8 +82,7 @@ def prices(result: Result) -> F64 | None:
     time, lengths, topology = result.T, lengths_of(result), network(result)
     if time is None or lengths is None or topology is None or result.bound is None:
         return None
-    assert result.plan is not None
-    problem = result.plan.problem
+    problem = result._planned.problem
     offered = float(topology.capacity @ lengths)
     kept = np.where(lengths > NOTHING * lengths.max(), lengths, 0.0)
     alone = problem.concurrent and abs(offered - result.bound) <= SAME * abs(result.bound)

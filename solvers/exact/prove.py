@@ -201,8 +201,7 @@ def proven_exactly(run: Run, stop: threading.Event | None = None) -> Run:
     BadInput
         If a coefficient is neither an entered decimal nor a fraction that the formulation states.
     """
-    plan, task = run.plan, run.task
-    assert plan is not None
+    task = run.task
     began = time.monotonic()
     used = sum(value or 0.0 for name, value in run.record.time.items() if not name.startswith("solver_"))
     limit = task.time_limit_s
@@ -254,8 +253,7 @@ def _answered(
 
     ``solve`` takes a program and a solution to start from.
     """
-    plan = run.plan
-    assert plan is not None
+    plan = run._planned
     form: ExactForm | None = None
 
     def started(wanted: ExactForm) -> ExactAnswer:
@@ -275,8 +273,7 @@ def _answered(
 def _best_bound(run: Run, form: ExactForm, answer: ExactAnswer) -> tuple[Fraction, str]:
     """The tightest of the bound of the rows and the analytic bounds that are fractions, and its source."""
     assert answer.bound is not None
-    assert run.plan is not None
-    problem = run.plan.problem
+    problem = run._planned.problem
     analytic = run.bounds
     if analytic is None:  # the usual solve needed none
         analytic = bounds_of(problem) if problem._needs is None and not is_own(problem) else []
@@ -287,8 +284,7 @@ def _best_bound(run: Run, form: ExactForm, answer: ExactAnswer) -> tuple[Fractio
 def _with_bound(run: Run, bound: Fraction, value: Fraction | None, exact: tuple[ExactForm, ExactAnswer]) -> Run:
     """The run with an exactly proven bound, and a solution's value, unless its own value contradicts the bound."""
     record = run.record
-    assert run.plan is not None
-    gap = verify.relative_gap(record.objective, float(bound), run.plan.problem.sense) if record.verified else None
+    gap = verify.relative_gap(record.objective, float(bound), run._planned.problem.sense) if record.verified else None
     if gap is not None and gap < -verify.FEASIBLE:
         return _noted(run, f"exact: the bound {bound} is contradicted by {record.objective!r}", proof=Proof.NONE)
     result = "" if value is None else f" and a solution of value {value}"
@@ -329,8 +325,7 @@ def _with_answer(run: Run, form: ExactForm, answer: ExactAnswer) -> Run:
     if answer.objective is None or answer.x is None or answer.status == "unbounded":
         return _without_optimum(run, form, answer)
     vector = np.array([float(value) for value in answer.x])
-    assert run.plan is not None
-    values = run.plan.problem._unfold({name: block.gather(vector) for name, block in form.columns.items()})
+    values = run._planned.problem._unfold({name: block.gather(vector) for name, block in form.columns.items()})
     return _optimal(run, answer.objective, values, source, (form, answer))
 
 
@@ -345,9 +340,7 @@ def _optimal(
 
     ``source`` names what proves the optimum.
     """
-    plan, before = run.plan, run.record.objective
-    assert plan is not None
-    model, objective = plan.problem, float(optimum)
+    model, before, objective = run._planned.problem, run.record.objective, float(optimum)
     violations, stated = verify.residuals(model, values), verify.objective(model, values)
     bounds = [Bound(source, objective, "", exact=True), *model._closed_forms(), *(run.bounds or ())]
     wrong = verify.violated(violations) or verify.contradiction(bounds, objective, model.sense)

@@ -16,7 +16,7 @@ allocation, and declared sizes allocate nothing.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NoReturn
 
 from opticoll.errors import BadFile, refuse
 from opticoll.file_contents import check_file
@@ -139,7 +139,6 @@ class _Reader:
         program = self.program
         if program is None:
             self._refuse("missing <algo>")
-        assert program is not None
         if sorted(self.ranks) != list(range(self.declared)):
             self._refuse(
                 f"ngpus is {self.declared}, but there are {len(self.ranks)} gpus; number them from 0 to ngpus - 1"
@@ -225,13 +224,13 @@ class _Reader:
             return default
         if text is None or not _WHOLE.fullmatch(text):
             self._refuse(f"{key} must be a whole number, not {'missing' if text is None else repr(text[:20])}")
-        value = int(str(text))
+        value = int(text)
         if not least <= value <= most:
             self._refuse(f"{key}={value} is outside {least}..{most}")
-        self.numbers[str(text)] = value
+        self.numbers[text] = value
         return value
 
-    def _refuse(self, reason: str) -> Any:
+    def _refuse(self, reason: str) -> NoReturn:
         level = _LEVELS[min(max(self.depth - 1, 0), len(_LEVELS) - 1)]
         where = f"gpu {len(self.ranks) - 1}" if self.ranks else level
         if self.block is not None and level in {"tb", "step"}:
