@@ -311,19 +311,23 @@ def exchange(context: Context, best: BestWiring, rng: np.random.Generator, tries
 
 
 def classes(data: PodWiring, tick: Any) -> Iterator[I64]:
-    """One of each class of isomorphic wirings; with a demand that varies, all of them."""
-    k, count = data.cubes, int(data.matching[-1]) + 1
+    """One of each class of wirings that are isomorphic with their demand."""
+    k, count, size = data.cubes, int(data.matching[-1]) + 1, data.side**3
     orders = np.array(list(permutations(range(k))))
+    kept: list[list[I64]] = []
+    for image, _ in moved_wirings(lattice_wiring(data, (0, 0, 0)), data.side):
+        kept.append([])
+        for order in orders:  # it and the image make chip (c, image[a]) the chip (order[c], a)
+            chips = (size * np.argsort(order)[:, None] + image).ravel()
+            if np.array_equal(data.demand[np.ix_(chips, chips)], data.demand):
+                kept[-1].append(order)
     seen: set[bytes] = set()
     for chosen in product(orders, repeat=count):
         tick()
         wiring = np.array(chosen)[data.matching].reshape(3, -1, k)
-        if data.demand_varies:
-            yield wiring
-        elif wiring.tobytes() not in seen:
-            for _, moved in moved_wirings(wiring, data.side):
-                for order in orders:
-                    seen.add(order[moved[:, :, np.argsort(order)]].tobytes())
+        if wiring.tobytes() not in seen:
+            for (_, moved), alike in zip(moved_wirings(wiring, data.side), kept, strict=True):
+                seen |= {order[moved[:, :, np.argsort(order)]].tobytes() for order in alike}
             yield wiring
 
 
