@@ -137,7 +137,9 @@ def _counted(
             f"{len(sweep.wrong)} of {len(sweep.ratios)} placements exceed it"
             + (f" ({min(counts.values())} to {max(counts.values())} per seed)" if sweep.wrong else ""),
         )
-    return choices.measurement(instances, **sweeps[BOTH].row)
+    counted = sweeps[PER_DIRECTION].row
+    counted["witness"] = sweeps[BOTH].row["witness"]  # what the other reading takes for a failure
+    return choices.measurement(instances, **counted)
 
 
 @MEASURES.of("distance")
