@@ -183,6 +183,7 @@ def from_cvxpy(model: CvxpyModel, program: cp.Problem | None = None) -> Standard
 
     from opticoll.solvers.compile.cvxpy_models import (
         back_end,
+        labelled_rows,
         positions,
         refuse_incomplete,
         turned,
@@ -211,7 +212,8 @@ def from_cvxpy(model: CvxpyModel, program: cp.Problem | None = None) -> Standard
     places = positions(compiled, chain.reductions, inverse, [named.item for named in model.variables.values()])
     columns = {name: _named_block(name, named, places) for name, named in model.variables.items()}
     starts = row_places(compiled)
-    rows = {name: _named_block(name, named, starts) for name, named in model.constraints.items()}
+    constraints = labelled_rows(model.problem.constraints, "added", model.constraints)
+    rows = {name: _named_block(name, named, starts) for name, named in constraints.items()}
     if model.as_stated:
         stated = [starts[one] for one in turned(model.problem.constraints) if one in starts]
         matrix, lower, upper = _turned_back(matrix, lower, upper, stated)

@@ -53,9 +53,9 @@ def as_cvxpy_model(problem: Any, *, numbered: bool = False) -> CvxpyModel:
 
 
 def labelled_rows(constraints: Iterable[Any], word: str, taken: Mapping[str, Named]) -> dict[str, Named]:
-    """Constraints under their labels, equal ones numbered; one without a label under ``word`` and its number."""
-    result = dict(taken)
-    for number, one in enumerate(constraints):
+    """Constraints that ``taken`` lacks, under their labels, equal ones numbered, or under ``word`` and their number."""
+    result, known = dict(taken), {id(named.item) for named in taken.values()}
+    for number, one in enumerate(one for one in constraints if id(one) not in known):
         name = _free(getattr(one, "label", None) or f"{word}{number}", result)
         result[name] = Named(one, one.shape)
     return result

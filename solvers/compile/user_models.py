@@ -149,9 +149,7 @@ def named_model(stated: Any, built: Built | None = None) -> Built:
         variables = {**kept, **{name: one for name, one in others.items() if id(one.item) not in known}}
         rows = {id(one): one for one in stated.constraints}
         constraints = {name: named for name, named in built.constraints.items() if id(named.item) in rows}
-        named = {id(one.item) for one in constraints.values()}
-        added = [one for one in stated.constraints if id(one) not in named]
-        return CvxpyModel(stated, variables, labelled_rows(added, "added", constraints))
+        return CvxpyModel(stated, variables, labelled_rows(stated.constraints, "added", constraints))
     from opticoll.solvers.compile.pyomo_models import as_pyomo_model
 
     found = replace(as_pyomo_model(stated), labelled=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -351,6 +353,27 @@ def test_a_derived_class_with_a_row_more_has_bounds_but_no_optimum_of_its_base()
     assert run.objective == pytest.approx(0.1)
     assert {bound.exact for bound in Held.prepare(parse("ring:5")).bounds()} == {False}
     assert Held.prepare(parse("ring:5"))._closed_forms() == []
+
+
+@pytest.mark.parametrize("label", ["held", ""])
+def test_a_row_that_a_derived_class_adds_in_cvxpy_has_a_name_and_duals(label):
+    class Named(Held):
+        name = "own.named"
+
+        def cvxpy(self):
+            import cvxpy as cp
+
+            built = Held.__base__.cvxpy(self)
+            held = built.variables["F"].item <= 0.1
+            rows = [*built.problem.constraints, held.set_label(label) if label else held]
+            return replace(built, problem=cp.Problem(built.problem.objective, rows))
+
+    run = oc.solve(Named, "ring:5", form="cvxpy", method="highs")
+    assert run.proof == "optimal"
+    assert {name: float(np.abs(dual).max()) for name, dual in run.duals.items()} == pytest.approx(
+        {"balance": 0, "capacity": 0, label or "added0": 1}
+    )
+    assert run.bottleneck().lines()["reason"] == f"bound 0.1 by the duals of the rows {label or 'added0'}"
 
 
 def test_what_differs_names_the_build_and_shows_the_row():
