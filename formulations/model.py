@@ -329,7 +329,8 @@ class Formulation:
     def residuals(self, values: Values) -> dict[str, float]:
         """The worst violation of every block of constraints, computed with numpy alone.
 
-        Violations are relative to the natural size of the block; a block with 0 or less is satisfied.
+        Violations are relative to the natural size of the block; a block with 0 or less is satisfied. The arrays are
+        finite, and have the shapes and ranges that are declared: that is checked before.
         """
         self._undefined("residuals")
 

@@ -207,6 +207,13 @@ def check_arrays(declared: Mapping[str, Array], given: Mapping[str, NDArray[Any]
         _check_entries(declared[name], entries, sizes, f"{where}.{name}")
 
 
+def is_finite(array: NDArray[Any] | DeferredArray) -> bool:
+    """Whether all entries are finite numbers; a finite sum implies it without a temporary array."""
+    entries = array.entries if isinstance(array, DeferredArray) else np.asarray(array)
+    with np.errstate(all="ignore"):
+        return bool(entries.dtype.kind != "f" or np.isfinite(entries.sum()) or np.isfinite(entries).all())
+
+
 def check_shapes(
     declared: Mapping[str, Array], given: Mapping[str, tuple[int, ...]], where: str, most: int | None = None
 ) -> dict[str, int]:
@@ -268,12 +275,8 @@ def _shape_text(shape: tuple[int | SolutionSize, ...], sizes: Mapping[str, int] 
 def _check_entries(declared: Array, array: NDArray[Any], sizes: Mapping[str, int], where: str) -> None:
     if array.dtype.kind not in "fiub":
         refuse(where, f"its entries are of type {array.dtype}, expected numbers", BadFile)
-    if array.dtype.kind == "f":
-        # A finite sum implies finite entries without a temporary array.
-        with np.errstate(all="ignore"):
-            finite = bool(np.isfinite(array.sum())) or bool(np.isfinite(array).all())
-        if not finite:
-            refuse(where, "an entry is not finite", BadFile)
+    if not is_finite(array):
+        refuse(where, "an entry is not finite", BadFile)
     if declared.high is None:
         return
     high: Any = declared.high

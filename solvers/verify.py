@@ -38,6 +38,7 @@ from opticoll.formulations.model import Bound, is_own
 from opticoll.formulations.registry import in_floats
 from opticoll.formulations.rounding import TINY, UNIT, fraction_down, fraction_up
 from opticoll.formulations.standard_form import packed
+from opticoll.formulations.variables import is_finite, stored
 from opticoll.plugin_faults import place_of
 from opticoll.solvers.task import PROVEN, Fields, Proof
 
@@ -301,11 +302,15 @@ PAST = 1e-9
 def residuals(formulation: Formulation, values: Mapping[str, F64]) -> dict[str, float]:
     """The worst violation of every block of constraints by the formulation's own checker; 0 if there is none.
 
+    Infinite where an entry is not finite, which a checker need not read.
+
     Raises
     ------
     BadInput
         If the checker does not return a number for each block.
     """
+    if not all(map(is_finite, stored(values).values())):
+        return {"finite": math.inf}
     result = formulation.residuals(values)
     if not isinstance(result, Mapping) or not result or not all(map(_is_number, result.values())):
         what = f"{_hook(formulation, 'residuals')} returned {str(result)[:60]}"

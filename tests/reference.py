@@ -11,11 +11,14 @@ import scipy.sparse as sp
 from scipy.optimize import Bounds, LinearConstraint, linprog, milp
 from scipy.sparse.csgraph import dijkstra
 
+from opticoll.errors import BadFile
 from opticoll.formulations import formulation
 from opticoll.formulations.model import build_model, forms_of
+from opticoll.formulations.variables import check_arrays
 from opticoll.instances import Topology, parse
 from opticoll.instances.families.regular_graphs import digraph_spec
-from opticoll.solvers.compile.compilation import compile_model
+from opticoll.solvers import verify
+from opticoll.solvers.compile.compilation import compile_model, declared_arrays
 from opticoll.solvers.schedules.shard_routes import Route, Routes
 
 #: Keys of every run as JSON, on which scripts rely.
@@ -95,6 +98,15 @@ MEDIUM = (
     "circulant:n=13,offsets=1x5",
     "genkautz:n=16,d=4+fail=3,seed=0",
 )
+
+
+def refused(problem, values):
+    """Whether values are no solution: not such arrays as are declared, which is checked first, or by the checker."""
+    try:
+        check_arrays(declared_arrays(problem, values.keys()), values, "values")
+    except BadFile:
+        return True
+    return verify.violated(verify.residuals(problem, values)) is not None
 
 
 def optimum(form):

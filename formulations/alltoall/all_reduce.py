@@ -48,7 +48,6 @@ from opticoll.formulations.builders import Cvx, Pyo
 from opticoll.formulations.declared_axes import all_arrays
 from opticoll.formulations.flows import shared_flows
 from opticoll.formulations.flows.concurrent_flow import all_to_all_topology
-from opticoll.formulations.flows.shared_flows import net_outflow
 from opticoll.formulations.index import Index
 from opticoll.formulations.model import CvxpyModel, Formulation, PyomoModel
 from opticoll.formulations.variables import BANDWIDTHS, SHARDS, TIME, Links
@@ -172,18 +171,13 @@ class AllReduction(Formulation):
         """Worst violation of every block, from numpy alone; flows are relative to one shard, capacities to T."""
         x, y, z, f, g = (np.asarray(values[name], dtype=float) for name in "xyzfg")
         topology, ranks, T = self.topology, self.ranks, float(np.asarray(values["T"]))
-        m, N = topology.arcs, ranks.size
-        shapes = [x.shape == (N,), y.shape == z.shape == (m,), f.shape == g.shape == (m, N)]
-        if not all(shapes) or not all(np.isfinite(array).all() for array in (x, y, z, f, g, T)):
-            return dict.fromkeys(("shape", "nonnegative", "blocked", *self.constraints), np.inf)
-        copies, sums = net_outflow(topology, f), -net_outflow(topology, g)
+        N, copies, sums = ranks.size, -topology.net(f), topology.net(g)
         for net in (copies, sums):
             net[ranks] -= x[:, None]
             net[ranks, np.arange(N)] = 0.0
         blocked = (f[topology.tail[:, None] == ranks[None, :]], g[topology.head[:, None] == ranks[None, :]])
         over = ((y + z) / topology.capacity - T).max(initial=0.0)
         return {
-            "shape": 0.0,
             "nonnegative": float(max(0.0, -T, *(-array.min(initial=0.0) for array in (x, y, z, f, g)))),
             "blocked": float(max(np.abs(part).max(initial=0.0) for part in blocked)),
             "total": float(abs(x.sum() - N)),
@@ -192,8 +186,8 @@ class AllReduction(Formulation):
             "copied": float((f - y[:, None]).max(initial=0.0)),
             "summed": float((g - z[:, None]).max(initial=0.0)),
             "capacity": float(max(over, 0.0)) / max(abs(T), np.finfo(float).tiny),
-            "forwards": float(net_outflow(topology, y)[self.switches].max(initial=0.0)),
-            "gathers": float((-net_outflow(topology, z)[self.switches]).max(initial=0.0)),
+            "forwards": float((-topology.net(y)[self.switches]).max(initial=0.0)),
+            "gathers": float(topology.net(z)[self.switches].max(initial=0.0)),
         }
 
 

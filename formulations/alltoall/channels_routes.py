@@ -64,7 +64,7 @@ def taken(problem: RoutedChannels, values: Values) -> tuple[PathSet, I64] | None
             raise NotApplicable(msg)
         return moved.whole()
     y, paths = np.asarray(values.get("y", ()), dtype=float), problem.routing.paths_of(values)
-    if paths is None or y.shape != (paths.paths, problem.layers) or not np.isfinite(y).all():
+    if paths is None:
         return None
     path, layer = np.nonzero(y > 0.5)
     if not np.array_equal(paths.pair[path], np.arange(paths.pairs)):
@@ -78,14 +78,10 @@ def moved_routes(problem: RoutedChannels, values: Values) -> MovedRoutes | None:
 
     What they make of all pairs is checked by :meth:`~opticoll.formulations.alltoall.moved_routes.MovedRoutes.examined`.
     """
-    topology = problem.topology
-    paths, images = problem.routing.paths_of(values), np.asarray(values["images"])
-    place = np.asarray(values.get("u", ()), dtype=float)
-    shapes = images.ndim == 2 and images.shape[1] == topology.n and place.shape == (topology.arcs, problem.layers)
-    if paths is None or not shapes or not equal_demands(problem) or path_violations(paths, problem.routing.rule):
+    paths = problem.routing.paths_of(values)
+    if paths is None or not equal_demands(problem) or path_violations(paths, problem.routing.rule):
         return None
-    whole = (images == np.round(images)).all() and images.min(initial=0) >= 0 and images.max(initial=0) < topology.n
-    return MovedRoutes(paths, images.astype(np.int64), place) if whole and not np.isnan(place).any() else None
+    return MovedRoutes(paths, np.asarray(values["images"]).astype(np.int64), np.asarray(values["u"], dtype=float))
 
 
 def equal_demands(problem: RoutedChannels) -> bool:

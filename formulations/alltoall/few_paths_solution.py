@@ -45,7 +45,7 @@ def taken(problem: FewPaths, paths: PathSet, flow: object) -> I64:
 def repair(problem: FewPaths, values: Values) -> dict[str, F64] | None:
     """Keep the R paths of a pair with most flow, then as for ``alltoall.path-mcf``."""
     f, paths = np.asarray(values["f"], dtype=float), problem.routing.paths_of(values)
-    if paths is None or f.shape != (paths.paths,) or not np.isfinite(f).all():
+    if paths is None:
         return None
     kept, fullest = np.zeros_like(f), path_flow.largest(paths, f, problem.routes_per_pair)
     kept[fullest] = f[fullest]

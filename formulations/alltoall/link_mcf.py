@@ -127,8 +127,6 @@ class LinkFlow(Formulation):
             return checks.flow_residuals(self.flow, values["f"], values["F"])
         f, F = np.asarray(values["f"], dtype=float), float(np.asarray(values["F"]))
         topology, flow, capacity = self.topology, self.flow, self.flow.capacity
-        if f.shape != (topology.arcs, flow.groups) or not np.isfinite(f).all() or not np.isfinite(F):
-            return dict.fromkeys(("nonnegative", "conservation", "delivery", "capacity"), np.inf)
         inflow, outflow = topology.inflow(f), topology.outflow(f)
         size = max(abs(F), 1e-12 * float(capacity.min()))
         arrived = inflow[flow.targets, np.arange(flow.groups)]

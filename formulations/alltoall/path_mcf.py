@@ -101,11 +101,8 @@ class PathConcurrentFlow(Formulation):
         """
         f, F = np.asarray(values["f"], dtype=float), float(np.asarray(values["F"]))
         paths = self.routing.paths_of(values)
-        blocks = ("paths", "nonnegative", "serve", "capacity")
-        if paths is None or f.shape != (paths.paths,) or not np.isfinite(f).all() or not np.isfinite(F):
-            return dict.fromkeys(blocks, np.inf)
-        if path_violations(paths, self.routing.rule) > 0:
-            return dict.fromkeys(blocks, np.inf)
+        if paths is None or path_violations(paths, self.routing.rule) > 0:
+            return dict.fromkeys(("paths", "nonnegative", "serve", "capacity"), np.inf)
         capacity = self.topology.capacity
         unit = max(float(capacity.min(initial=np.inf)), np.finfo(float).tiny)
         carried = np.bincount(paths.pair, f, paths.pairs) / self.routing.amount

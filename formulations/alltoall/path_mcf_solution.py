@@ -87,9 +87,7 @@ def repair(problem: PathConcurrentFlow | FewPaths, values: Mapping[str, F64]) ->
     data = problem.routing
     f = np.asarray(values["f"], dtype=float)
     paths = data.paths_of(values)
-    if paths is None or f.shape != (paths.paths,) or not np.isfinite(f).all():
-        return None
-    if paths.paths == 0 or path_violations(paths, data.rule) > 0:
+    if paths is None or paths.paths == 0 or path_violations(paths, data.rule) > 0:
         return None
     if (np.bincount(paths.pair, minlength=paths.pairs) == 0).any():
         return None

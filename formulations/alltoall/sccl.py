@@ -205,13 +205,7 @@ class ChunkSteps(Formulation):
         flow, (_, groups, steps) = self.flow, self.flow.shape
         f, U = np.asarray(values["f"], dtype=float), np.asarray(values["U"], dtype=float)
         if self.model == "sources":
-            result = flow.residuals(values)
-            if np.isfinite(result["shape"]):
-                result["whole"] = _fraction(f, U)
-            return result
-        names = ("shape", "whole", "blocked", "capacity", "once", "before", "balance")
-        if f.shape != flow.shape or U.shape != (steps,) or not (np.isfinite(f).all() and np.isfinite(U).all()):
-            return dict.fromkeys(names, np.inf)
+            return flow.residuals(values) | {"whole": _fraction(f, U)}
         topology, sources, chunk = flow.topology, flow.groups.sources, np.arange(groups)
         held = np.zeros((topology.n, groups))
         held[sources, chunk] = 1.0
@@ -223,7 +217,6 @@ class ChunkSteps(Formulation):
         targets = np.argmax(flow.groups.demand, axis=0)
         load = f.sum(axis=1)
         return {
-            "shape": 0.0,
             "whole": max(
                 _fraction(f, U), float(max(-f.min(initial=0.0), f.max(initial=0.0) - 1.0, -U.min(initial=0.0)))
             ),

@@ -160,8 +160,6 @@ def over_time(problem: StepFlow, f: F64) -> F64:
 def repair(problem: StepFlow, values: Mapping[str, F64]) -> dict[str, F64] | None:
     """Repair an approximate flow to an exactly feasible one, as a flow in the time-expanded graph."""
     f = np.asarray(values["f"], dtype=float)
-    if f.shape != problem.shape or not np.isfinite(f).all():
-        return None
     (_, groups, steps), n = problem.shape, problem.topology.n
     f = np.where(problem.upper > 0, np.maximum(f, 0.0), 0.0)
     graph = problem.unrolled.graph

@@ -258,9 +258,6 @@ class StepFlow(Formulation):
         Flows are relative to the demand of the vertex, or to the group's smallest positive demand where that is 0.
         """
         f, U = np.asarray(values["f"], dtype=float), np.asarray(values["U"], dtype=float)
-        names = ("shape", "nonnegative", "blocked", "causality", "passing", "balance", "capacity")
-        if f.shape != self.shape or U.shape != (self.steps,) or not (np.isfinite(f).all() and np.isfinite(U).all()):
-            return dict.fromkeys(names, np.inf)
         topology, (_, groups, steps) = self.topology, self.shape
         held = np.zeros((topology.n, groups))
         served = self.groups.served
@@ -275,7 +272,6 @@ class StepFlow(Formulation):
         load = f.sum(axis=1)
         unit = max(float(U.max(initial=0.0)), np.finfo(float).tiny)
         return {
-            "shape": 0.0,
             "nonnegative": float(max(0.0, -f.min(initial=0.0), -U.min(initial=0.0))) / least,
             "blocked": float(np.where(self.upper == 0, np.abs(f), 0.0).max(initial=0.0)) / least,
             "causality": early,

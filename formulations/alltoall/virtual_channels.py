@@ -153,10 +153,7 @@ class LayeredRoutes(Formulation):
 
     def residuals(self, values: Values) -> dict[str, float]:
         """Worst violation, from y alone: binary, one layer per route, and infinity if some layer has a cycle."""
-        y = np.asarray(values["y"], dtype=float)
-        layer = layers_of(self, values)
-        if layer is None:
-            return dict.fromkeys(("binary", "assign", "acyclic"), np.inf)
+        y, layer = np.asarray(values["y"], dtype=float), layers_of(self, values)
         of, arcs = self.dependencies, self.topology.arcs
         cyclic = any(not acyclic(arcs, of.pairs[of.of_paths(layer == i)]) for i in np.unique(layer).tolist())
         return {
@@ -167,8 +164,7 @@ class LayeredRoutes(Formulation):
 
     def objective(self, values: Values) -> float:
         """Number of layers in use."""
-        layer = layers_of(self, values)
-        return np.inf if layer is None else float(np.unique(layer).size)
+        return float(np.unique(layers_of(self, values)).size)
 
 
 FORMULATION = LayeredRoutes

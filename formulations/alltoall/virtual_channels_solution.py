@@ -73,12 +73,9 @@ def arrays(problem: LayeredRoutes, names: Collection[str]) -> dict[str, Array]:
     return {name: replace(array, required=name == "y") for name, array in axes_arrays(problem).items()}
 
 
-def layers_of(data: LayeredRoutes, values: Values) -> I64 | None:
-    """The layer of every route, ``(|R|,)``; None if ``y`` does not assign exactly one to each."""
-    y = np.asarray(values["y"], dtype=float)
-    if y.shape != (data.known_routes.paths, data.layers) or not np.isfinite(y).all():
-        return None
-    return np.argmax(y, axis=1)
+def layers_of(data: LayeredRoutes, values: Values) -> I64:
+    """The layer of every route, ``(|R|,)``: the one of the largest y."""
+    return np.argmax(np.asarray(values["y"], dtype=float), axis=1)
 
 
 def values_of(data: LayeredRoutes, layer: I64) -> dict[str, F64]:

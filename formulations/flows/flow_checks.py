@@ -37,7 +37,7 @@ def flow_residuals(data: ConcurrentFlow, given: F64 | SymmetricFlow, F: F64 | fl
     ``nonnegative``, ``blocked`` and ``capacity`` are relative to the arc's own capacity, or to F times the smallest
     positive demand where that is more; ``balance`` to the amount that the vertex must receive, F D_uk, or F times the
     smallest positive demand of the group where D_uk = 0: scaling all capacities, or all demands, leaves every number
-    unchanged. NaN and infinities count as infinite violations.
+    unchanged.
 
     A :class:`~opticoll.formulations.flows.symmetric_flow.SymmetricFlow` is checked on one group of each orbit, after
     its automorphisms.
@@ -49,8 +49,6 @@ def flow_residuals(data: ConcurrentFlow, given: F64 | SymmetricFlow, F: F64 | fl
         chosen = given.trees.root
     x = np.asarray(given.entries if isinstance(given, SymmetricFlow) else given, dtype=float)
     groups = data.groups if chosen is None else chosen.size
-    if x.shape != (m, groups) or not np.isfinite(F) or not np.isfinite(x.sum()) or not np.isfinite(x).all():
-        return dict.fromkeys(("shape", "nonnegative", "blocked", "balance", "capacity"), np.inf)
     load = np.zeros(m)
     usable = data.capacity[data.capacity > 0]
     unit = float(usable.min()) if usable.size else np.finfo(float).tiny
@@ -102,8 +100,6 @@ def repaired_flow(data: ConcurrentFlow, values: Mapping[str, F64], name: str) ->
     if isinstance(values[name], SymmetricFlow):
         return None
     x = np.asarray(values[name], dtype=float)
-    if x.shape != (data.topology.arcs, data.groups) or not np.isfinite(x).all():
-        return None
     unit = unit_flow(data.topology, data.sources, data.demand, x)
     if unit is None:
         return None

@@ -373,11 +373,8 @@ def residuals(problem: PathProblem, values: Mapping[str, F64]) -> dict[str, floa
     data = problem.routing
     x, stated = np.asarray(values["x"], dtype=float), float(np.asarray(values["Lambda"]))
     paths = data.paths_of(values)
-    blocks = ("paths", "binary", "choose", "congestion")
-    if paths is None or x.shape != (paths.paths,) or not np.isfinite(x).all() or not np.isfinite(stated):
-        return dict.fromkeys(blocks, np.inf)
-    if path_violations(paths, data.rule) > 0 or (data.kappa > 1 and repeats(paths)):
-        return dict.fromkeys(blocks, np.inf)
+    if paths is None or path_violations(paths, data.rule) > 0 or (data.kappa > 1 and repeats(paths)):
+        return dict.fromkeys(("paths", "binary", "choose", "congestion"), np.inf)
     taken = np.bincount(paths.pair, x, paths.pairs)
     worst = float(carried(data, paths, x).max(initial=0.0)) * data.kappa
     whole = abs(stated - round(stated)) if unit_capacities(data) else 0.0
@@ -399,18 +396,14 @@ def objective(problem: PathProblem, values: Mapping[str, F64]) -> float:
     """The largest load per capacity of the paths taken, recomputed; infinite if the paths are malformed."""
     data = problem.routing
     paths, x = data.paths_of(values), np.asarray(values["x"], dtype=float)
-    if paths is None or x.shape != (paths.paths,):
-        return np.inf
-    return float(carried(data, paths, x).max(initial=0.0))
+    return np.inf if paths is None else float(carried(data, paths, x).max(initial=0.0))
 
 
 def repair(problem: PathProblem, values: Mapping[str, F64]) -> dict[str, F64] | None:
     """Put each commodity on its kappa paths of largest x and update Lambda; None if the paths are malformed."""
     data = problem.routing
     x, paths = np.asarray(values["x"], dtype=float), data.paths_of(values)
-    if paths is None or x.shape != (paths.paths,) or not np.isfinite(x).all():
-        return None
-    if path_violations(paths, data.rule) > 0 or (np.diff(paths.first) < data.kappa).any():
+    if paths is None or path_violations(paths, data.rule) > 0 or (np.diff(paths.first) < data.kappa).any():
         return None
     routed = np.zeros(paths.paths)
     routed[largest(paths, x, data.kappa)] = 1.0

@@ -493,20 +493,14 @@ def to_arrays(paths: PathSet) -> dict[str, F64]:
 
 
 def from_arrays(topology: Topology, arrays: Mapping[str, F64], pairs: Pairs | None = None) -> PathSet | None:
-    """Read the set from the arrays of :func:`to_arrays`; None if malformed (the paths are not checked)."""
-    table, pair = np.asarray(arrays["path_arcs"], dtype=float), np.asarray(arrays["path_pair"], dtype=float)
-    whole = table.ndim == 2 and pair.shape == (table.shape[0],) and np.isfinite(table).all() and np.isfinite(pair).all()
-    if not whole or (table != np.round(table)).any() or (pair != np.round(pair)).any():
-        return None
+    """Read the set from the arrays of :func:`to_arrays`; None unless pairs ascend and rows have no holes."""
+    table, pair = (np.asarray(arrays[name]).astype(np.int64) for name in ("path_arcs", "path_pair"))
     used = table > 0
     length = used.sum(axis=1)
-    if (table < 0).any() or (used != (np.arange(table.shape[1])[None, :] < length[:, None])).any():
-        return None
-    if (np.diff(pair) < 0).any():
+    if (used != (np.arange(table.shape[1]) < length[:, None])).any() or (np.diff(pair) < 0).any():
         return None
     sources, targets = rank_pairs(topology) if pairs is None else pairs
-    start = offsets(length)
-    return PathSet(topology, sources, targets, table[used].astype(np.int64) - 1, start, pair.astype(np.int64))
+    return PathSet(topology, sources, targets, table[used] - 1, offsets(length), pair)
 
 
 def subset(paths: PathSet, keep: Mask) -> PathSet:

@@ -78,23 +78,15 @@ def shared_residuals(problem: SharedFlows, values: Mapping[str, F64]) -> dict[st
     """Worst violation of every block, from numpy alone; flows are relative to one shard, capacities to T."""
     topology, ends = problem.topology, problem.ends
     h, T = np.asarray(values["h"], dtype=float), float(np.asarray(values["T"]))
-    if h.shape != (topology.arcs, ends.size) or not np.isfinite(h).all() or not np.isfinite(T):
-        return dict.fromkeys(("shape", "nonnegative", "blocked", "balance", "capacity"), np.inf)
-    net = (-1.0 if problem.away else 1.0) * net_outflow(topology, h) - problem.supply[:, None]
+    net = (1.0 if problem.away else -1.0) * topology.net(h) - problem.supply[:, None]
     net[ends, np.arange(ends.size)] = 0.0
     over = (h / topology.capacity[:, None] - T).max(initial=0.0)
     return {
-        "shape": 0.0,
         "nonnegative": float(max(0.0, -h.min(initial=0.0), -T)),
         "blocked": float(np.abs(h[barred(problem)]).max(initial=0.0)),
         "balance": float(np.abs(net).max(initial=0.0)),
         "capacity": float(max(over, 0.0)) / max(abs(T), np.finfo(float).tiny),
     }
-
-
-def net_outflow(topology: Topology, flow: F64) -> F64:
-    """Outflow less inflow of every vertex, for flows with arcs along the first axis."""
-    return topology.outflow(flow) - topology.inflow(flow)
 
 
 def objective(_problem: object, values: Mapping[str, F64]) -> float:

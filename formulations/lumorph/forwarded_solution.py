@@ -107,10 +107,8 @@ def rounds_to_reach(k: int, held: int, reached: int) -> int:
     return rounds
 
 
-def schedule_of_circuits(data: ForwardedRounds, values: Mapping[str, NDArray[Any]]) -> RoundSchedule | None:
+def schedule_of_circuits(data: ForwardedRounds, values: Mapping[str, NDArray[Any]]) -> RoundSchedule:
     """The circuits that carry something, and the transfers of the chunks that somebody further on requires."""
-    if scheduled_rounds.rounded(data, values) is None:
-        return None
     D, X = (np.asarray(values[name], dtype=float) for name in ("D", "X"))
     n, members = data.topology.n, [np.flatnonzero(data.class_of == q) for q in range(len(data.given))]
     needed = np.zeros((data.collective.chunks, n), dtype=bool)

@@ -222,9 +222,6 @@ class StagedCalls(Formulation):
         """Worst violation of every block, from numpy alone; of times relative to the best bound on z."""
         (b, j, k), x = self.choices, np.asarray(values["x"], dtype=float)
         s, z = np.asarray(values["s"], dtype=float), float(np.asarray(values["z"]))
-        blocks = ("binary", "once", "apart", "computed", "free", "end")
-        if x.shape != j.shape or s.shape != (self.stages,) or not np.isfinite([x.sum(), s.sum(), z]).all():
-            return dict.fromkeys(blocks, np.inf)
         count, unit = self.time.size, max(bound.value for bound in self.bounds())
         use, later = np.zeros((self.stages, count, self.member.shape[1])), j != k
         np.add.at(use, (b[later], j[later]), x[later, None] * self.member[k[later]])

@@ -226,12 +226,8 @@ class Overlap(Formulation):
         if not overlap_solution.is_on_arcs(self, values):
             return path_flow.residuals(self, values)
         x, stated = np.asarray(values["x"], dtype=float), float(np.asarray(values["Lambda"]))
-        count = self.circuits.count
-        blocks = ("binary", *(name for name in self.constraints if name != "choose"))
-        if x.shape != (self.topology.arcs, count) or not np.isfinite(x).all() or not np.isfinite(stated):
-            return dict.fromkeys(blocks, np.inf)
         entering, leaving = self.topology.inflow(x), self.topology.outflow(x)
-        k, (s, d) = np.arange(count), self.commodities
+        k, (s, d) = np.arange(self.circuits.count), self.commodities
         ends = {
             "depart": np.abs(leaving[s, k] - 1.0),
             "no_return": entering[s, k],

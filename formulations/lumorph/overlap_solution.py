@@ -99,8 +99,6 @@ def traced(data: Overlap, x: F64) -> PathSet | None:
     None if the arcs of some circuit do not lead from its source to its target.
     """
     topology, (s, d), count = data.topology, data.commodities, data.circuits.count
-    if x.shape != (topology.arcs, count):
-        return None
     arc, circuit = np.nonzero(x > 0.5)
     following = np.full((topology.n, count), -1, dtype=np.int64)
     following[topology.tail[arc], circuit] = arc

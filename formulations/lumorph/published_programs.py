@@ -246,12 +246,8 @@ def program_residuals(program: RoundProgram, rmin: int, C: F64, R: F64) -> dict[
     ``binary`` is the distance of C and R from 0 and 1.
     """
     printed, collective = program.version == "printed", program.collective
-    blocks = ["possess", "deliver", "laser", "photodiode", "used", "minimum", "order", "binary"]
-    blocks += ["unique", "once", "waveguide"] if printed else ["edge", "unused"]
     T, n = program.rounds, collective.n
     r, s, d, c, w = (program.columns[name] for name in "rsdcw")
-    if C.shape != r.shape or R.shape != (T,) or not (np.isfinite(C).all() and np.isfinite(R).all()):
-        return dict.fromkeys(blocks, np.inf)
     L, W = program.limits.wavelengths, program.limits.waveguides
 
     def table(sizes: Sequence[int], *keys: I64, of: F64) -> F64:

@@ -73,14 +73,11 @@ def replayed(data: RoundModel, schedule: RoundSchedule) -> dict[str, float]:
     return scheduled_rounds.replay(replace(data, version="corrected"), schedule)
 
 
-def schedule_of_transfers(data: RoundModel, values: Mapping[str, NDArray[Any]]) -> RoundSchedule | None:
-    """The schedule that C encodes; None if C is malformed."""
-    sizes = [len(program.columns) for program in data.programs]
-    C = np.asarray(values["C"], dtype=float)
-    if C.shape != (sum(sizes),) or not np.isfinite(C).all():
-        return None
+def schedule_of_transfers(data: RoundModel, values: Mapping[str, NDArray[Any]]) -> RoundSchedule:
+    """The schedule that C encodes."""
+    ends, C = np.cumsum([len(program.columns) for program in data.programs]), np.asarray(values["C"], dtype=float)
     schedules = []
-    for program, taken in zip(data.programs, np.split(C > 0.5, np.cumsum(sizes)[:-1]), strict=True):
+    for program, taken in zip(data.programs, np.split(C > 0.5, ends[:-1]), strict=True):
         r, s, d, c, w, path = (program.columns[name][taken] for name in ("r", "s", "d", "c", "w", "path"))
         schedules.append(direct(r, s, d, c, w, *select(program.routes.start, program.routes.arcs, path)))
     return data.composed(schedules)

@@ -168,18 +168,14 @@ def unfold(problem: RoundProblem, values: Mapping[str, NDArray[Any]]) -> dict[st
 
 
 def rounded(problem: RoundProblem, values: Mapping[str, NDArray[Any]]) -> dict[str, F64] | None:
-    """The chosen arrays, rounded; None if one is missing or malformed."""
-    result = {}
-    for name in problem.chosen:
-        array = np.asarray(values.get(name, ()), dtype=float)
-        if name not in values or array.shape != (_size(problem, name),) or not np.isfinite(array).all():
-            return None
-        result[name] = np.rint(array)
-    return result
+    """The chosen arrays, rounded; None if one is missing."""
+    if any(name not in values for name in problem.chosen):
+        return None
+    return {name: np.rint(np.asarray(values[name], dtype=float)) for name in problem.chosen}
 
 
 def repair(problem: RoundProblem, values: Mapping[str, NDArray[Any]]) -> dict[str, F64] | None:
-    """Round the chosen arrays, and add the schedule; None if one is missing or malformed."""
+    """Round the chosen arrays, and add the schedule; None if one is missing."""
     whole = rounded(problem, values)
     return None if whole is None else unfold(problem, whole)
 

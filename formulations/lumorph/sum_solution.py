@@ -55,8 +55,6 @@ def metrics(data: SumModel, value: float | None) -> dict[str, Json]:
 
 def schedule_of_sums(data: SumModel, values: Mapping[str, NDArray[Any]]) -> RoundSchedule | None:
     """The schedule that C and F encode; None if they are invalid."""
-    if scheduled_rounds.rounded(data, values) is None:
-        return None
     C, F = (np.asarray(values[name], dtype=float) for name in ("C", "F"))
     indices = np.flatnonzero(C > 0.5)
     transfers = data.index_sets["transfer"]

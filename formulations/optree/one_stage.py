@@ -111,10 +111,7 @@ class AllToAll(Formulation):
 
     def residuals(self, values: Mapping[str, F64]) -> dict[str, float]:
         """Worst absolute violation of every block, from numpy alone; ``conflict`` counts excess circuits."""
-        read = one_stage_solution.routes_and_colours(self, values)
-        if read is None:
-            return dict.fromkeys(("binary", "colours", "choose", "conflict"), np.inf)
-        routes, colours, fraction = read
+        routes, colours, fraction = one_stage_solution.routes_and_colours(self, values)
         pairs = self.fibres.n * (self.fibres.n - 1)
         return {
             "binary": fraction,
@@ -125,8 +122,8 @@ class AllToAll(Formulation):
 
     def objective(self, values: Mapping[str, F64]) -> float:
         """Number of wavelengths in use."""
-        read = one_stage_solution.routes_and_colours(self, values)
-        return np.inf if read is None else float(np.unique(read[1]).size)
+        _, colours, _ = one_stage_solution.routes_and_colours(self, values)
+        return float(np.unique(colours).size)
 
     rounds = one_stage_solution.rounds_of_channels
     replay = one_stage_solution.replayed

@@ -89,8 +89,7 @@ def arrays(data: AllToAll, names: Collection[str]) -> dict[str, Array]:
 
 def links(data: AllToAll, values: Mapping[str, F64]) -> Links:
     """Number of circuits over every fibre, within the rounds that its wavelengths need."""
-    taken = routes_and_colours(data, values)
-    used = np.zeros(data.routes) if taken is None else np.bincount(taken[0], minlength=data.routes)
+    used = np.bincount(routes_and_colours(data, values)[0], minlength=data.routes)
     arc, route = data.taken
     load, width = np.bincount(arc, used[route], data.fibres.arcs).astype(float), data.fibres.channels
     rounds = -(-data.objective(values) // width)
@@ -133,17 +132,8 @@ def metrics(data: AllToAll, value: float | None) -> dict[str, float | int | None
 
 
 def rounds_of_channels(data: AllToAll, values: Mapping[str, F64]) -> RoundSchedule:
-    """Return the circuits, in as many rounds as the fibres' wavelengths need; chunk s n + t goes from s to t.
-
-    Raises
-    ------
-    NotApplicable
-        If the values are malformed.
-    """
-    read = routes_and_colours(data, values)
-    if read is None:
-        refuse(data.name, "the values are not an assignment of wavelengths", NotApplicable)
-    routes, colour, _ = read
+    """Return the circuits, in as many rounds as the fibres' wavelengths need; chunk s n + t goes from s to t."""
+    routes, colour, _ = routes_and_colours(data, values)
     when, channel = np.divmod(colour, data.fibres.channels)
     wavelength = channel % data.fibres.wavelengths
     order = np.lexsort((routes, when))
@@ -159,20 +149,13 @@ def replayed(data: AllToAll, schedule: RoundSchedule) -> dict[str, float]:
     return violations(data.fibres, collective(data.performs, data.fibres.n), limits, schedule)
 
 
-def routes_and_colours(data: AllToAll, values: Mapping[str, F64]) -> tuple[I64, I64, float] | None:
-    """Routes taken, their wavelengths, and the distance from integers; None if the values are malformed."""
+def routes_and_colours(data: AllToAll, values: Mapping[str, F64]) -> tuple[I64, I64, float]:
+    """Routes taken, their wavelengths, and the distance from integers."""
     if "route_colour" in values:
-        given = np.asarray(values["route_colour"], dtype=float)
-        if given.shape != (data.routes,) or not np.isfinite(given).all() or (given < -1).any():
-            return None
-        whole = np.rint(given)
-        if (whole > data.routes).any():
-            return None
-        routes = np.flatnonzero(whole >= 0)
-        return routes, whole[routes].astype(np.int64), float(np.abs(given - whole).max(initial=0.0))
-    x = np.asarray(values.get("x", ()), dtype=float)
-    if x.shape != (data.routes, data.colours) or not np.isfinite(x).all():
-        return None
+        given = np.asarray(values["route_colour"]).astype(np.int64)
+        routes = np.flatnonzero(given >= 0)
+        return routes, given[routes], 0.0
+    x = np.asarray(values["x"], dtype=float)
     routes, colours = np.nonzero(x > 0.5)
     return routes, colours, float(np.minimum(np.abs(x), np.abs(x - 1.0)).max(initial=0.0))
 

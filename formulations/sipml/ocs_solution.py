@@ -76,15 +76,13 @@ def arrays(data: OcsCircuits, names: Collection[str]) -> dict[str, Array]:
 
 def links(data: OcsCircuits, values: Mapping[str, F64]) -> Links:
     """Bytes over the circuits of every pair, within the time of the slowest transfer."""
-    moves, circuits = data.transfers, circuits_of(data, values)
-    assert circuits is not None
-    return pair_links(moves, circuits, data.objective(values))
+    return pair_links(data.transfers, circuits_of(data, values), data.objective(values))
 
 
 def repair(data: OcsCircuits, values: Mapping[str, F64]) -> dict[str, F64] | None:
-    """Round to integer circuits and recompute t; None if they are malformed."""
+    """Round to integer circuits and recompute t; None if a pair has none."""
     c = circuits_of(data, values)
-    if c is None or (c < 1).any():
+    if (c < 1).any():
         return None
     rounded = {name: np.rint(np.asarray(values[name], dtype=float)) for name in ("match", "x") if name in values}
     return {"c": c, "t": np.asarray(data.transfers.slowest(c) / data.transfers.unit_time), **rounded}
@@ -118,13 +116,9 @@ def metrics(data: OcsCircuits, value: float | None) -> dict[str, Json]:
     }
 
 
-def from_match(data: OcsCircuits, match: F64) -> tuple[F64, float] | None:
-    """Circuits of every pair and the largest excess of circuits on one port; None if malformed."""
+def from_match(data: OcsCircuits, match: F64) -> tuple[F64, float]:
+    """Circuits of every pair and the largest excess of circuits on one port."""
     n, d = data.n, data.degree
-    if match.shape != (d, n) or not np.isfinite(match).all() or (match != np.rint(match)).any():
-        return None
-    if (match < -1).any() or (match >= n).any():
-        return None
     switch, source = np.nonzero(match >= 0)
     target = match[switch, source].astype(np.int64)
     arrivals = np.bincount(switch * n + target, minlength=d * n)
@@ -134,14 +128,10 @@ def from_match(data: OcsCircuits, match: F64) -> tuple[F64, float] | None:
     return counts[moves.source * n + moves.target].astype(float), max(float(arrivals.max(initial=0)) - 1.0, loops, 0.0)
 
 
-def circuits_of(data: OcsCircuits, values: Mapping[str, F64]) -> F64 | None:
-    """Circuits of every pair, ``(|P|,)``, from ``match``, else ``x``, else ``c``; None if malformed."""
-    pairs, d = data.transfers.pairs, data.degree
+def circuits_of(data: OcsCircuits, values: Mapping[str, F64]) -> F64:
+    """Circuits of every pair, ``(|P|,)``, from ``match``, else ``x``, else ``c``."""
     if "match" in values:
-        circuits = from_match(data, np.asarray(values["match"], dtype=float))
-        return None if circuits is None else circuits[0]
+        return from_match(data, np.asarray(values["match"], dtype=float))[0]
     if "x" in values:
-        x = np.asarray(values["x"], dtype=float)
-        return np.rint(x).sum(axis=1) if x.shape == (pairs, d) and np.isfinite(x).all() else None
-    c = np.asarray(values.get("c", ()), dtype=float)
-    return np.rint(c) if c.shape == (pairs,) and np.isfinite(c).all() and (np.abs(c) < 2**52).all() else None
+        return np.asarray(np.rint(np.asarray(values["x"], dtype=float)).sum(axis=1))
+    return np.rint(np.asarray(values["c"], dtype=float))

@@ -215,12 +215,7 @@ class Placement(Formulation):
         or ``sends`` and ``receives`` the peers of a GPU beyond Delta, ``memory`` the share of a GPU's memory beyond it,
         ``finish`` the amount by which C, if given, understates the end.
         """
-        limits = ("reach",) if self.rule == "distance" else ("sends", "receives")
-        blocks = ("assign", "start", "precede", "overlap", *limits, "memory", "finish")
-        read = placement_solution.placed(self, values)
-        if read is None:
-            return dict.fromkeys(blocks, np.inf)
-        device, start, fraction = read
+        device, start, fraction = placement_solution.placed(self, values)
         graph, k = self.graph, self.devices
         start = start / self.work
         end = start + graph.duration / self.work
@@ -251,8 +246,8 @@ class Placement(Formulation):
 
     def objective(self, values: Mapping[str, F64]) -> float:
         """Latest end [us]."""
-        read = placement_solution.placed(self, values)
-        return np.inf if read is None else float((read[1] + self.graph.duration).max())
+        _, start, _ = placement_solution.placed(self, values)
+        return float((start + self.graph.duration).max())
 
     heads = cached_property(placement_bounds.heads)
     tails = cached_property(placement_bounds.tails)

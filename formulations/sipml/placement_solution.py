@@ -101,11 +101,8 @@ def arrays(data: Placement, names: Collection[str]) -> dict[str, Array]:
 
 
 def repair(data: Placement, values: Mapping[str, F64]) -> dict[str, F64] | None:
-    """Keep GPUs and order, and start as early as possible; None if the values are malformed."""
-    read = placed(data, values)
-    if read is None:
-        return None
-    device, start, _ = read
+    """Keep GPUs and order, and start as early as possible."""
+    device, start, _ = placed(data, values)
     fresh = starts(data, device, np.lexsort((np.arange(data.n), np.round(start / data.work, 9))))
     if fresh is None:
         fresh = starts(data, device, np.arange(data.n))
@@ -120,20 +117,11 @@ def metrics(data: Placement, value: float | None) -> dict[str, Json]:
     return {"speedup": None if value is None else data.work / value, "gpus": data.devices * data.replicas}
 
 
-def placed(data: Placement, values: Mapping[str, F64]) -> tuple[I64, F64, float] | None:
-    """GPU and start [us] of every sub-operation, and the GPUs' distance from integers; None if malformed."""
-    n, k = data.n, data.devices
+def placed(data: Placement, values: Mapping[str, F64]) -> tuple[I64, F64, float]:
+    """GPU and start [us] of every sub-operation, and the GPUs' distance from integers."""
     if "device" in values:
-        device, start = (np.asarray(values.get(name, ()), dtype=float) for name in ("device", "start"))
-        if device.shape != (n,) or start.shape != (n,) or not np.isfinite([device, start]).all():
-            return None
-        whole = np.rint(device)
-        if (whole < 0).any() or (whole >= k).any():
-            return None
-        return whole.astype(np.int64), start, float(np.abs(device - whole).max())
-    a, S = (np.asarray(values.get(name, ()), dtype=float) for name in ("a", "S"))
-    if a.shape != (n, k) or S.shape != (n,) or not np.isfinite(a).all() or not np.isfinite(S).all():
-        return None
+        return np.asarray(values["device"]).astype(np.int64), np.asarray(values["start"], dtype=float), 0.0
+    a, S = (np.asarray(values[name], dtype=float) for name in ("a", "S"))
     worst = max(np.minimum(np.abs(a), np.abs(a - 1)).max(), np.abs(a.sum(axis=1) - 1).max())
     return a.argmax(axis=1), S * data.horizon, float(worst)
 

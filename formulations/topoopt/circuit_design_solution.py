@@ -21,9 +21,8 @@ if TYPE_CHECKING:
 
 #: Blocks of :func:`residuals`.
 BLOCKS = ("degree", "rings", "routes", "nonnegative", "demand", "loads", "objective")
-#: Integer arrays of a design, with their number of dimensions.
-_WHOLE = {"circuits": 2, "ring_start": 1, "ring_order": 1, "ring_group": 1, "route_start": 1, "route_circuits": 1}
-_REAL = ("ring_share", "route_bytes", "loads")
+#: Integer arrays of a design.
+_WHOLE = ("circuits", "ring_start", "ring_order", "ring_group", "route_start", "route_circuits")
 
 
 def arrays(pool: ServerPool, decode: Callable[[Mapping[str, F64]], CircuitDesign]) -> dict[str, Array]:
@@ -67,51 +66,17 @@ def links(design: CircuitDesign) -> Links:
 
 
 def read_design(pool: ServerPool, values: Mapping[str, F64]) -> CircuitDesign | None:
-    """Read the design of named arrays, valid or not; None if they are malformed."""
-    result = _whole_arrays(values)
-    real = {name: np.asarray(values.get(name, np.nan), dtype=float) for name in _REAL}
-    if result is None or any(array.ndim != 1 or not np.isfinite(array).all() for array in real.values()):
+    """Read the design of named arrays, valid or not; None if they do not divide into rings and routes."""
+    circuits, start, order, group, route_start, hops = (np.asarray(values[name]).astype(np.int64) for name in _WHOLE)
+    share, amount = (np.asarray(values[name], dtype=float) for name in ("ring_share", "route_bytes"))
+    trees = np.asarray(values.get("ring_trees", np.zeros(group.size))) > 0
+    if not (splits(start, group.size, order.size) and splits(route_start, amount.size, hops.size)):
         return None
-    circuits, group = result["circuits"], result["ring_group"]
-    fits = (
-        circuits.shape[1] == 2
-        and (circuits < pool.n).all()
-        and (group < len(pool.groups)).all()
-        and group.shape == real["ring_share"].shape
-        and real["loads"].shape == (len(circuits),)
-        and (result["ring_order"] < pool.n).all()
-        and (result["route_circuits"] < len(circuits)).all()
-        and splits(result["ring_start"], group.size, result["ring_order"].size)
-        and splits(result["route_start"], real["route_bytes"].size, result["route_circuits"].size)
-    )
-    if not fits:
+    if (np.diff(start)[trees] < 2).any():
         return None
-    start, order = result["ring_start"], result["ring_order"]
-    kinds = np.asarray(values.get("ring_trees", np.zeros(group.size)), dtype=float)
-    if kinds.shape != group.shape or not np.isin(kinds, (0.0, 1.0)).all():
-        return None
-    if (np.diff(start)[kinds > 0] < 2).any():
-        return None
-    rings = tuple(
-        Ring(
-            int(group[r]), float(real["ring_share"][r]), tuple(order[start[r] : start[r + 1]].tolist()), bool(kinds[r])
-        )
-        for r in range(group.size)
-    )
-    return CircuitDesign(pool, circuits, rings, result["route_start"], result["route_circuits"], real["route_bytes"])
-
-
-def _whole_arrays(values: Mapping[str, F64]) -> dict[str, I64] | None:
-    """The arrays of counts and indices; None if one has other dimensions, or entries that are not 0, 1, 2, ...."""
-    result: dict[str, I64] = {}
-    for name, dimensions in _WHOLE.items():
-        array = np.asarray(values.get(name, np.nan), dtype=float)
-        if name == "circuits" and array.size == 0:
-            array = array.reshape(0, 2)
-        if array.ndim != dimensions or not ((array >= 0) & (array <= 2**53) & (array == np.rint(array))).all():
-            return None
-        result[name] = array.astype(np.int64)
-    return result
+    members = [tuple(part.tolist()) for part in np.split(order, start[1:-1])]
+    rings = map(Ring, group.tolist(), share.tolist(), members, trees.tolist())
+    return CircuitDesign(pool, circuits, tuple(rings), route_start, hops, amount)
 
 
 def residuals(pool: ServerPool, values: Mapping[str, F64]) -> dict[str, float]:
@@ -148,10 +113,7 @@ def residuals(pool: ServerPool, values: Mapping[str, F64]) -> dict[str, float]:
 
 
 def _relative(stated: ArrayLike, true: float) -> float:
-    number = np.asarray(stated, dtype=float)
-    if number.shape != () or not np.isfinite(number):
-        return np.inf
-    return abs(float(number) - true) / max(abs(true), np.finfo(float).tiny)
+    return abs(float(np.asarray(stated)) - true) / max(abs(true), np.finfo(float).tiny)
 
 
 def _degree_excess(pool: ServerPool, circuits: I64) -> float:

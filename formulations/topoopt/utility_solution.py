@@ -136,7 +136,7 @@ def arrays(data: CircuitUtility, names: Collection[str]) -> dict[str, Array]:
 
 def circuits_of_pairs(data: CircuitUtility, values: Mapping[str, F64]) -> I64:
     """Number L_p of circuits of every pair, ``(|P|,)``."""
-    y = np.clip(np.nan_to_num(np.asarray(values["y"], dtype=float)), 0.0, 1.0)
+    y = np.clip(np.asarray(values["y"], dtype=float), 0.0, 1.0)
     return np.rint(y).sum(axis=1).astype(np.int64)
 
 
@@ -145,10 +145,8 @@ def first_circuits(data: CircuitUtility, circuits: I64) -> dict[str, F64]:
     return {"y": (np.arange(data.gains.size) < circuits[:, None]).astype(float)}
 
 
-def repair(data: CircuitUtility, values: Mapping[str, F64]) -> dict[str, F64] | None:
+def repair(data: CircuitUtility, values: Mapping[str, F64]) -> dict[str, F64]:
     """Round, and give every pair its first circuits."""
-    if np.shape(values.get("y", ())) != (len(data.pairs), data.gains.size):
-        return None
     return data.filled(data.circuits(values))
 
 

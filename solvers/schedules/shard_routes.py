@@ -324,9 +324,8 @@ def layered_routes(data: Any, values: Values) -> Routes:
         given, layer = found
         amount = data.routing.amount
     else:
-        given, assigned = data.known_routes, layers_of(data, values)
-        assert assigned is not None
-        layer, amount = assigned, np.ones(given.paths)
+        given, layer = data.known_routes, layers_of(data, values)
+        amount = np.ones(given.paths)
     return Routes.along(given, np.ones(given.paths), amount, layer + 1)
 
 

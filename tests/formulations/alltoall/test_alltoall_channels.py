@@ -10,6 +10,7 @@ import time
 import networkx as nx
 import numpy as np
 import pytest
+from reference import refused
 
 import opticoll as oc
 from opticoll.errors import BadInput, NotApplicable
@@ -254,10 +255,11 @@ def test_corrupted_routes_are_refused():
     twice, none = good["y"].copy(), good["y"].copy()
     twice[paths.of_pair(1)] = 1.0
     none[other[0]] = 0.0
-    for wrong in ({"y": none}, {}, {"y": good["y"][:-1]}, {"y": good["y"] * np.nan}):
-        assert np.isinf(max(data.residuals(wrong).values()))
-        assert data.objective(wrong) == np.inf
-        assert data.repair(wrong) is None
+    for wrong in ({}, {"y": good["y"][:-1]}, {"y": good["y"] * np.nan}):
+        assert refused(data, wrong)
+    assert np.isinf(max(data.residuals({"y": none}).values()))
+    assert data.objective({"y": none}) == np.inf
+    assert data.repair({"y": none}) is None
     if len(paths.of_pair(1)) > 1:
         assert np.isinf(max(data.residuals({"y": twice}).values()))
     assert data.residuals({"y": good["y"] * 0.9})["binary"] == pytest.approx(0.1)
@@ -318,15 +320,15 @@ def test_routes_of_many_pairs_are_moved_by_translations(monkeypatch, layers):
     assert data.repair(values) == values
 
 
-@pytest.mark.parametrize("name", ["images", "u", "path_arcs"])
+@pytest.mark.parametrize("name", ["images", "u", "path"])
 def test_moved_routes_of_a_solution_are_checked(monkeypatch, name):
     monkeypatch.setattr(arc_orders, "MANY_PAIRS", 100)
     data = problem(POD, layers=2)
     search = OrderSearch(data, 20.0, 100_000, 0)
     search.run(2)
     values = search.solution(search.best[1])
-    changed = {"images": values["images"][:-1], "u": -values["u"], "path_arcs": values["path_arcs"][:-1]}
-    wrong = {**values, name: changed[name]}
+    changed = {key: -array if key == "u" else array[:-1] for key, array in values.items() if key.startswith(name)}
+    wrong = values | changed
     assert np.isinf(max(data.residuals(wrong).values()))
     assert data.objective(wrong) == np.inf
     assert channels_routes.taken(data, wrong) is None

@@ -11,7 +11,7 @@ import pytest
 from case_families import each
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from reference import optimum
+from reference import optimum, refused
 
 from opticoll.errors import BadInput
 from opticoll.formulations.topoopt import strategy, strategy_traffic
@@ -194,7 +194,7 @@ def test_a_corrupted_strategy_is_refused():
     changes.append((heavy, "memory"))
     for x, block in changes:
         assert data.residuals({"x": x})[block] > 1e-3, block
-    assert min(data.residuals({"x": good[:1]}).values()) == np.inf
+    assert refused(data, {"x": good[:1]})
 
 
 @pytest.mark.parametrize("model", ["bert", "vgg", "dlrm"])

@@ -12,6 +12,7 @@ import pytest
 from case_families import each
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from reference import refused
 from scipy.optimize import linear_sum_assignment
 
 import opticoll as oc
@@ -225,8 +226,7 @@ def test_corrupted_circuits_are_refused():
     assert data.residuals({"y": only_in})["ports_out"] == 0
     assert data.residuals({"y": only_in})["ports_in"] > 0
     for wrong in ({}, {"y": good["y"][:-1]}, {"y": np.full_like(good["y"], np.nan)}):
-        assert np.isinf(max(data.residuals(wrong).values()))
-    assert data.repair({"y": good["y"][:-1]}) is None
+        assert refused(data, wrong)
     swapped = good["y"][:, ::-1] * 0.99999
     assert np.array_equal(data.repair({"y": swapped})["y"], good["y"])
 
