@@ -19,6 +19,7 @@ _writes_no_bytecode = sys.dont_write_bytecode
 sys.dont_write_bytecode = False
 
 from hypothesis import HealthCheck, settings  # noqa: E402
+from hypothesis.internal.conjecture import providers  # noqa: E402
 
 # A run of the suite says what has changed in the code: it draws the same examples everywhere and always, and neither
 # a busy machine nor an earlier run decides it. `pytest --hypothesis-profile explore` looks for new ones.
@@ -27,11 +28,23 @@ settings.register_profile("steady", _steady)
 settings.register_profile("explore", _steady, derandomize=False, print_blob=True)
 settings.load_profile("steady")
 
+
+def without_constants_of_modules():
+    """Hypothesis also draws constants of the modules that are loaded by then.
+
+    So examples would depend on the tests before, and every process would parse some hundred files of ours.
+    """
+    nothing = providers.Constants()
+    providers._get_local_constants = lambda: nothing
+
+
 # Modules and collected tests stay to the end: the garbage collector need not look at them again and again.
 gc.disable()
 
 
 def pytest_collection_finish():
+    if settings.default.derandomize:
+        without_constants_of_modules()
     sys.dont_write_bytecode = _writes_no_bytecode
     gc.freeze()
     gc.set_threshold(20_000)
