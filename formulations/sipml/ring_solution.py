@@ -27,7 +27,7 @@ MOST_NODES, MOST_WAVELENGTHS = 256, 100_000
 
 
 def arrays(data: RingTraffic, names: Collection[str]) -> dict[str, Array]:
-    """Shapes of ``circuits``, x, or the walks; with c and t if given, and of the duals of ``serve``."""
+    """Shapes of ``circuits``, x, or the walks of the model; with c and t if given, and of the duals of ``serve``."""
     pair, direction = pair_axis(data.transfers), Axis("direction", 2, WAYS)
     result = {
         "c": Array((pair,), required=False),
@@ -40,9 +40,9 @@ def arrays(data: RingTraffic, names: Collection[str]) -> dict[str, Array]:
         axes = Axis("circuit", SolutionSize("circuits", most=MOST_CIRCUITS)), Axis("field", 3)
         columns = (data.transfers.pairs, 2, MOST_WAVELENGTHS + 1)
         result["circuits"] = Array(axes, low=0, high=columns, entries=fields)
-    if "x" in names:
+    if "x" in names or (alone and data.model == "arcs"):
         result["x"] = Array((pair, direction, Axis("wavelength", data.wavelengths)))
-    if alone or not {"f", "idle", "over"}.isdisjoint(names):
+    if data.model == "sets" and (alone or not {"f", "idle", "over"}.isdisjoint(names)):
         sets = data.sets()
         for name, axis in (("f", "circuit"), ("idle", "idle"), ("over", "crossing")):
             result[name] = Array((Axis(axis, len(sets[axis]), sets[axis]),), required=alone and name == "f")

@@ -62,8 +62,10 @@ def design_of_program(data: Wiring, values: Mapping[str, F64]) -> CircuitDesign 
         return None
     tail, head = data.pairs
     count = np.zeros((data.n, data.n), dtype=np.int64)
-    count[tail, head] = np.rint(np.nan_to_num(y[tail, head])).sum(axis=1).astype(np.int64)
+    count[tail, head] = np.rint(np.clip(np.nan_to_num(y[tail, head]), 0.0, 1.0)).sum(axis=1).astype(np.int64)
     rings: tuple[Ring, ...] = data.by_default
+    if data.orders and "share" not in values:
+        return None
     if data.orders:
         rings = rings_of(data, np.asarray(values["share"], dtype=float))
     source = data.commodities[0]
@@ -89,7 +91,7 @@ def rings_of(data: Wiring, share: F64) -> tuple[Ring, ...]:
     """Assign the candidate rings these shares, ``(R,)``, normalized to add up to 1 for every group."""
     share = np.where(share > 1e-9, share, 0.0)
     group = np.array([ring.group for ring in data.candidates])
-    share = share / np.bincount(group, share)[group]
+    share = share / np.maximum(np.bincount(group, share), np.finfo(float).tiny)[group]
     return tuple(
         Ring(ring.group, float(part), ring.order, ring.trees)
         for ring, part in zip(data.candidates, share, strict=True)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from reference import optimum, refused
 from slow_cases import marked
 
+import opticoll as oc
 from opticoll.errors import BadInput
 from opticoll.formulations.rounds.wavelengths import wavelengths_needed
 from opticoll.formulations.sipml import ring_wavelengths as ring
@@ -219,6 +220,13 @@ def test_corrupted_assignments_are_refused():
     assert np.isinf(data.objective({"circuits": alone}))
     assert data.residuals({"circuits": circuits, "c": np.full(data.transfers.pairs, 20.0)})["serve"] > 0
     assert refused(data, {})
+
+
+@pytest.mark.parametrize(("version", "lacks"), [("sets", "f"), ("arcs", "x")])
+def test_a_solution_without_circuits_is_told_what_it_lacks(version, lacks):
+    problem = oc.problem(NAME, "wdm-ring:n=3,wavelengths=2", model=version)
+    with pytest.raises(BadInput, match=f"the required array '{lacks}' is missing"):
+        problem.residuals({"c": np.ones(6)})
 
 
 def test_flows_that_do_not_split_are_refused():

@@ -488,6 +488,15 @@ def test_a_corrupted_design_is_refused():
     assert refused(data, twice)
 
 
+def test_any_variables_beside_a_design_can_be_a_start():
+    task = Task("topoopt.topology", "servers:n=3,degree=2,traffic=dlrm", method="highs")
+    data, values = topology.Wiring.prepare(parse(task.instance), {}), solve(task).values
+    for wrong in ({"y": -values["y"]}, {"y": 1e9 * values["y"]}, {"share": 0 * values["share"]}):
+        assert set(data._unfold({**values, **wrong})) == set(values)
+    without = {name: array for name, array in values.items() if name != "share"}
+    assert np.array_equal(data._unfold(without)["circuits"], values["circuits"])
+
+
 def test_a_design_without_the_least_demand_is_refused():
     """Circuits both ways between 0 and 1 have a tax of 1, but half a byte from 1 to 2 needs a ring of all three."""
     pool = ServerPool(3, 1, [[0, 1e6, 0], [1e6, 0, 0.5], [0, 0, 0]])
