@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 import sys
-from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from fractions import Fraction
@@ -346,15 +346,15 @@ class Formulation:
 
     def bounds(self) -> list[Bound]:
         """Analytic bounds on the optimum."""
-        return []
+        return [bound for part in self._bound_parts().values() if (bound := part()) is not None]
+
+    def _bound_parts(self) -> Mapping[str, Callable[[], Bound | None]]:
+        """The :meth:`bounds` by name, where each is known without the others: a sweep needs one, a limit loses one."""
+        return {}
 
     def _closed_forms(self) -> list[Bound]:
         """Those among :meth:`bounds` that are exact and cheap; every run is checked against them."""
         return []
-
-    def _bound_named(self, name: str) -> Bound | None:
-        """The one of :meth:`bounds` with a name, where it is known without the others; a sweep needs no other."""
-        return None
 
     def certify(self, duals: Values) -> Bound | None:
         """A rigorous bound from any dual values, however inexact."""
@@ -419,7 +419,7 @@ def _relax_closed_forms(cls: type[Formulation]) -> None:
     """Make inherited optima mere bounds: the model of a class that states it anew has rows that its base has not."""
     if "_closed_forms" not in vars(cls) and states(cls, "_closed_forms"):
         cls._closed_forms = Formulation._closed_forms  # type: ignore[method-assign]
-    if "bounds" not in vars(cls) and states(cls, "bounds"):
+    if "bounds" not in vars(cls):
         inherited = cls.bounds
 
         def bounds(self: Formulation) -> list[Bound]:

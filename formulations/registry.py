@@ -8,6 +8,7 @@ from fractions import Fraction
 from functools import cache
 from importlib.util import find_spec
 from numbers import Rational, Real
+from typing import TYPE_CHECKING
 
 from opticoll import plugins
 from opticoll.errors import BadInput, refuse
@@ -17,6 +18,9 @@ from opticoll.instances.spec import contributed, is_spec, modules_of
 from opticoll.instances.topology import Instance
 from opticoll.nearest_names import nearest
 from opticoll.plugin_faults import place_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 #: Titles of the papers; each has a sub-package of formulations.
 PAPERS = {
@@ -129,17 +133,20 @@ def is_registered(model: type[Formulation]) -> bool:
     return _lookup(model.name) is model
 
 
-def bounds_of(model: Formulation) -> list[Bound]:
-    """Compute the analytic bounds of a formulation.
+def bounds_of(model: Formulation, ready: dict[str, Bound | None] | None = None) -> list[Bound]:
+    """Compute the analytic bounds of a formulation; ``ready`` gets those that need no other, each when it is known.
 
     Raises
     ------
     BadInput
         If a user-defined formulation's function returns anything but a list of bounds whose values are numbers.
     """
+    if not is_own(model):
+        known = {} if ready is None else ready
+        for name, part in model._bound_parts().items():
+            known[name] = part()
+        return numbers(known.values() if known else model.bounds())
     result = model.bounds()
-    if not is_own(model):  # ours are NaN only where rounding overflows, which bounds nothing
-        return [bound for bound in result if not math.isnan(bound.value)]
     listed = isinstance(result, list) and all(isinstance(bound, Bound) for bound in result)
     wrong = next((bound for bound in result if not is_number(bound.value)), None) if listed else None
     if not listed or wrong is not None:
@@ -147,6 +154,11 @@ def bounds_of(model: Formulation) -> list[Bound]:
         returned = str(result)[:60] if wrong is None else f"{str(wrong.value)[:60]} for {wrong.name!r}"
         refuse(where, f"bounds returned {returned}; return a list of Bound objects whose values are numbers")
     return [in_floats(one, model.sense) for one in result]
+
+
+def numbers(bounds: Iterable[Bound | None]) -> list[Bound]:
+    """Those that there are: one of ours is NaN only where rounding overflows, which bounds nothing."""
+    return [bound for bound in bounds if bound is not None and not math.isnan(bound.value)]
 
 
 def in_floats(bound: Bound, sense: str) -> Bound:

@@ -11,7 +11,6 @@ import numpy as np
 
 from opticoll.errors import BadFile, BadInput
 from opticoll.formulations.model import Bound, is_own, states
-from opticoll.formulations.registry import bounds_of
 from opticoll.formulations.variables import check_arrays
 from opticoll.solvers import verify
 from opticoll.solvers.compile.compilation import declared_arrays
@@ -139,11 +138,9 @@ def gather_bounds(state: RunState, solved: Solved, objective: float | None, anal
     open_ = _leave_gap(result, objective, sense, tol)
     # A wrong bound of the user's is reported, whatever the solver's duals prove.
     if analytic is None and (open_ or is_own(problem)):
-        analytic = state.analytic(lambda: bounds_of(problem))
-    if open_:
-        result += analytic or []
-    else:
-        result += verify.differing_from(analytic or [], objective, sense)
+        analytic = state.analytic()
+    known = state.ready if analytic is None else analytic
+    result += known if open_ else verify.differing_from(known, objective, sense)
     adapter = state.plan.adapter
     without_duals = out.row_duals is None or (adapter is not None and not adapter.capabilities.duals)
     if form is None or out.x is None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from msgspec import structs
 
 from opticoll.formulations.model import is_own
-from opticoll.formulations.registry import bounds_of
+from opticoll.formulations.registry import bounds_of, numbers
 from opticoll.solvers import verify
 from opticoll.solvers.process.budget import BOUNDS_S, LimitReached, limited
 from opticoll.solvers.task import ENDED, PROVEN, Proof
@@ -107,10 +107,13 @@ def compared(run: Run) -> Run:
     if plan is None or run.bounds is not None or is_own(plan.problem) or plan.problem._needs is not None:
         return run
     deadline, sense = None if run.task.time_limit_s is None else time.monotonic(), plan.problem.sense
+    ready: dict[str, Bound | None] = {}
     try:
-        bounds = limited(partial(bounds_of, plan.problem), deadline, least_s=BOUNDS_S)
-    except (LimitReached, MemoryError):  # the run is complete without them
-        return run
+        bounds = limited(partial(bounds_of, plan.problem, ready), deadline, least_s=BOUNDS_S)
+    except (LimitReached, MemoryError):  # the run is complete without the others
+        if not ready:
+            return run
+        bounds = numbers(dict(ready).values())
     value = record.objective if run.verified else None
     wrong = verify.contradiction(verify.differing_from(bounds, value, sense), value, sense)
     if wrong is not None:

@@ -10,6 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from opticoll.errors import NoSolution
+from opticoll.formulations.registry import bounds_of, numbers
 from opticoll.plugin_faults import place_of
 from opticoll.solvers import verify
 from opticoll.solvers.process import solver_log
@@ -20,6 +21,7 @@ from opticoll.solvers.warm_start import WarmStart
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from opticoll.formulations.model import Bound
     from opticoll.formulations.standard_form import StandardForm
     from opticoll.solvers.exact.lp_bound import ExactRelaxation
     from opticoll.solvers.process.budget import Budget
@@ -39,7 +41,8 @@ class RunState:
     ``deadline`` is on the clock of ``time.monotonic``; the run that this one belongs to may have a later one, and the
     ``budget``. ``known`` is what the caller has already, ``start`` what became of a solution in it and ``start_used``
     who began with it. ``times`` are the seconds of each part by the names of :class:`opticoll.solvers.task.Times`,
-    ``notes`` the sentences that follow the solver's own message in the record.
+    ``notes`` the sentences that follow the solver's own message in the record,
+    ``ready`` the analytic bounds that were computed when a limit ended the others.
     """
 
     task: Task
@@ -51,6 +54,7 @@ class RunState:
     start_used: list[str] = field(default_factory=list)
     times: dict[str, float | None] = field(default_factory=lambda: dict.fromkeys(Times.__struct_fields__))
     notes: list[str] = field(default_factory=list)
+    ready: list[Bound] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self._began = time.monotonic()
@@ -98,14 +102,20 @@ class RunState:
         self.notes.append(f"{where} did not return within {least_s:g} s of work, and {limit} has passed")
         return otherwise
 
-    def analytic(self, bounds: Callable[[], _Result]) -> _Result | None:
-        """The analytic bounds, unless they take longer than a few seconds beyond the limit."""
-        stopped = self.budget.stopped
+    def analytic(self) -> list[Bound] | None:
+        """The analytic bounds; None if they take longer than a few seconds beyond the limit: some may be ``ready``."""
+        stopped, problem = self.budget.stopped, self.plan.problem
         deadline = time.monotonic() if stopped else self.deadline
+        found: dict[str, Bound | None] = {}
         try:
-            return self.budget.limited(bounds, deadline, least_s=BOUNDS_S, interruptible=not stopped)
+            return self.budget.limited(
+                partial(bounds_of, problem, found), deadline, least_s=BOUNDS_S, interruptible=not stopped
+            )
         except LimitReached as reached:
-            self.notes.append(f"{reached} before the analytic bounds were computed")
+            known = dict(found)  # its thread goes on
+            left = "".join(f" {name}," for name in problem._bound_parts() if name not in known).rstrip(",")
+            self.notes.append(f"{reached} before the analytic bounds{left} were computed")
+            self.ready = numbers(known.values())
         return None
 
     def relaxed(

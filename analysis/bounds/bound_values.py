@@ -157,7 +157,8 @@ def _named(model: type[Formulation], bound: str, instance: Instance, data: Formu
     from opticoll.analysis.bounds.plugin_bounds import plugin_bounds
     from opticoll.formulations import bounds_of
 
-    single = None if is_own(data) else data._bound_named(bound)
+    part = None if is_own(data) else data._bound_parts().get(bound)
+    single = None if part is None else part()
     own = bounds_of(data) if single is None else [single]
     result = {one.name: one for one in own}
     error: Exception | None = None

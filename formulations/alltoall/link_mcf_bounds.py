@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,6 +13,8 @@ from opticoll.formulations.flows import flow_checks as checks
 from opticoll.formulations.model import Bound
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from opticoll.formulations.alltoall.link_mcf import LinkFlow
     from opticoll.formulations.model import Values
     from opticoll.instances.topology import F64
@@ -33,17 +36,15 @@ def certify(problem: LinkFlow, duals: Values) -> Bound | None:
     return Bound("any-lengths", value, "arc lengths from the duals, paths from s and cycles through t recomputed")
 
 
-def bounds(problem: LinkFlow) -> list[Bound]:
+def bound_parts(problem: LinkFlow) -> dict[str, Callable[[], Bound | None]]:
     """Analytic bounds of the exact model, or the one that also holds for the sink-inflow reading."""
-    if not problem.printed:
-        return checks.analytic_bounds(problem)
+    return {"distance": partial(printed_hop_bound, problem)} if problem.printed else checks.analytic_bounds(problem)
+
+
+def printed_hop_bound(problem: LinkFlow) -> Bound:
+    """Bound of the sink-inflow reading from hops."""
     value = printed_length_bound(problem, np.ones(problem.topology.arcs))
-    return [Bound("distance", value, "paths from s or cycles through t, in hops", "alltoall")]
-
-
-def bound_named(problem: LinkFlow, name: str) -> Bound | None:
-    """The one of :func:`bounds` with a name, if the others need not be computed."""
-    return None if problem.printed else checks.analytic_bound(problem, name)
+    return Bound("distance", value, "paths from s or cycles through t, in hops", "alltoall")
 
 
 def closed_forms(problem: LinkFlow) -> list[Bound]:

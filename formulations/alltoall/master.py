@@ -45,8 +45,7 @@ class Master(Formulation):
     _beside = (checks,)
     _label_invariant = staticmethod(concurrent_flow.equal_demands)
 
-    bounds = checks.analytic_bounds
-    _bound_named = checks.analytic_bound
+    _bound_parts = checks.analytic_bounds
     _closed_forms = checks.declared_optimum
     _feasible_basis = feasible_bases.tree_basis
 

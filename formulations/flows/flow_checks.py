@@ -6,6 +6,7 @@ in the formulation; functions of a formulation, ``problem``, are its methods.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -13,7 +14,7 @@ import numpy as np
 from opticoll.formulations import rounding
 from opticoll.formulations.declared_axes import axes_arrays
 from opticoll.formulations.flows.concurrent_flow import blocks_of_rows
-from opticoll.formulations.flows.flow_bounds import BOUNDS, bounds, closed_forms
+from opticoll.formulations.flows.flow_bounds import BOUNDS, closed_forms
 from opticoll.formulations.flows.symmetric_flow import SymmetricFlow, total
 from opticoll.formulations.model import Bound
 from opticoll.formulations.rounds.segments import offsets
@@ -21,7 +22,7 @@ from opticoll.formulations.standard_form import Columns, StandardForm, blocks
 from opticoll.formulations.variables import BANDWIDTHS, Axis, Links, pair_axis, vertex_axis
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping
     from fractions import Fraction
 
     from opticoll.formulations.flows.concurrent_flow import ConcurrentFlow
@@ -186,14 +187,10 @@ def certify(problem: FlowProblem, duals: Mapping[str, F64]) -> Bound | None:
     return Bound("any-lengths", value, "arc lengths from the duals of capacity, shortest paths recomputed")
 
 
-def analytic_bounds(problem: FlowProblem) -> list[Bound]:
-    """Bounds of distances, cuts and degrees, and the optimum that the family of the topology declares."""
-    return bounds(problem.flow)
-
-
-def analytic_bound(problem: FlowProblem, name: str) -> Bound | None:
-    """The one of :func:`analytic_bounds` with a name; None for that of the family, and for no name."""
-    return BOUNDS[name](problem.flow) if name in BOUNDS else None
+def analytic_bounds(problem: FlowProblem) -> dict[str, Callable[[], Bound | None]]:
+    """Bounds of distances, cuts and degrees, and the optimum that the family of the topology declares, by name."""
+    known = {"closed-form": lambda: next(iter(declared_optimum(problem)), None)}
+    return {**{name: partial(make, problem.flow) for name, make in BOUNDS.items()}, **known}
 
 
 def declared_optimum(problem: FlowProblem) -> list[Bound]:

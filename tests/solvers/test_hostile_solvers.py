@@ -22,7 +22,7 @@ from opticoll.formulations import formulation
 from opticoll.formulations.model import Formulation
 from opticoll.formulations.standard_form import StandardForm
 from opticoll.instances import parse
-from opticoll.solvers import evidence, procedure, run_state, solve, verify
+from opticoll.solvers import procedure, run_state, solve, verify
 from opticoll.solvers.adapters import adapters
 from opticoll.solvers.adapters.interface import accepted
 from opticoll.solvers.compile import building
@@ -344,7 +344,7 @@ def test_a_check_that_does_not_return_ends_the_solve(hook: str, monkeypatch: pyt
 
 @pytest.mark.parametrize("hook", ["certify", "_closed_forms", "metrics", "describe"])
 def test_a_verified_value_outlasts_a_function_that_does_not_return(hook: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(evidence, "bounds_of", lambda formulation: [])
+    monkeypatch.setattr(run_state, "bounds_of", lambda formulation, ready: [])
     run = endless(monkeypatch, hook)
     assert run.exit_status == 0
     assert run.record.objective == pytest.approx(0.5)

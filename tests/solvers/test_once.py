@@ -39,7 +39,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     for module in (plan, procedure):
         monkeypatch.setattr(module, "parse", counted("parse", module.parse))
     for model in map(formulation, CASES):
-        for method in ("prepare", "bounds"):
+        for method in ("prepare", "bounds", "_bound_parts"):
             monkeypatch.setattr(model, method, counted(f"{method} {model.name}", getattr(model, method)))
     return counts
 
@@ -60,7 +60,7 @@ def test_bounds_shown_beside_a_value_are_compared_with_it(
 ) -> None:
     """Also where the duals close the gap, and so no bound is computed by the run."""
     wrong = Bound("planted", 0.1, "wrong")
-    monkeypatch.setattr("opticoll.solvers.judge.bounds_of", lambda problem: [wrong])
+    monkeypatch.setattr("opticoll.solvers.judge.bounds_of", lambda problem, ready: [wrong])
     assert main(["solve", "alltoall.master", "ring:8", "--method", "highs", "--store", str(tmp_path)]) == 3
     shown = capfd.readouterr()
     assert "the value 0.125 satisfies every constraint, but planted gives 0.1; nothing is proven" in shown.err

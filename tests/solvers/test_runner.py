@@ -5,16 +5,18 @@ from __future__ import annotations
 import json
 import math
 import os
+import threading
 
 import numpy as np
 import pytest
 from reference import optimum_of
 
 from opticoll.errors import BadFile, BadInput, BadOption, MethodMismatch, NotApplicable, SolverUnavailable
+from opticoll.formulations.flows import flow_bounds
 from opticoll.formulations.model import build_model
 from opticoll.formulations.modelling_layers import import_layer
 from opticoll.instances import Topology, parse
-from opticoll.solvers import model_solve, procedure, solve, verify
+from opticoll.solvers import judge, model_solve, procedure, run_state, solve, verify
 from opticoll.solvers import plan as plan_module
 from opticoll.solvers.compile.compilation import compile_model
 from opticoll.solvers.plan import make_plan
@@ -276,13 +278,24 @@ def test_a_time_limit_is_a_row_with_a_bound():
 
 def test_closed_forms_are_bounds_where_the_others_take_too_long(monkeypatch):
     class Late(RunState):
-        def analytic(self, bounds):
+        def analytic(self):
             return None
 
     monkeypatch.setattr(solve, "RunState", Late)
     monkeypatch.setattr(solve, "solve_model", lambda state: Solved(Outcome(Termination.TIME_LIMIT)))
     run = solve.solve(Task("alltoall.link-mcf", "torus:4x4", method="highs-simplex", time_limit_s=60.0))
     assert (run.proof, run.bound) == (Proof.BOUND_ONLY, pytest.approx(1 / 8))
+
+
+def test_bounds_that_are_ready_at_the_limit_are_kept_and_the_others_named(monkeypatch):
+    monkeypatch.setitem(flow_bounds.BOUNDS, "any-lengths", lambda data: threading.Event().wait(60))
+    for module in (run_state, judge):
+        monkeypatch.setattr(module, "BOUNDS_S", 0.0)
+    monkeypatch.setattr(solve, "solve_model", lambda state: Solved(Outcome(Termination.TIME_LIMIT)))
+    run = solve.solve(Task("alltoall.master", "random-regular:n=10,d=3,seed=1", "highs-simplex", time_limit_s=1.0))
+    assert (run.proof, run.record.bound_source) == (Proof.BOUND_ONLY, "distance")
+    assert run.record.message.endswith("before the analytic bounds any-lengths, sweep-cut, closed-form were computed")
+    assert {"moore", "node-cut", "distance"} == {bound.name for bound in judge.compared(run).bounds}
 
 
 def test_a_memory_limit_is_a_row():

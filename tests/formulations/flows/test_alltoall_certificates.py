@@ -154,9 +154,9 @@ def test_stripped_paths_are_paths_and_carry_the_flow(spec):
 def test_a_bound_by_its_name_is_that_of_the_list(name, parameters):
     data = formulation(name).prepare(parse("random-regular:n=10,d=3,seed=1"), parameters)
     listed = {bound.name: bound for bound in data.bounds()}
-    alone = {one: data._bound_named(one) for one in listed}
-    assert alone == (dict.fromkeys(listed) if parameters else listed)
-    assert data._bound_named("no-bound") is None
+    parts = data._bound_parts()
+    assert {one: parts[one]() for one in listed} == listed
+    assert all(parts[one]() is None for one in parts.keys() - listed)
 
 
 def test_stripping_a_flow_that_delivers_too_little_is_refused():
