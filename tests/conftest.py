@@ -112,10 +112,11 @@ def default_store(tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def private_store(default_store):
-    """No test may write to the user's results, or read those of another test."""
+    """No test may write to the user's results, or read those of another test; a folder that stays empty is kept."""
     default_store.mkdir(exist_ok=True)
     yield default_store
-    shutil.rmtree(default_store, ignore_errors=True)
+    if not default_store.is_dir() or any(default_store.iterdir()):
+        shutil.rmtree(default_store, ignore_errors=True)
 
 
 @pytest.fixture(scope="module")
