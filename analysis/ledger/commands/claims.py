@@ -48,7 +48,9 @@ def claims(
 
     ID is a claim, a paper (`optree`) or a pattern (`'topoopt.tax*'`); without an ID, all claims are measured, and
     counted by paper, weight and verdict.
-    Runs that have an answer in the store are not repeated. Every claim is stored as soon as it is measured.
+    Runs that have an answer in the store are not repeated. Every claim is stored as soon as it is measured. There is no
+    --time-limit: the limits of a claim's runs are part of its procedure, and others might change its verdict. After
+    Ctrl-C, --resume measures the rest.
 
     Exit status: 0 if all claims were measured, whatever the verdicts; 1 if a measurement failed; 2 bad input; 130 after
     Ctrl-C.

@@ -707,3 +707,11 @@ def test_text_that_is_not_a_row_is_refused(ledger_of, store, text):
     (folder(store) / "paper.one~20260101T000000.000000-00.json").write_text(text, encoding="utf-8")
     with pytest.raises(BadFile, match="not a valid row of the ledger"):
         book.kept((), store)
+
+
+def test_the_help_says_why_claims_have_no_time_limit(capfd):
+    assert main(["claims", "--time-limit", "5"]) == 2
+    assert main(["claims", "--help"]) == 0
+    assert "no --time-limit: the limits of a claim's runs are part of its procedure" in " ".join(
+        capfd.readouterr().out.split()
+    )
