@@ -155,7 +155,7 @@ def _of_instance(
         if model._needs is not None:
             msg = f"{model.name} takes its data from a solution of {model._needs}; ask for the bounds of {model._needs}"
             raise BadInput(msg)
-        return _rows(model, instance, settings, shard)
+        return _rows(instance, *_prepared(model, instance, settings, shard))
     return _of_every_formulation(instance.spec, instance, settings, shard)
 
 
@@ -170,10 +170,10 @@ def _of_every_formulation(
         known = {one.name for one in model.parameters} >= settings.keys()
         if known and model._needs is None and (model.name == FLOW or not model.name.startswith("alltoall.")):
             try:
-                result += _rows(model, instance, settings, shard)
-            except BadInput:
+                found = _prepared(model, instance, settings, shard)
+            except BadInput:  # it does not take the instance
                 continue
-            taken = True
+            result, taken = result + _rows(instance, *found), True
     if not taken:
         given = f" with {', '.join(settings)}" if settings else ""
         msg = f"instance {spec!r}: no formulation takes it{given}; `opticoll list formulations` shows what they take"
@@ -181,18 +181,22 @@ def _of_every_formulation(
     return result
 
 
-def _rows(
+def _prepared(
     model: type[Formulation], instance: Instance, settings: Mapping[str, Any], shard: DataSize | None
-) -> list[BoundRow]:
-    from opticoll.analysis.bounds.plugin_bounds import plugin_bounds
-    from opticoll.formulations import bounds_of
+) -> tuple[Formulation, float | None]:
     from opticoll.formulations.parameters import read_parameters
     from opticoll.solvers.methods import prepared
 
     problem = prepared(model, instance, read_parameters(model.parameters, settings, model.name))
-    own = bounds_of(problem)
     size = shard_of(Task(model, instance, settings=dict(settings)), model, shard)
-    seconds = Scale.of(model, instance, size, settings.get("bandwidth")).seconds
+    return problem, Scale.of(model, instance, size, settings.get("bandwidth")).seconds
+
+
+def _rows(instance: Instance, problem: Formulation, seconds: float | None) -> list[BoundRow]:
+    from opticoll.analysis.bounds.plugin_bounds import plugin_bounds
+    from opticoll.formulations import bounds_of
+
+    own = bounds_of(problem)
     return rows(problem, [*own, *plugin_bounds(problem, instance, own)], seconds)
 
 

@@ -686,3 +686,11 @@ def test_a_plug_in_whose_check_does_not_return_is_a_failed_row(tmp_path, monkeyp
     (record,) = map(store.read, store.names())
     assert (record["termination"], record["verified"]) == ("time-limit", False)
     assert message in record["message"]
+
+
+def test_a_wrong_bound_is_refused_also_where_every_formulation_is_asked(tmp_path, capfd):
+    """All bounds of its formulation were left out instead, without a word."""
+    path = tmp_path / "mine.py"
+    path.write_text('def wrong(instance):\n    return "many"\n\n\nBOUNDS = {"topoopt.topology": wrong}\n')
+    assert main(["bounds", "servers:n=5,degree=2,traffic=dlrm", "--plugin", str(path)]) == 2
+    assert "bound 'wrong' of topoopt.topology: returned 'many'" in capfd.readouterr().err
