@@ -202,5 +202,5 @@ def show_bounds(rows: Sequence[BoundRow]) -> None:
     if any(one is not None for one in fractions):
         columns.append("T_exact" if timed else "value_exact")
     show_table(rows, [*columns, "exact", "reason", "paper"], "analytic bounds")
-    if any(math.isinf(row["value"]) for row in rows):
-        click.echo("A bound of inf proves that there is no solution.")
+    if any(row["value"] == (math.inf if row["sense"] == "lower" else -math.inf) for row in rows):
+        click.echo("A lower bound of inf, or an upper one of -inf, proves that there is no solution.")

@@ -19,7 +19,7 @@ from reference import RUN_KEYS
 
 import opticoll as oc
 from opticoll.analysis.cli.main import cli, main
-from opticoll.analysis.cli.output import show_fields
+from opticoll.analysis.cli.output import show_bounds, show_fields
 from opticoll.analysis.rendering import record_lines
 from opticoll.analysis.result.schedule_lines import executed_lines, written_lines
 from opticoll.analysis.store import Store
@@ -227,6 +227,17 @@ def commands_with_json(command: click.Command, names: tuple[str, ...] = ()) -> I
             yield from commands_with_json(one, (*names, name))
     if any("--json" in one.opts for one in command.params):
         yield " ".join(names)
+
+
+def test_a_bound_that_overflows_does_not_deny_a_solution(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "huge.csv").write_text("src,dst,capacity\na,b,1e308\nb,a,1e308\n")
+    assert main(["bounds", f"file:{tmp_path / 'huge.csv'}"]) == 0
+    out = capfd.readouterr().out
+    assert " inf " in out
+    assert "no solution" not in out
+    empty = as_json(capfd, "bounds", "ring:8")
+    show_bounds([{**empty[0], "sense": "lower", "value": float("inf")}])
+    assert "no solution" in capfd.readouterr().out
 
 
 def test_bounds(capfd: pytest.CaptureFixture[str]) -> None:
