@@ -67,7 +67,7 @@ def check_values(state: RunState, solved: Solved) -> Checked:
         if changed is not None:
             after = {**verify.residuals(problem, changed), **on_the_matrix(form, changed)}
             # A repair that a derived class inherits may not know the rows that it adds.
-            if verify.violated(after) is None or verify.violated(violations) is not None:
+            if verify.violated(after) is None or max(after.values()) < max(violations.values()):
                 repaired = Repaired(violation=max(violations.values()), claimed=verify.objective(problem, values))
                 values, violations = changed, after
     if is_own(problem) and (unchecked := [name for name in problem.constraints if name not in raw]):

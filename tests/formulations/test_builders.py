@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -16,6 +17,9 @@ from opticoll.formulations.model import Formulation
 from opticoll.instances import parse
 from opticoll.solvers.compile.comparison import differences
 from opticoll.solvers.compile.compilation import compile_model
+from opticoll.solvers.evidence import check_values
+from opticoll.solvers.run import Solved
+from opticoll.solvers.task import Outcome, Termination
 
 
 class Cube(Formulation):
@@ -353,6 +357,21 @@ def test_a_derived_class_with_a_row_more_has_bounds_but_no_optimum_of_its_base()
     assert run.objective == pytest.approx(0.1)
     assert {bound.exact for bound in Held.prepare(parse("ring:5")).bounds()} == {False}
     assert Held.prepare(parse("ring:5"))._closed_forms() == []
+
+
+def test_a_repair_of_the_base_that_breaks_an_added_row_more_than_the_solver_did_is_left_out():
+    run = oc.solve(Held, "ring:5", method="highs")
+    state = SimpleNamespace(plan=SimpleNamespace(problem=Held.prepare(parse("ring:5"))), notes=[])
+    above = {**run.values, "F": run.values["F"] + 1e-4}
+    checked = check_values(state, Solved(Outcome(Termination.OPTIMAL), values=above))
+    assert (checked.verified, checked.repaired) == (False, None)
+    assert checked.objective == pytest.approx(0.1001)
+
+
+def test_certified_pdlp_keeps_a_flow_that_the_repair_of_the_base_would_break():
+    run = oc.solve(Held, "ring:5", method="certified-pdlp")
+    assert run.verified
+    assert run.objective == pytest.approx(0.1)
 
 
 @pytest.mark.parametrize("label", ["held", ""])

@@ -110,8 +110,12 @@ class Best:
             if bound is not None and (self.bound is None or sign * bound.value < sign * self.bound):
                 self.bound, self.duals = bound.value, duals
         if outcome.x is not None:
-            values = model.repair(self.form.values(outcome.x))
-            objective = -sign * np.inf if values is None else model.objective(values)
+            raw = self.form.values(outcome.x)
+            values = model.repair(raw)
+            if values is None or verify.violated(verify.residuals(model, values)) is not None:
+                values = raw  # an inherited repair does not know the rows that a derived class adds
+            good = verify.violated(verify.residuals(model, values)) is None
+            objective = model.objective(values) if good else -sign * np.inf
             if np.isfinite(objective) and (self.objective is None or sign * objective > sign * self.objective):
                 self.objective, self.values = objective, values
         self.close_s += time.monotonic() - start
