@@ -14,6 +14,8 @@ import reconfigure_tables
 from case_families import each
 from measured_tables import tables as timing_tables
 
+import opticoll as oc
+from opticoll.errors import BadInput
 from opticoll.instances import parse
 from opticoll.instances.spec import FAMILIES, load_families
 
@@ -184,3 +186,9 @@ def test_every_class_of_instances_is_on_the_reference_page():
         names |= {field.name for field in dataclasses.fields(kind)}
         constants = {"named", "least", "circular"}
         assert all(f"| `{name}`" in text or f"| `{name}(" in text for name in names - constants), kind
+
+
+def test_the_message_about_edges_without_capacity_is_quoted_as_it_is():
+    with pytest.raises(BadInput) as refused:
+        oc.topology([("a", "b", {"weight": 3})])
+    assert str(refused.value) in (ROOT / "docs" / "guide" / "own-data.md").read_text(encoding="utf-8")
