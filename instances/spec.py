@@ -180,7 +180,7 @@ def _number_or_part(text: str) -> int | str:
 
 #: Types of arguments by the names in annotations, how each is read, and what it is called in messages.
 _KINDS: dict[str, tuple[Any, str]] = {
-    "int": (int, "a whole number"),
+    "int": (int, "a whole number of at most 18 digits"),
     "float": (float, "a finite number"),
     "bool": (bool, "true or false"),
     "str": (str, "a string"),

@@ -74,7 +74,7 @@ Seeds = (
     | Annotated[list[Annotated[int, msgspec.Meta(ge=0)]], msgspec.Meta(min_length=1)]
 )
 
-_LIST, _NUMBER = "must be a list of strings", "must be a number, not {value!r}"
+_LIST, _NUMBER = "must be a list of strings that is not empty", "must be a number, not {value!r}"
 _COUNT = "must be a whole number from 1, not {value!r}"
 #: The axes of the cells: the type of each, and what a value of another type must be.
 _AXES: dict[str, tuple[Any, str]] = {

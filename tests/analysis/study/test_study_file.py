@@ -172,7 +172,7 @@ def test_a_misspelt_setting_is_refused(tmp_path: Path) -> None:
         ("highs-simplex", "cp-sat", "does not solve continuous LPs"),
         ("highs-simplex", "@solver", "did you mean '@solvers'"),
         ('methods = ["highs-simplex"]', "", "methods is missing"),
-        ('methods = ["highs-simplex"]', "methods = []", "methods must be a list of strings"),
+        ('methods = ["highs-simplex"]', "methods = []", "methods must be a list of strings that is not empty"),
         ('methods = ["highs-simplex"]', 'methods = "highs"', "methods must be a list of strings"),
         ('name = "t"', "", "name is missing"),
     ],
