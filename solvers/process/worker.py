@@ -42,7 +42,7 @@ _MOST_FORKED_MB = 150.0
 ROOT = Path(__file__).absolute().parents[3]
 """The folder that holds our packages; workers find them there from any working directory."""
 
-#: Whether a worker forks the processes that do its jobs, and so can take several; otherwise it takes several of a pool.
+#: Whether a worker forks the processes that do its jobs, and so can take several; otherwise only that of a pool does.
 FORKS = sys.platform == "linux"
 #: How long [s] a worker may take to collect the processes that were killed.
 _COLLECTED_S = 0.5

@@ -111,11 +111,10 @@ class Best:
                 self.bound, self.duals = bound.value, duals
         if outcome.x is not None:
             raw = self.form.values(outcome.x)
-            values = model.repair(raw)
-            if values is None or verify.violated(verify.residuals(model, values)) is not None:
-                values = raw  # an inherited repair does not know the rows that a derived class adds
-            good = verify.violated(verify.residuals(model, values)) is None
-            objective = model.objective(values) if good else -sign * np.inf
+            # An inherited repair does not know the rows that a derived class adds; the raw values may satisfy them.
+            tried = (one for one in (model.repair(raw), raw) if one is not None)
+            values = next((one for one in tried if verify.violated(verify.residuals(model, one)) is None), None)
+            objective = -sign * np.inf if values is None else model.objective(values)
             if np.isfinite(objective) and (self.objective is None or sign * objective > sign * self.objective):
                 self.objective, self.values = objective, values
         self.close_s += time.monotonic() - start
