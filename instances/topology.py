@@ -73,9 +73,9 @@ class Instance(ABC):
         """SHA-256 of the contents in hexadecimal; spec and labels are not included."""
 
     @property
-    def _spec_and_labels(self) -> tuple[str, ...]:
-        """Its own name and those of its vertices, by which settings and results name them."""
-        return (self.spec, *getattr(self, "labels", ()))
+    def _contents_and_names(self) -> tuple[str, ...]:
+        """The hash of its contents, its own name and those of its vertices, by which settings and results name them."""
+        return (self.hash, self.spec, *getattr(self, "labels", ()))
 
     def renamed(self, spec: str, parameters: Mapping[str, object] | None = None) -> Self:
         """A copy with another spec, and with other parameters if they are given."""

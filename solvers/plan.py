@@ -93,7 +93,7 @@ def make_plan(
     if recent is None or needed is not None:
         problem = prepared(formulation, instance, parameters, needed)
     else:
-        place = (formulation, instance, instance._spec_and_labels, *sorted(parameters.items()))
+        place = (formulation, type(instance), instance._contents_and_names, *sorted(parameters.items()))
         if place not in recent:
             recent.clear()
             recent[place] = prepared(formulation, instance, parameters)

@@ -52,7 +52,7 @@ def plan_key(task: Task, plan: Plan, needed: str | None = None, digests: Mapping
     return digest(
         {
             "formulation": plan.problem.name,
-            "instance": (plan.instance.hash, *plan.instance._spec_and_labels),
+            "instance": plan.instance._contents_and_names,
             "method": plan.method_name,
             "form": plan.form,
             **chosen,

@@ -420,8 +420,7 @@ def unplanned_key(task: Task, instance: Instance) -> str:
     parts |= {"plugins": known} if (known := digests()) else {}
     parts["settings"] = {name: pinned(str(value)) for name, value in task.settings.items()}
     versions = {name: distribution_version(name) for name in (*ALWAYS_USED, *EXACT_USED)}
-    names = (instance.hash, *instance._spec_and_labels)
-    return digest({**parts, "instance": names, "code": code_digest(), "solvers": versions})
+    return digest({**parts, "instance": instance._contents_and_names, "code": code_digest(), "solvers": versions})
 
 
 # reading TOML, strictly ---------------------------------------------------------------------------------------
